@@ -19,8 +19,10 @@ from idumb.system.files import atomic_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from idumb.system.files.private_folder import PrivateFolder
+    from idumb.system.files.private_folders import TemporaryFolder
 
+_NAME = "idumb"
+"""Of the folder in TMPDIR that has the private folders of checks."""
 _IN_PLACE = "it judges the files of the working tree, not the commit (checks: here)"
 _HOME = "HOME is the user's (checks.home: user)"
 
@@ -201,7 +203,7 @@ class CheckEnvironment:
         self._git_settings = git_settings
         self._inside = tuple(inputs.inside)
         self._home = inputs.home
-        self._session: PrivateFolder | None = None
+        self._session: TemporaryFolder | None = None
         self._number = 0
         self._weaker = (
             *((_IN_PLACE,) if inputs.in_place else ()),
@@ -244,10 +246,10 @@ class CheckEnvironment:
         `lent` are paths of the user's working tree that it has, in addition to those that are provided.
         """
         changed = self._entry_points.changed(command, self._user_path)
-        from idumb.system.files import private_folder
+        from idumb.system.files import private_folders
 
         if self._session is None:
-            self._session = private_folder.PrivateFolder(self._inside)
+            self._session = private_folders.TemporaryFolder(_NAME, self._inside)
         self._number += 1
         private = f"{self._session.path}/{self._number}"
         try:
@@ -260,7 +262,7 @@ class CheckEnvironment:
                 changed,
             )
         finally:
-            private_folder.remove(private)
+            private_folders.remove_tree(private)
 
     @cached_property
     def _user_git(self) -> Mapping[str, str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from idumb.git.clones import locked_folders
 from idumb.git.discover import Repository
-from idumb.system.files import outside_folders, user_folders
+from idumb.system.files import private_folders, user_folders
 
 _NAME = "idumb-proving"
 _SHORT = 16
@@ -19,9 +18,9 @@ def place(repository: Repository) -> str:
         folder
         for folder in map(os.path.realpath, _candidates())
         if not f"{folder}/".startswith(f"{repository.root.rstrip('/')}/")
-        and user_folders.unsafe(folder, folder=True) is None
+        and private_folders.unsafe(folder, folder=True) is None
     ]
-    free = (folder for folder in outside if outside_folders.manifest_above(folder) is None)
+    free = (folder for folder in outside if private_folders.manifest_above(folder) is None)
     chosen = next(free, outside[0] if outside else _candidates()[0])
     return os.path.join(chosen, user_folders.repository_id(repository.common_dir)[:_SHORT])
 
@@ -29,16 +28,16 @@ def place(repository: Repository) -> str:
 def clear() -> None:
     """Remove the proving trees that killed commands left, of any repository."""
     for above in _candidates():
-        if not os.path.isdir(above) or user_folders.unsafe(above, folder=True) is not None:
+        if not os.path.isdir(above) or private_folders.unsafe(above, folder=True) is not None:
             continue
         with contextlib.suppress(OSError):  # the next command tries again
             for top in (os.path.join(above, name) for name in os.listdir(above)):
                 if os.path.islink(top):  # a check may have put it there, and it may lead to files of the user
                     os.unlink(top)
-                for folder in locked_folders.abandoned(top):
-                    locked_folders.remove(folder)
-                locked_folders.remove_empty(top)
-            locked_folders.remove_empty(above)
+                for folder in private_folders.abandoned(top):
+                    private_folders.remove(folder)
+                private_folders.remove_empty(top)
+            private_folders.remove_empty(above)
 
 
 def _candidates() -> tuple[str, str]:

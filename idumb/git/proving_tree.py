@@ -21,10 +21,10 @@ from pygit2.enums import BlobFilter
 
 from idumb.domain import errors
 from idumb.git import discover, git_program, open_repository, provided_paths
-from idumb.git.clones import clone, locked_folders
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
+from idumb.system.files import private_folders
 
 _WORK = "work"
 _MARKER = "verified"
@@ -200,15 +200,15 @@ class ProvingTree:
             os.close(lock)
             return
         with contextlib.suppress(OSError):  # the next command removes what is left
-            locked_folders.unlock(folder, lock)
+            private_folders.unlock(folder, lock)
         for above in (self._top, os.path.dirname(self._top)):
-            locked_folders.remove_empty(above)
+            private_folders.remove_empty(above)
 
     def _now(self) -> int:
         """Return the file system's own time in nanoseconds, with which it stamps changes."""
         marker = os.path.join(os.path.dirname(self.root), _MARKER)
         if os.path.lexists(marker):
-            clone.remove_tree(marker)  # a check may have put a link there
+            private_folders.remove_tree(marker)  # a check may have put a link there
         os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return os.lstat(marker).st_ctime_ns
 
@@ -227,7 +227,7 @@ class ProvingTree:
         above = os.path.dirname(self.root)
         for name in sorted(os.listdir(above)):
             if name not in {_WORK, _MARKER}:
-                clone.remove_tree(os.path.join(above, name))
+                private_folders.remove_tree(os.path.join(above, name))
         if self._packages_above:
             provided_paths.link_above(self._lender, self.root, self._packages_above)
 
@@ -235,20 +235,20 @@ class ProvingTree:
         self._place.guard()
         if os.path.islink(self._top):
             os.unlink(self._top)
-        for folder in locked_folders.abandoned(self._top):
+        for folder in private_folders.abandoned(self._top):
             self._place.guard()
-            locked_folders.remove(folder)
-        self._folder = locked_folders.lock(self._top)
+            private_folders.remove(folder)
+        self._folder = private_folders.lock(self._top)
         folder = self._folder[0]
         if os.path.lexists(folder):
-            clone.remove_tree(folder)
+            private_folders.remove_tree(folder)
         os.mkdir(folder, 0o700)
         self._identity = self._identities()
 
     def _rebuild(self, tree: str, head: str | None) -> None:
         """Write every file into an empty folder; the attributes first, because they decide how others are written."""
         if os.path.lexists(self.root):
-            clone.remove_tree(self.root)
+            private_folders.remove_tree(self.root)
         os.mkdir(self.root, 0o700)
         self._identity = self._identities()
         self._files, self._digests, self._submodules, self._converts, self._opened = {}, {}, {}, False, None
@@ -341,13 +341,13 @@ class ProvingTree:
                     os.mkdir(at)
                 real.add(at)
         if os.path.lexists(place):
-            clone.remove_tree(place)
+            private_folders.remove_tree(place)
 
     def _remove(self, path: str) -> None:
         """Remove a file, and the folders that are empty without it."""
         place = os.path.join(self.root, path)
         if os.path.lexists(place):
-            clone.remove_tree(place)
+            private_folders.remove_tree(place)
         with contextlib.suppress(OSError):
             while (place := os.path.dirname(place)) != self.root:
                 os.rmdir(place)
@@ -383,7 +383,7 @@ class ProvingTree:
                     elif path in folders or self._cached(f"{path}/") or self._cached(path):
                         stack.append(f"{path}/")
                     else:
-                        clone.remove_tree(entry.path)
+                        private_folders.remove_tree(entry.path)
         return newest, [*missing, *filter(self._is_changed, suspects)]
 
     def _is_changed(self, path: str) -> bool:
@@ -490,7 +490,7 @@ class ProvingTree:
         """
         git_dir = os.path.join(self.root, _GIT)
         if os.path.lexists(git_dir):
-            clone.remove_tree(git_dir)
+            private_folders.remove_tree(git_dir)
         for folder in ("objects/info", "refs/heads", "refs/tags", "info"):
             os.makedirs(os.path.join(git_dir, folder))
         files = {

@@ -20,7 +20,7 @@ from idumb.domain.errors import StoreError
 from idumb.store import anchor, event_chain, log_errors, schema, segments
 from idumb.store.event_chain import Line, Placed, Row
 from idumb.store.witnesses import AnchoredCopy, Witnesses, nothing_kept
-from idumb.system.files import file_systems, user_folders
+from idumb.system.files import file_systems, private_folders
 
 BUSY_SECONDS = 5.0
 ATTEMPTS = 4
@@ -321,6 +321,6 @@ def refuse_network(
 
 
 def _make_file(folder: str, path: str) -> None:
-    user_folders.make_private(folder)
+    private_folders.make(folder)
     # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

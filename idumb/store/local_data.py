@@ -12,7 +12,7 @@ from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.store import ownership
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders, user_folders
 
 UNPACKED = "unpacked"
 """The folder for files that agents unpack from their own program; all homes of a working tree share it."""
@@ -65,7 +65,7 @@ class FileLocalData:
         """Create the folder; Refusal `backup.exists` if it is not empty."""
         if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
             raise Refusal("backup.exists", f"{folder} already exists.", hint="choose another folder")
-        user_folders.make_private(folder)
+        private_folders.make(folder)
 
     def back_up(self, folder: str) -> None:
         """Copy everything below `folder`, forced to disk."""
@@ -113,7 +113,7 @@ def _copy(source: str, target: str) -> None:
 
     Raises OSError also for a folder that cannot be listed: nothing may be removed that was not copied.
     """
-    user_folders.make_private(target)
+    private_folders.make(target)
     for here, below, names in os.walk(source, onerror=_raise):
         if here == source:
             below[:] = [name for name in below if name not in _NOT_COPIED]

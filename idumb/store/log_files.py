@@ -17,7 +17,7 @@ from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.store import connection, event_chain, log_errors, rebuild, segments
 from idumb.store.event_chain import Placed
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders
 
 SIZE = 5000
 """The most events per segment: a segment is unpacked as a whole."""
@@ -95,7 +95,7 @@ class SqliteLogFiles:
         head = listed[-1]["head"] if listed else GENESIS
         name = f"{len(listed) + 1:06d}-{last}{segments.ENDING}"
         folder = os.path.join(self._database.folder, segments.FOLDER)
-        user_folders.make_private(folder)
+        private_folders.make(folder)
         events = takewhile(lambda placed: placed[0][event_chain.SEQ] <= last, self._database.placed(after=first - 1))
         atomic_write.write(os.path.join(folder, name), _packed(events), mode=0o600)
         segment = segments.measured(self._database.folder, name, first - 1, head)

@@ -19,7 +19,7 @@ from idumb.app.ports.host import Clock
 from idumb.domain.errors import Refusal, StoreError
 from idumb.store import connection, log_errors, owner_card
 from idumb.system import host_identity
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders
 from idumb.system.processes import process_tree
 
 # A program that a dead owner was about to start can keep its lock for a moment.
@@ -53,7 +53,7 @@ class FileOwnership:
         if self._lock is not None:
             raise owner_card.held(owner_card.read(self._card))
         with log_errors.translated(self._folder):
-            user_folders.make_private(self._folder)
+            private_folders.make(self._folder)
             lock = self._taken(force=force)
             self._overtaken = self._live_owner()
         self._lost = False
@@ -357,7 +357,7 @@ def _key(status: os.stat_result) -> tuple[int, int]:
 def held_all(folder: str, also: str | None = None) -> Iterator[None]:
     """Take all locks; Refusal `lock.held` if one has an owner. `also` may have no folder yet."""
     if also is not None:
-        user_folders.make_private(os.path.join(folder, "worktrees", also))
+        private_folders.make(os.path.join(folder, "worktrees", also))
     with contextlib.ExitStack() as stack:
         for name in owner_card.worktrees(folder):
             stack.callback(_taken_in(os.path.join(folder, "worktrees", name)).release)

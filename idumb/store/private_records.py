@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders, user_folders
 
 
 class PrivateRecords:
@@ -46,7 +46,7 @@ class PrivateRecords:
         path = os.path.join(self.folder, name)
         if not os.path.lexists(path):
             return None
-        self._require(user_folders.problem(self._kind, self.repository) or user_folders.unsafe(path))
+        self._require(user_folders.problem(self._kind, self.repository) or private_folders.unsafe(path))
         try:
             with open(path, "rb") as stream:
                 record = canonical_json.decode(stream.read())

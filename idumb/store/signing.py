@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 from idumb.domain.errors import Refusal
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders, user_folders
 from idumb.system.processes import child_process
 
 NAMESPACE = "idumb-approval"
@@ -73,7 +73,7 @@ class SshSignatures:
                 f"The list of allowed signers {real} is in the repository, which cannot vouch for itself.",
                 hint="Set XDG_CONFIG_HOME to a folder outside the repository",
             )
-        problem = user_folders.unsafe(real) or user_folders.unsafe(os.path.dirname(real), folder=True)
+        problem = private_folders.unsafe(real) or private_folders.unsafe(os.path.dirname(real), folder=True)
         if problem is not None:
             raise Refusal(
                 "approval.no-signers", f"The list of allowed signers cannot be trusted: {problem}", hint=f"ls -l {real}"

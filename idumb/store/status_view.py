@@ -11,7 +11,7 @@ import os
 import zlib
 
 from idumb.system import clock
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders
 
 TYPE_CHECKING = False  # `typing` is slow to import; type checkers know this name
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def write(
     """Store `view` for `read`. Without `seen`, the caller guarantees that nothing changed since it began to read."""
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
-    user_folders.make_private(folder)
+    private_folders.make(folder)
     body = text.encode("ascii")
     atomic_write.write(os.path.join(folder, NAME), b"%08x\n" % zlib.crc32(body) + body, durable=False, mode=0o600)
 

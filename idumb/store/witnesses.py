@@ -17,7 +17,7 @@ from idumb.domain.runs.event import GENESIS
 from idumb.store import anchor, event_chain, log_errors, segments
 from idumb.store.event_chain import Line, Placed
 from idumb.system import host_identity
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders, user_folders
 
 NAME = "events.jsonl"
 _TAIL = 64 * 1024
@@ -120,7 +120,7 @@ class AnchoredCopy:
 
     def problem(self) -> str | None:
         """Return why another user could have written it, or None."""
-        return user_folders.problem(*self._parts) or user_folders.unsafe(self.path)
+        return user_folders.problem(*self._parts) or private_folders.unsafe(self.path)
 
     def tail(self) -> tuple[int, str] | None:
         """Return (sequence number, hash) of its last event; None if there is no usable copy."""

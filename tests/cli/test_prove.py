@@ -14,7 +14,6 @@ import jsonschema
 import pytest
 
 from idumb.git.clones import fresh_clone
-from idumb.system.files import outside_folders
 from idumb.system.processes import process_tree
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -404,7 +403,7 @@ def test_a_killed_proof_leaves_nothing_that_the_next_one_does_not_remove(
 
 def test_the_next_writing_command_removes_it_too(project: Project, place: Path) -> None:
     done(project, making("T1-01", "a.txt"))
-    folder = Path(outside_folders.places(fresh_clone.PLACE)[0], "1", "clone")
+    folder = Path(fresh_clone.places()[0], "1", "clone")
     folder.mkdir(parents=True)
     folder.parent.parent.chmod(0o700)
     assert project.quick("verify-work", "1").code == 0

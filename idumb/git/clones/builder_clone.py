@@ -24,6 +24,7 @@ from idumb.git.clones.clone import BRANCH, TAKEN, Clone
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.trees import GitTrees
+from idumb.system.files import private_folders
 
 _WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 
@@ -170,12 +171,12 @@ class BuilderClone:
         """Point branch and index of the clone to a commit of the user's repository; nothing is borrowed."""
         clone.borrow(self._folder, open_repository.lenders(self._repository))
         clone.put_head(self._folder, commit)
-        clone.remove_tree(self._aside)
+        private_folders.remove_tree(self._aside)
 
 
 def move_git_folder_aside(folder: str) -> str:
     """Move the builder's git folder aside. Return why nothing can be taken from it, or ""."""
-    clone.remove_tree(folder + TAKEN)
+    private_folders.remove_tree(folder + TAKEN)
     here = os.path.join(folder, ".git")
     try:
         os.chmod(folder, 0o700)

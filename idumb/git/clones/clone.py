@@ -22,7 +22,7 @@ from idumb.git.objects import tree_objects
 from idumb.git.scan import uncommitted
 from idumb.git.trees import GitTrees
 from idumb.system import host_identity
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders
 
 _READY = "idumb-ready"
 _COPIED = ("shallow", os.path.join("info", "exclude"), os.path.join("info", "attributes"))
@@ -92,7 +92,7 @@ def _make(repository: Repository, folder: str, commit: str | None, tree: str | N
     repository.guard()
     clone_places.prepare(place_of(repository), repository.common_dir)
     remove(folder)
-    user_folders.make_private(folder)
+    private_folders.make(folder)
     if commit is not None and tree is not None:
         write_out(open_repository.repository(repository), bytes.fromhex(tree), folder)
     make_git_folder(repository, folder, commit)
@@ -139,29 +139,8 @@ def remove(folder: str) -> None:
     if not os.path.islink(folder):
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, ".git", _READY))
-    remove_tree(folder)
-    remove_tree(folder + TAKEN)
-
-
-def remove_tree(folder: str) -> None:
-    """Remove a folder with its content, or whatever is at its path, without following links.
-
-    Permissions that were removed from its folders are restored first.
-    """
-    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
-        os.unlink(folder)
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    if not os.path.isdir(folder):
-        return
-    os.chmod(folder, 0o700)
-    for at, below, _ in os.walk(folder):
-        for name in below:
-            path = os.path.join(at, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    private_folders.remove_tree(folder)
+    private_folders.remove_tree(folder + TAKEN)
 
 
 def _is_ready(folder: str) -> bool:

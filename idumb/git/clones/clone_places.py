@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 
 from idumb.domain.errors import Refusal
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders, user_folders
 
 COPIES = "rehearsals"
 _CLONES = "clones"
@@ -69,7 +69,7 @@ def prepare(folder: str, common_dir: str) -> str:
     deepest = os.path.join(folder, *[_UP] * (len(_dependencies(folder, common_dir)) - 1))
     probe = os.path.join(deepest, f".probe-{os.getpid()}")
     try:
-        user_folders.make_private(deepest)
+        private_folders.make(deepest)
         os.mkdir(probe, 0o700)
         os.rmdir(probe)
     except OSError as problem:

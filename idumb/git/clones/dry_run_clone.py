@@ -16,10 +16,10 @@ import pygit2
 from idumb.app.ports.repository import Head
 from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, open_repository
-from idumb.git.clones import clone, clone_places, locked_folders
+from idumb.git.clones import clone, clone_places
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders
 
 _COPY = "work"
 # Settings that decide how git sees files, and who commits; never what git runs or where it sends something.
@@ -39,12 +39,12 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
     clear(user)
     place = clone.place_of(user)
     top = os.path.join(clone_places.prepare(place, user.common_dir), clone_places.COPIES)
-    folder, lock = locked_folders.lock(top)
+    folder, lock = private_folders.lock(top)
     try:
         yield _copied(user, head, folder, also)
     finally:
-        locked_folders.unlock(folder, lock)
-        locked_folders.remove_empty(top)
+        private_folders.unlock(folder, lock)
+        private_folders.remove_empty(top)
         clone_places.tidy(place)
 
 
@@ -64,18 +64,18 @@ def clear(user: Repository) -> tuple[str, ...]:
 
 def _cleared(user: Repository, top: str) -> list[str]:
     removed = []
-    for folder in locked_folders.abandoned(top):
+    for folder in private_folders.abandoned(top):
         user.guard()
-        locked_folders.remove(folder)
+        private_folders.remove(folder)
         removed.append(folder)
-    locked_folders.remove_empty(top)
+    private_folders.remove_empty(top)
     return removed
 
 
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     shutil.rmtree(folder, ignore_errors=True)
     folder = os.path.join(folder, _COPY)  # beside it is space for its own clones
-    user_folders.make_private(folder)
+    private_folders.make(folder)
     clone.make_git_folder(user, folder, None)
     copy_settings(git_program.settings(user.root), os.path.join(folder, ".git"))
     copy = discover.at(os.path.realpath(folder))

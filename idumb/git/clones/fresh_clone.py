@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from idumb.app.ports.workspace import CheckedOut
 from idumb.domain.errors import Refusal
 from idumb.git import git_program, provided_paths
-from idumb.git.clones import clone, locked_folders
 from idumb.git.discover import Repository
-from idumb.system.files import outside_folders, user_folders
+from idumb.system.files import private_folders, user_folders
 from idumb.system.processes import child_process, process_tree
 
-PLACE = "idumb-proofs"
+_PLACE = "idumb-proofs"
 RUN = "proof"
 """The run of which the processes in a fresh clone carry the mark."""
 _CLONE = "clone"
@@ -38,29 +37,34 @@ def opened(user: Repository, provided: Sequence[str] = ()) -> Iterator[FreshClon
     `provided` are ignored paths of the user's working tree that its checks borrow.
     """
     clear()
-    top, manifest = outside_folders.place(PLACE, user.root)
-    folder, lock = locked_folders.lock(top)
+    top, manifest = private_folders.place(places(), [user.root])
+    folder, lock = private_folders.lock(top)
     try:
         for name in ("", _HOME):
-            user_folders.make_private(os.path.join(folder, name))
+            private_folders.make(os.path.join(folder, name))
         yield FreshClone(user, folder, manifest, provided)
     finally:
         _end_processes(folder)
-        locked_folders.unlock(folder, lock)
-        locked_folders.remove_empty(top)
+        private_folders.unlock(folder, lock)
+        private_folders.remove_empty(top)
+
+
+def places() -> tuple[str, ...]:
+    """Return the folders that may hold fresh clones, the preferred one first."""
+    return (*private_folders.temporary(_PLACE), os.path.join(os.path.realpath(user_folders.path()), _PLACE))
 
 
 def clear() -> tuple[str, ...]:
     """Remove the fresh clones that killed processes left, of any repository. Return their folders."""
     removed = []
-    for top in outside_folders.places(PLACE):
-        if user_folders.unsafe(top, folder=True) is not None:
+    for top in places():
+        if private_folders.unsafe(top, folder=True) is not None:
             continue
-        for folder in locked_folders.abandoned(top):
+        for folder in private_folders.abandoned(top):
             _end_processes(folder)
-            locked_folders.remove(folder)
+            private_folders.remove(folder)
             removed.append(folder)
-        locked_folders.remove_empty(top)
+        private_folders.remove_empty(top)
     return tuple(removed)
 
 
@@ -126,7 +130,7 @@ class FreshClone:
         self._required(self.root, ["read-tree", "--empty"])
         for name in os.listdir(self.root):
             if name != ".git":
-                clone.remove_tree(os.path.join(self.root, name))
+                private_folders.remove_tree(os.path.join(self.root, name))
         return tree
 
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:  # noqa: ARG002

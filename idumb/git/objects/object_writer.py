@@ -26,7 +26,7 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, Item
 from idumb.system import host_identity
-from idumb.system.files import file_systems, user_folders
+from idumb.system.files import file_systems, private_folders
 
 _TOO_LARGE = 2 << 30
 _TRIES = 3
@@ -178,7 +178,7 @@ class Writer:
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
         """Return the repository with a database that writes privately and skips objects that exist."""
         if not self._begun:
-            user_folders.make_below(self._git_folder, self._beside)
+            private_folders.make_below(self._git_folder, self._beside)
             self._begun = True
         trusting = self._trusting if trusting is None else trusting
         if trusting not in self._stores:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders
 
 _PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
 
@@ -43,7 +43,7 @@ def _number(text: bytes) -> int | None:
 
 def applied(place: Repository, tree: str, text: str) -> str | git_program.Result:
     """Return `tree` with the patch applied in a private index; git's result if it refuses the patch."""
-    user_folders.make_below(place.common_dir, place.state_dir)
+    private_folders.make_below(place.common_dir, place.state_dir)
     with tempfile.TemporaryDirectory(prefix="patch-", dir=place.state_dir) as folder:
         extra = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         patch = text.encode("utf-8", "surrogateescape")

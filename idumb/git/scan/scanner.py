@@ -18,7 +18,7 @@ from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan import ignores, new_names
 from idumb.git.scan.ignores import Forced
-from idumb.system.files import user_folders
+from idumb.system.files import private_folders
 
 _ORDINARY = frozenset({0o644, 0o755, 0o664, 0o775})
 
@@ -374,7 +374,7 @@ class Scanner:
         try:
             os.utime(self._clock)
         except FileNotFoundError:
-            user_folders.make_below(self._place.common_dir, os.path.dirname(self._clock))
+            private_folders.make_below(self._place.common_dir, os.path.dirname(self._clock))
             os.close(os.open(self._clock, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             os.utime(self._clock)
         return os.stat(self._clock).st_ctime_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders
 
 
 class FileBackupStore:
@@ -18,7 +18,7 @@ class FileBackupStore:
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ValueError(f"not a name below a folder: {name}")
         target = os.path.join(self._folder, kind, *name.split("/"))
-        user_folders.make_private(os.path.dirname(target))
+        private_folders.make(os.path.dirname(target))
         for number in range(1, 10_000):
             path = target if number == 1 else f"{target}~{number}"
             if not os.path.lexists(path):
@@ -32,7 +32,7 @@ class FileBackupStore:
     def put(self, kind: str, path: str) -> str:
         """Move a file or folder here, within one file system, and return its new path."""
         folder = os.path.join(self._folder, kind)
-        user_folders.make_private(folder)
+        private_folders.make(folder)
         name = os.path.basename(path)
         for number in range(1, 10_000):
             target = os.path.join(folder, name if number == 1 else f"{name}~{number}")

@@ -5,9 +5,10 @@ A repository can neither choose nor write to them. Only the user has access.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
+
+from idumb.system.files import private_folders
 
 CLONES = "IDUMB_CLONES"
 
@@ -52,7 +53,7 @@ def repository_id(common_dir: str) -> str:
 def prepare(*parts: str) -> str:
     """Return the folder `parts` below the state directory; create it with mode 0700."""
     folder = os.path.join(path(), *parts)
-    make_private(folder)
+    private_folders.make(folder)
     return folder
 
 
@@ -61,27 +62,9 @@ def problem(*parts: str) -> str | None:
     folder = path()
     for part in (None, *parts):
         folder = folder if part is None else os.path.join(folder, part)
-        reason = unsafe(folder, folder=True)
+        reason = private_folders.unsafe(folder, folder=True)
         if reason is not None:
             return reason
-    return None
-
-
-def unsafe(place: str, *, folder: bool = False) -> str | None:
-    """Return why another user could have written a file (or folder), or None."""
-    import stat
-
-    try:
-        status = os.lstat(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    right_type = stat.S_ISDIR(status.st_mode) if folder else stat.S_ISREG(status.st_mode)
-    if not right_type:
-        return f"{place} is not a {'folder' if folder else 'file'}"
-    if status.st_uid != os.geteuid():
-        return f"{place} belongs to another user (uid {status.st_uid})"
-    if status.st_mode & 0o022:
-        return f"{place} can be written by other users (mode {status.st_mode & 0o777:04o})"
     return None
 
 
@@ -103,33 +86,6 @@ def system_wide() -> tuple[tuple[str, bool], ...]:
 def configuration() -> str:
     """Return `$XDG_CONFIG_HOME/idumb`, else `~/.config/idumb`. A relative XDG_CONFIG_HOME is ignored."""
     return os.path.join(_base("XDG_CONFIG_HOME", ".config"), "idumb")
-
-
-def make_below(root: str, path: str) -> None:
-    """Create `path` and its missing parents up to `root`, with mode 0700; never create `root`.
-
-    Raises OSError if `root` is missing. If a git folder was moved away, recreating it would leave only idumb's files
-    there and block the way back.
-    """
-    if path == root or os.path.isdir(path):
-        return
-    make_below(root, os.path.dirname(path))
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-
-
-def make_private(path: str) -> None:
-    """Create `path` and its missing parents, each with mode 0700; existing folders stay as they are.
-
-    `os.makedirs` applies its mode only to the last folder.
-    """
-    if os.path.isdir(path):
-        return
-    parent = os.path.dirname(path)
-    if parent != path:
-        make_private(parent)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
 
 
 def user_name() -> str:

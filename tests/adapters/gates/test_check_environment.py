@@ -16,7 +16,7 @@ from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import check_environment, toolchains
 from idumb.gates.check_environment import CheckEnvironment, Computed, Inputs
 from idumb.gates.checks import ShellChecks
-from idumb.system.files import private_folder
+from idumb.system.files import private_folders
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -170,7 +170,7 @@ def test_no_location_is_in_the_table_twice() -> None:
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder for private folders in TMPDIR, although that has a long path."""
-    monkeypatch.setattr(private_folder, "_LONGEST_TMPDIR", 500)
+    monkeypatch.setattr(private_folders, "_SHORT", 500)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path / f"idumb-{os.geteuid()}"
 
@@ -223,18 +223,18 @@ def test_the_private_home_has_the_user_s_git_identity_and_nothing_else(start: St
 
 def test_a_folder_without_write_permission_is_removed(start: Start, base: Path) -> None:
     run(start(), "mkdir -p $HOME/go/pkg/mod/x && touch $HOME/go/pkg/mod/x/y && chmod -R a-w $HOME/go")
-    (session,) = base.iterdir()
-    assert [path.name for path in session.iterdir()] == ["lock"]
+    (session,) = (path for path in base.iterdir() if path.is_dir())
+    assert list(session.iterdir()) == []
     assert stat.S_IMODE(base.stat().st_mode) == stat.S_IMODE(session.stat().st_mode) == 0o700
 
 
 def test_a_later_process_removes_the_folders_of_a_killed_one(base: Path) -> None:
-    (base / "killed").mkdir(parents=True, mode=0o700)
+    (base / "7").mkdir(parents=True)
     base.chmod(0o700)
-    (base / "killed" / "lock").touch()
-    living = private_folder.PrivateFolder()
-    other = private_folder.PrivateFolder()
-    assert {path.name for path in base.iterdir()} == {os.path.basename(living.path), os.path.basename(other.path)}
+    (base / "7.lock").touch()
+    living = private_folders.TemporaryFolder("idumb")
+    other = private_folders.TemporaryFolder("idumb")
+    assert {str(path) for path in base.iterdir() if path.is_dir()} == {living.path, other.path}
     living.close()
     other.close()
     assert list(base.iterdir()) == []
@@ -243,8 +243,8 @@ def test_a_later_process_removes_the_folders_of_a_killed_one(base: Path) -> None
 def test_a_folder_of_others_is_not_used(base: Path) -> None:
     base.mkdir(mode=0o777)
     base.chmod(0o777)
-    folder = private_folder.PrivateFolder()
-    assert os.path.dirname(folder.path) == str(base.parent)
+    folder = private_folders.TemporaryFolder("idumb")
+    assert not folder.path.startswith(str(base.parent))
     folder.close()
 
 

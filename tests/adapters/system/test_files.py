@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import atomic_write, user_folders
+from idumb.system.files import atomic_write, private_folders, user_folders
 from idumb.system.files.report_files import FileReports, LinkInTheWay
 from tests.meta import source
 
@@ -63,7 +63,7 @@ def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
 
 WRITE_FOR_EVER = """
 import sys
-from idumb.system.files import atomic_write
+from idumb.system.files import atomic_write, private_folders
 print("started", flush=True)
 while True:
     for letter in (b"a", b"b"):
@@ -105,8 +105,8 @@ def test_create_never_replaces_an_existing_file(tmp_path: Path) -> None:
 
 def test_every_new_level_of_a_private_folder_is_private(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
-    user_folders.make_private(str(tmp_path / "old/new/newer"))
-    user_folders.make_private(str(tmp_path / "old/new/newer"))
+    private_folders.make(str(tmp_path / "old/new/newer"))
+    private_folders.make(str(tmp_path / "old/new/newer"))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("old", "old/new", "old/new/newer")]
     assert modes == [0o755, 0o700, 0o700]
 

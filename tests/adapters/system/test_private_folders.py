@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from idumb.system.files import outside_folders
+from idumb.system.files import private_folders
 
 NAME = "idumb-test-place"
+Place = Callable[[Path], tuple[str, str | None]]
 
 
 @pytest.fixture
 def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The preferred folder; the only other one is in the user's state."""
+    """The preferred folder; the only other one is in the user's home."""
     above = tmp_path / "project" / "tmp"
     above.mkdir(parents=True)
     monkeypatch.setenv("TMPDIR", str(above))
-    preferred, *_, last = outside_folders.places(NAME)
-    monkeypatch.setattr(outside_folders, "places", lambda _: (preferred, last))
-    return Path(preferred)
+    return Path(private_folders.temporary(NAME)[0])
 
 
-def place(repository: Path) -> tuple[str, str | None]:
-    return outside_folders.place(NAME, str(repository))
+@pytest.fixture
+def place(first: Path, home: Path) -> Place:
+    return lambda repository: private_folders.place((str(first), f"{home}/state"), [str(repository)])
 
 
-def test_the_user_s_temporary_folder_is_preferred_and_private(first: Path, tmp_path: Path) -> None:
+def test_the_user_s_temporary_folder_is_preferred_and_private(place: Place, first: Path, tmp_path: Path) -> None:
     assert place(tmp_path / "repo") == (str(first), None)
     assert first.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("manifest", ["package.json", "node_modules", "conftest.py", "go.mod", ".git"])
-def test_a_folder_below_a_manifest_is_avoided(first: Path, tmp_path: Path, manifest: str) -> None:
+def test_a_folder_below_a_manifest_is_avoided(place: Place, first: Path, tmp_path: Path, manifest: str) -> None:
     (tmp_path / "project" / manifest).touch()
     folder, found = place(tmp_path / "repo")
     assert (folder != str(first), found) == (True, None)
 
 
-def test_if_every_folder_is_below_a_manifest_it_is_named(first: Path, tmp_path: Path, home: Path) -> None:
+def test_if_every_folder_is_below_a_manifest_it_is_named(place: Place, first: Path, tmp_path: Path, home: Path) -> None:
     (tmp_path / "project" / "package.json").touch()
     (home / "package.json").touch()
     assert place(tmp_path / "repo") == (str(first), str(tmp_path / "project" / "package.json"))
 
 
-def test_a_folder_inside_the_repository_or_open_to_others_is_never_used(first: Path, tmp_path: Path) -> None:
+def test_a_folder_inside_the_repository_or_open_to_others_is_never_used(
+    place: Place, first: Path, tmp_path: Path
+) -> None:
     assert place(tmp_path / "project")[0] != str(first)
     first.mkdir(mode=0o700, exist_ok=True)
     first.chmod(0o777)

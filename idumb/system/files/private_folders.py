@@ -1,0 +1,246 @@
+"""Private folders: only this user has access. Where temporary ones may be, their locks, and how they are removed.
+
+A temporary folder has a lock that ends with its process: it distinguishes a folder in use from one that a killed
+process left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+MANIFESTS = (
+    ".git",
+    "Cargo.toml",
+    "WORKSPACE",
+    "build.gradle",
+    "composer.json",
+    "conftest.py",
+    "deno.json",
+    "go.mod",
+    "go.work",
+    "node_modules",
+    "package.json",
+    "pnpm-workspace.yaml",
+    "pom.xml",
+    "pyproject.toml",
+    "pytest.ini",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+    "tsconfig.json",
+)
+"""Node, Python, Go, Cargo and others search every parent folder for these."""
+_LOCK = ".lock"
+_SHORT = 64
+"""Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
+
+
+def make(path: str) -> None:
+    """Create `path` and its missing parents, each with mode 0700; existing folders stay as they are.
+
+    `os.makedirs` applies its mode only to the last folder.
+    """
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    if parent != path:
+        make(parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+def make_below(root: str, path: str) -> None:
+    """Create `path` and its missing parents up to `root`, with mode 0700; never create `root`.
+
+    Raises OSError if `root` is missing. If a git folder was moved away, recreating it would leave only idumb's files
+    there and block the way back.
+    """
+    if path == root or os.path.isdir(path):
+        return
+    make_below(root, os.path.dirname(path))
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+def unsafe(place: str, *, folder: bool = False) -> str | None:
+    """Return why another user could have written a file (or folder), or None."""
+    try:
+        status = os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    right_type = stat.S_ISDIR(status.st_mode) if folder else stat.S_ISREG(status.st_mode)
+    if not right_type:
+        return f"{place} is not a {'folder' if folder else 'file'}"
+    if status.st_uid != os.geteuid():
+        return f"{place} belongs to another user (uid {status.st_uid})"
+    if status.st_mode & 0o022:
+        return f"{place} can be written by other users (mode {status.st_mode & 0o777:04o})"
+    return None
+
+
+def temporary(name: str) -> tuple[str, ...]:
+    """Return the folders that may hold temporary folders, the preferred one first; few of them exist.
+
+    Each user has their own, because others may write to the folders above.
+    """
+    chosen = os.environ.get("TMPDIR", "")
+    above = [chosen] if os.path.isabs(chosen) else []
+    own = f"{name}-{os.geteuid()}"
+    return tuple(
+        dict.fromkeys(os.path.join(os.path.realpath(folder), own) for folder in (*above, "/tmp", "/var/tmp"))  # noqa: S108
+    )
+
+
+def place(candidates: Sequence[str], avoid: Sequence[str]) -> tuple[str, str | None]:
+    """Return the first usable folder, created if missing, and a manifest above it if every usable one has one above.
+
+    It is private and outside the folders `avoid`. Raises OSError if no folder can be written.
+    """
+    tops = [os.path.realpath(folder) for folder in avoid]
+    usable: list[tuple[str, str]] = []
+    for folder in candidates:
+        if any(_is_below(folder, top) for top in tops) or not _is_private(folder):
+            continue
+        manifest = manifest_above(folder)
+        if manifest is None:
+            return folder, None
+        usable.append((folder, manifest))
+    if usable:
+        return usable[0]
+    raise PermissionError(f"no folder for temporary files can be written: {', '.join(candidates)}")
+
+
+def manifest_above(folder: str) -> str | None:
+    """Return the nearest manifest in a folder or above it, or None."""
+    while True:
+        for name in MANIFESTS:
+            if os.path.lexists(os.path.join(folder, name)):
+                return os.path.join(folder, name)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def _is_below(folder: str, top: str) -> bool:
+    return f"{folder}/".startswith(f"{top.rstrip('/')}/")
+
+
+def _is_private(folder: str) -> bool:
+    """Create a folder if it is missing. Return whether it belongs to the user alone and programs can run there."""
+    try:
+        make(folder)
+        return (
+            unsafe(folder, folder=True) is None
+            and os.access(folder, os.W_OK | os.X_OK)
+            and not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)  # only Linux names the flag
+        )
+    except OSError:
+        return False
+
+
+class TemporaryFolder:
+    """A folder for files that only this process needs. A later process removes it if this one is killed."""
+
+    def __init__(self, name: str, avoid: Sequence[str] = ()) -> None:
+        """Create it with a short path, outside the folders `avoid`. Raises OSError."""
+        short = [top for top in temporary(name) if len(os.fsencode(top)) <= _SHORT]
+        top, _ = place(short, avoid)
+        for folder in abandoned(top):
+            remove(folder)
+        self.path, self._lock = lock(top)
+        remove_tree(self.path)
+        os.mkdir(self.path, 0o700)
+
+    def close(self) -> None:
+        unlock(self.path, self._lock)
+
+
+def lock(top: str) -> tuple[str, int]:
+    """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock."""
+    number = 1
+    make(top)
+    while (descriptor := _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)) is None:
+        make(top)  # another process removes it when it is empty
+        number += 1
+    return os.path.join(top, str(number)), descriptor
+
+
+def unlock(folder: str, descriptor: int) -> None:
+    """Remove a folder, then its lock."""
+    remove(folder)
+    os.close(descriptor)
+
+
+def abandoned(top: str) -> Iterator[str]:
+    """Yield the folders that no process holds. Each is locked while the caller removes it."""
+    try:
+        names = sorted(os.listdir(top))
+    except OSError:
+        return
+    held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
+    for name in sorted(name for name in held | set(names) if name.isdecimal()):
+        descriptor = _taken(os.path.join(top, name + _LOCK), create=False) if name in held else None
+        if name in held and descriptor is None:
+            continue
+        try:
+            yield os.path.join(top, name)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _taken(path: str, *, create: bool) -> int | None:
+    """Return the descriptor of a locked file; None if another process has it, or is removing it."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_ino == os.stat(path).st_ino:
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def remove(folder: str) -> None:
+    """Remove a folder and its lock."""
+    remove_tree(folder)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(folder + _LOCK)
+
+
+def remove_empty(top: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(top)
+
+
+def remove_tree(folder: str) -> None:
+    """Remove a folder with its content, or whatever is at its path, without following links.
+
+    Permissions that were removed from its folders, as in Go's module cache, are restored first.
+    """
+    if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+        os.unlink(folder)
+        return
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.isdir(folder):
+        return
+    os.chmod(folder, 0o700)
+    for at, below, _ in os.walk(folder):
+        for name in below:
+            path = os.path.join(at, name)
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
