@@ -130,11 +130,11 @@ def finding(value: Any) -> str:
     return f"{place}: {words}" if place else words
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shortened(text: str) -> str:
     """Return the head and tail of a long text."""
-    if len(text) <= longest:
+    if len(text) <= _LONGEST:
         return text
-    half = longest // 2
+    half = _LONGEST // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 
@@ -274,6 +274,7 @@ def _lines(errors: bytes) -> list[str]:
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+_LONGEST_LINE = 4 * 1024 * 1024
 _NO_PROGRESS = re.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
 
 
@@ -283,13 +284,12 @@ class Progress:
     A retry of a model call or a wait for the network is not progress.
     """
 
-    def __init__(self, longest: int = 4 * 1024 * 1024) -> None:
+    def __init__(self) -> None:
         self._rest = b""
-        self._longest = longest
 
     def __call__(self, data: bytes) -> bool:
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > self._longest:
+        if len(self._rest) > _LONGEST_LINE:
             self._rest = b""
             return True
         return any(map(_moves_on, lines))

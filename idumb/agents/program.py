@@ -123,10 +123,10 @@ def not_started(argv: Sequence[str], problem: OSError) -> str:
     return f"{argv[0]} could not be started: {reason}; check that it is installed and on PATH"
 
 
-def last_words(output: str, lines: int = 5, longest: int = 400) -> str:
+def last_words(output: str) -> str:
     """Return the end of the output, short enough for a message."""
-    text = "\n".join(output.strip().splitlines()[-lines:])
-    return text if len(text) <= longest else f"...{text[-longest:]}"
+    text = "\n".join(output.strip().splitlines()[-5:])
+    return text if len(text) <= 400 else f"...{text[-400:]}"
 
 
 def is_below(path: str, folder: str) -> bool:

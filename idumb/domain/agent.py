@@ -164,7 +164,6 @@ class AgentRequest:
     budget: Budget = Budget()
     feedback: str = ""
     session: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
     protected: tuple[str, ...] = ()
     run_id: str = ""
     question: Decision | None = None
@@ -187,9 +186,8 @@ class AgentRequest:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables of the request, and those that identify the task to its processes."""
-        names = {"IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
-        return {**self.environment, **names}
+        """The environment variables that identify the task to its processes."""
+        return {"IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
 
     @property
     def subject(self) -> str:

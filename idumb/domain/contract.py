@@ -96,7 +96,7 @@ def assemble(
     dependencies = _effective_dependencies(plans)
     order = graph.topological_order(dependencies)
     hashed = contract_hash(plans, settings, policy_digest)
-    contract = Contract(phase, folder, tuple(plans), tasks, order.ids, dependencies, hashed)
+    contract = Contract(phase, folder, tuple(plans), tasks, order, dependencies, hashed)
     return contract, tuple(findings)
 
 

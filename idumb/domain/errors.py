@@ -98,10 +98,6 @@ class AdapterError(IdumbError):
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, code: str, message: str, *, transient: bool = False, hint: str | None = None) -> None:
-        super().__init__(code, message, hint=hint)
-        self.transient = transient
-
 
 class StoreError(IdumbError):
     """The event log is corrupt, newer than this program, or refuses the write."""
@@ -114,6 +110,5 @@ class Interrupted(IdumbError):
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("run.interrupted", "interrupted", hint="to see the state of the run: idumb status")
-        self.signal_number = signal_number
         self.signal_name = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}.get(signal_number, f"signal {signal_number}")
         self.exit_code = 128 + signal_number

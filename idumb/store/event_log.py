@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
-from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
 from idumb.store import event_chain, log_errors, segments
 from idumb.store.connection import Database
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 PAGE = 500
 _LAST = 2**63 - 1
+_STARTED = "run.started"
 _WIDE = frozenset({"kind", "operation"})
 _KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
@@ -158,8 +158,8 @@ class SqliteEventLog:
         rows = event_chain.chain(encoded, seq, previous, operation=operation, fence=fence, at=at)
         db.executemany(segments.INSERT_EVENT, rows)
         for (new, _), row in zip(encoded, rows, strict=True):
-            if new.kind in _INDEXED:
-                index(db, new, row[event_chain.SEQ], self._worktree)
+            if new.kind == _STARTED:
+                index(db, new.run, new.payload, row[event_chain.SEQ], self._worktree)
         return rows
 
 
@@ -317,18 +317,6 @@ def _first(database: Database, where: _Where) -> int:
     return where.after if earliest is None else max(where.after, earliest - 1)
 
 
-_STATES: Mapping[str, str] = {
-    "run.resumed": run.ACTIVE,
-    "run.halted": run.HALTED,
-    "run.interrupted": run.INTERRUPTED,
-    "run.paused": run.PAUSED,
-    "run.completed": run.COMPLETED,
-    "run.failed": run.FAILED,
-    "rollback.completed": run.HALTED,
-}
-_INDEXED = frozenset({"run.started", *_STATES})
-
-
 class SqliteRunIndex:
     """Implements the port `RunIndex` on the database of a log."""
 
@@ -353,18 +341,15 @@ class SqliteRunIndex:
         return tuple(row[0] for row in self._database.rows(query, (self._worktree,)))
 
 
-def index(db: sqlite3.Connection, new: NewEvent, seq: int, worktree: str) -> None:
-    """Update the index for an event that is being appended as number `seq`."""
-    if new.kind == "run.started":
-        db.execute(
-            "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, ?)",
-            (new.run, new.payload["phase"], worktree, new.payload["number"], seq, run.ACTIVE),
-        )
-    elif new.kind in _STATES:
-        db.execute("UPDATE runs SET state = ? WHERE id = ?", (_STATES[new.kind], new.run))
+def index(db: sqlite3.Connection, run: str | None, payload: Mapping[str, Any], seq: int, worktree: str) -> None:
+    """Add a run to the index; event `seq` starts it. The events have its state, so that the column stays as it is."""
+    db.execute(
+        "INSERT INTO runs (id, phase, worktree, number, started_seq, state) VALUES (?, ?, ?, ?, ?, 'active')",
+        (run, payload["phase"], worktree, payload["number"], seq),
+    )
 
 
 def index_row(db: sqlite3.Connection, row: Row, worktree: str) -> None:
     """`index` for an event that was written earlier."""
-    payload = json.loads(row[event_chain.PAYLOAD]) if row[event_chain.KIND] == "run.started" else {}
-    index(db, NewEvent(row[event_chain.KIND], payload, run=row[event_chain.RUN]), row[event_chain.SEQ], worktree)
+    if row[event_chain.KIND] == _STARTED:
+        index(db, row[event_chain.RUN], json.loads(row[event_chain.PAYLOAD]), row[event_chain.SEQ], worktree)

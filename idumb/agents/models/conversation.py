@@ -211,7 +211,7 @@ def _not_found(words: str, status: int, message: str) -> Ended:
     return Ended(outcome.ERRORED, words, failure=agent.MALFORMED)
 
 
-def _error_words(body: bytes, longest: int = 300) -> str:
+def _error_words(body: bytes) -> str:
     """Return the server's `error` message, or the beginning of its text, on one line."""
     text = body[:65536].decode("utf-8", "replace")
     try:
@@ -223,4 +223,4 @@ def _error_words(body: bytes, longest: int = 300) -> str:
     if isinstance(error, dict):
         error = " ".join(str(error[k]) for k in ("code", "type", "message") if error.get(k))
     words = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
-    return words if len(words) <= longest else words[:longest] + "..."
+    return words if len(words) <= 300 else words[:300] + "..."

@@ -166,7 +166,7 @@ def require(services: Services, contract: Contract, *, base: str | None = None) 
     raise _invalid_refusal(contract, _invalid(phase_approvals, _most_relevant(contract, stored)))
 
 
-def import_signed(services: Services, contract: Contract, path: str) -> StoredApproval:
+def import_signed(services: Services, contract: Contract, path: str) -> None:
     """Import an approval from a signed file and store it. Refuses like `require`."""
     kept = services.consent.read_file(path)
     signer = services.signatures.signer(kept.approval.canonical(), kept.signature or "")
@@ -184,7 +184,6 @@ def import_signed(services: Services, contract: Contract, path: str) -> StoredAp
     if phase_approvals.status(kept) != LIVE:
         raise _invalid_refusal(contract, _invalid(phase_approvals, kept))
     services.consent.approve(kept)
-    return kept
 
 
 def _most_relevant(contract: Contract, stored: Sequence[StoredApproval]) -> StoredApproval:

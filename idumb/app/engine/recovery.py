@@ -24,8 +24,8 @@ from idumb.domain.runs.run import ANSWERED, ELSEWHERE
 from idumb.domain.runs.task_state import Checkpoint, TaskState
 
 
-def recover(context: RunContext) -> tuple[str, ...]:
-    """Bring every running task to a state from which the run can continue; return the ids of those tasks.
+def recover(context: RunContext) -> None:
+    """Bring every running task to a state from which the run can continue.
 
     An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
@@ -41,7 +41,6 @@ def recover(context: RunContext) -> tuple[str, ...]:
     projections.checkpoints_again(context.services, context.journal.state, context.contract, running)
     _keep_refs(context)
     _refuse_emptied(context)
-    return tuple(running)
 
 
 def _keep_refs(context: RunContext) -> None:

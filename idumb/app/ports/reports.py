@@ -38,9 +38,6 @@ class Reports(Protocol):
         """Every regular file below a folder, sorted, without following links."""
 
 
-Payload = Mapping[str, Any]
-
-
 class Documents(Protocol):
     """Renders documents. Pure; `views/` implements it."""
 

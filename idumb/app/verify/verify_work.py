@@ -221,7 +221,7 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
 def _mismatches(contract: Contract, workspace: final_state.Workspace) -> list[str]:
     """Return how order and working tree differ from what the completed tasks left."""
     mismatches: list[str] = []
-    if graph.topological_order(contract.dependencies).ids != contract.order:
+    if graph.topological_order(contract.dependencies) != contract.order:
         mismatches.append("the execution order changed")
     return [*mismatches, *workspace.wrong]
 

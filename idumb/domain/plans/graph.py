@@ -8,20 +8,14 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """`ids` contains all nodes only if `cycle` is empty; `cycle` starts and ends with the same id."""
+def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Sort with Kahn's algorithm over positions. Dependencies that are not keys of the mapping are ignored.
 
-    ids: tuple[str, ...]
-    cycle: tuple[str, ...] = ()
-
-
-def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
-    """Sort with Kahn's algorithm over positions. Dependencies that are not keys of the mapping are ignored."""
+    Nodes of a cycle, and those that need them, are omitted.
+    """
     ids = list(dependencies)
     position = {node: i for i, node in enumerate(ids)}
     waiting_for = [0] * len(ids)
@@ -42,12 +36,7 @@ def topological_order(dependencies: Mapping[str, Sequence[str]]) -> Order:
             waiting_for[k] -= 1
             if not waiting_for[k]:
                 push(ready, k)
-    if len(order) == len(ids):
-        return Order(tuple(order))
-    remaining = {node: dependencies[node] for node in ids if waiting_for[position[node]]}
-    first = next((node for node in remaining if node in remaining[node]), None)
-    found_cycles = ((first, first),) if first is not None else cycles(remaining, 1)
-    return Order(tuple(order), found_cycles[0])
+    return tuple(order)
 
 
 def cycles(dependencies: Mapping[str, Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:

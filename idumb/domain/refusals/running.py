@@ -15,12 +15,6 @@ _RETRY = way(
 _NEXT = look("see what can run now", "idumb next", "next")
 _SHOW = look("see what happened to the task", "idumb show {task}", "show")
 _SKIP = way("skip", "skip the task", "tasks that depend on it stay blocked", "idumb skip {task} --why REASON")
-_ACCEPT = way(
-    "accept",
-    "accept the task as it is",
-    "it counts as done because you accepted it",
-    "idumb accept {task} --why REASON",
-)
 _AGAIN = "idumb accept {task} --why REASON"
 _TASKS = look("list the tasks of the phase", "idumb graph {phase}", "list")
 _QUESTIONS = look("list the open questions", "idumb decisions", "list")

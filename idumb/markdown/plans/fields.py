@@ -28,7 +28,6 @@ class Label:
     name: str | None
     colon: bool
     end: int
-    bold: bool
 
 
 _LABEL = 200  # search a label (at most 60 characters) in this many characters
@@ -48,13 +47,13 @@ def label_of(text: str) -> Label | None:
     m = _BOLD.match(text)
     if m:
         shown = m[2].rstrip(_TRAILING)
-        return Label(shown, labels.field_name(shown), bool(m[3] or m[4]), m.end(), bold=True)
+        return Label(shown, labels.field_name(shown), bool(m[3] or m[4]), m.end())
     m = _PLAIN.match(text)
     if m:
-        return Label(m[1], labels.field_name(m[1]), colon=True, end=m.end(), bold=False)
+        return Label(m[1], labels.field_name(m[1]), colon=True, end=m.end())
     head = re.split(r"[\uff1a]|\s[—–]\s", text[:_LABEL], maxsplit=1)[0].strip()
     name = labels.field_name(head) if len(head) <= 60 and (head == text or "\uff1a" in text) else None
-    return Label(head, name, colon=False, end=len(text), bold=False) if name else None
+    return Label(head, name, colon=False, end=len(text)) if name else None
 
 
 def read(blocks: Iterable[Block], checker: NearMissChecker, *, fields_here: bool = True, indent: int = 0) -> Body:

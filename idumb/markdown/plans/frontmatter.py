@@ -121,8 +121,8 @@ class _Reader:
             code, at, message, field=name, found=found, accepted=accepted, mend=mend or f"write {accepted}"
         )
 
-    def _bad(self, name: str, node: Node, message: str = "") -> None:
-        message = message or f"`{name}` must be {_KEYS[name][1]}"
+    def _bad(self, name: str, node: Node) -> None:
+        message = f"`{name}` must be {_KEYS[name][1]}"
         self._error("plan.bad-value", node.start, name, message, found=self._shown(node))
 
     def _shown(self, node: Node) -> str:

@@ -16,7 +16,7 @@ from idumb.domain.runs.task_state import AttemptState, TaskProgress, TaskState
 
 
 def contract(dependencies: dict[str, tuple[str, ...]]) -> Contract:
-    order = graph.topological_order(dependencies).ids
+    order = graph.topological_order(dependencies)
     return Contract("1", "f", (), {}, order, dependencies, "hash")
 
 
