@@ -19,6 +19,7 @@ from idumb.system.files import atomic_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from idumb.gates.python_bytecode import Bytecode
     from idumb.system.files.private_folders import TemporaryFolder
 
 _NAME = "idumb"
@@ -204,6 +205,7 @@ class CheckEnvironment:
         self._inside = tuple(inputs.inside)
         self._home = inputs.home
         self._session: TemporaryFolder | None = None
+        self._bytecode: Bytecode | None = None
         self._number = 0
         self._weaker = (
             *((_IN_PLACE,) if inputs.in_place else ()),
@@ -254,6 +256,7 @@ class CheckEnvironment:
         private = f"{self._session.path}/{self._number}"
         try:
             self._make(private)
+            self._lend_bytecode(f"{private}/p", root)
             yield Conditions(
                 self._computed.variables_of(private, root, lent),
                 self._computed.locations,
@@ -262,7 +265,38 @@ class CheckEnvironment:
                 changed,
             )
         finally:
+            self._keep_bytecode(f"{private}/p")
             private_folders.remove_tree(private)
+
+    def _lend_bytecode(self, prefix: str, root: str) -> None:
+        """Make the folder for bytecode; it has what earlier checks compiled and no builder or check can have forged."""
+        try:
+            os.rename(self._bytecode_folder, prefix)
+        except OSError:
+            os.mkdir(prefix, 0o700)
+            return
+        from idumb.gates import python_bytecode
+        from idumb.system.files import private_folders
+
+        if self._bytecode is None:
+            self._bytecode = python_bytecode.Bytecode(self._entry_points.started)
+        try:
+            self._bytecode.clean(prefix, root)
+        except OSError:  # a check removed permissions, or put something else there
+            private_folders.remove_tree(prefix)
+            os.mkdir(prefix, 0o700)
+
+    def _keep_bytecode(self, prefix: str) -> None:
+        try:
+            os.rmdir(prefix)  # most checks run no Python
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.rename(prefix, self._bytecode_folder)
+
+    @property
+    def _bytecode_folder(self) -> str:
+        """Return the folder that keeps the bytecode between two checks."""
+        return f"{self._session.path}/p" if self._session is not None else ""
 
     @cached_property
     def _user_git(self) -> Mapping[str, str]:
@@ -281,7 +315,7 @@ class CheckEnvironment:
 
     def _make(self, private: str) -> None:
         os.mkdir(private, 0o700)
-        for name in "htp":
+        for name in "ht":
             os.mkdir(f"{private}/{name}", 0o700)
         if self._computed.home != PRIVATE_HOME:
             return

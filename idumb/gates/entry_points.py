@@ -67,6 +67,11 @@ class EntryPoints:
         self._folders = _signatures(self._listed)
         self._new: tuple[str, ...] = ()
 
+    @property
+    def started(self) -> int:
+        """Return when the run started, in nanoseconds."""
+        return self._started
+
     def as_dict(self) -> dict[str, Any]:
         """Return the recorded states, for a later process that continues the run."""
         files = {path: state.as_list() for path, state in self._known.items()}

@@ -1,0 +1,157 @@
+"""Bytecode of Python modules outside the tree, which a check need not compile again.
+
+Bytecode decides what a check runs, so none that a builder or a check wrote may reach another check. What the user's
+Python wrote before the run is next to its source, and its ctime proves its age, because no program can set that back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from idumb.system.files import hidden_writes
+
+Signature = tuple[int, ...]
+
+_NAME = re.compile(r"(.+?)\.(?:cpython|pypy|graalpy)-?[0-9][^/]*\.pyc")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LARGEST = 1 << 24
+_MARGIN = 10_000_000_000
+"""Nanoseconds by which the clock of a file server may be behind."""
+_GRAIN = 20_000_000
+"""Nanoseconds within which a second write to a file may not show in its times."""
+
+
+class _Module(NamedTuple):
+    """A file of bytecode that was written here, and the state of its source."""
+
+    stamp: Signature
+    is_settled: bool
+    digest: bytes
+    source: str
+    source_stamp: Signature
+
+
+class Bytecode:
+    """The trustworthy content of PYTHONPYCACHEPREFIX. `started` is when the run started, in nanoseconds."""
+
+    def __init__(self, started: int) -> None:
+        self._before = started - _MARGIN
+        self._modules: dict[str, _Module] = {}
+
+    def clean(self, prefix: str, root: str) -> None:
+        """Replace the bytecode that checks left in a folder by the user's own, and remove what the user does not have.
+
+        `root` is the tree of the check: its own modules are always compiled again. Raises OSError.
+        """
+        earlier, self._modules = self._modules, {}
+        cleaning = _Cleaning(earlier, self._before, root, hidden_writes.possible(prefix))
+        folder = os.open(prefix, _FOLDER)
+        try:
+            self._modules.update(cleaning.modules(folder, "/"))
+        finally:
+            os.close(folder)
+
+
+class _Cleaning:
+    """One walk over the folder, by descriptors, because a link could lead to files of the user."""
+
+    def __init__(self, earlier: dict[str, _Module], before: int, root: str, is_hidden: bool) -> None:
+        self._earlier = earlier
+        self._before = before
+        self._root = f"{root}/"
+        self._real_root = f"{os.path.realpath(root)}/"
+        self._is_hidden = is_hidden
+        self._now = time.time_ns()
+
+    def modules(self, folder: int, path: str) -> Iterator[tuple[str, _Module]]:
+        """Yield what is trustworthy; remove the rest, and folders that are empty without it."""
+        is_own = path.startswith(self._root) and f"{os.path.realpath(path)}/".startswith(self._real_root)
+        with os.scandir(folder) as entries:
+            names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for name, is_folder in names:
+            if is_folder:
+                below = os.open(name, _FOLDER, dir_fd=folder)
+                try:
+                    yield from self.modules(below, f"{path}{name}/")
+                    is_empty = not os.listdir(below)
+                finally:
+                    os.close(below)
+                if is_empty:
+                    os.rmdir(name, dir_fd=folder)
+                continue
+            module = None if is_own else self._kept(folder, path, name) or self._copied(folder, path, name)
+            if module is not None:
+                yield f"{path}{name}", module
+            else:
+                os.unlink(name, dir_fd=folder)
+
+    def _kept(self, folder: int, path: str, name: str) -> _Module | None:
+        """Return a module whose file and source are as they were; read the file if its times do not show that."""
+        module = self._earlier.get(f"{path}{name}")
+        if module is None or _signature_of(module.source) != module.source_stamp:
+            return None
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if _signature(status) != module.stamp:
+            return None
+        if module.is_settled and not self._is_hidden:
+            return module
+        if hashlib.sha256(_content(name, folder)).digest() != module.digest:
+            return None
+        return module._replace(is_settled=module.stamp[-1] < self._now - _GRAIN)
+
+    def _copied(self, folder: int, path: str, name: str) -> _Module | None:
+        """Write the user's bytecode of a module, if that and the source are older than the run."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        source = f"{path}{match[1]}.py"
+        stamp = _signature_of(source)
+        if not self._is_older(stamp):
+            return None
+        try:
+            opened = os.open(f"{path}__pycache__/{name}", _OLD)
+            with open(opened, "rb") as stream:
+                data = stream.read(_LARGEST)
+                if not self._is_older(_signature(os.fstat(opened))) or not _is_of(data, stamp):
+                    return None
+        except OSError:
+            return None
+        os.unlink(name, dir_fd=folder)
+        written = os.open(name, _NEW, 0o600, dir_fd=folder)
+        with open(written, "wb") as copy:
+            copy.write(data)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return _Module(_signature(status), False, hashlib.sha256(data).digest(), source, stamp)
+
+    def _is_older(self, stamp: Signature) -> bool:
+        return bool(stamp) and stamp[-1] < self._before
+
+
+def _signature_of(path: str) -> Signature:
+    try:
+        return _signature(os.stat(path))
+    except OSError:
+        return ()
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _is_of(data: bytes, source: Signature) -> bool:
+    """Return whether Python would accept the bytecode for a source of these times, which it compares itself."""
+    _, _, size, mtime, _ = source
+    stated = (0).to_bytes(4, "little"), mtime // 1_000_000_000, size
+    return data[4:16] == stated[0] + b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in stated[1:])
+
+
+def _content(name: str, folder: int) -> bytes:
+    with open(os.open(name, _OLD, dir_fd=folder), "rb") as stream:
+        return stream.read(_LARGEST)
