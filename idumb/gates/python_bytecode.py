@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,10 +28,13 @@ _GRAIN = 20_000_000
 
 
 class _Module(NamedTuple):
-    """A file of bytecode that was written here, and the state of its source."""
+    """A file of bytecode that was written here, and the state of its source.
+
+    `checked` is the time of the last write that would have been noticed when the file was read.
+    """
 
     stamp: Signature
-    is_settled: bool
+    checked: int
     digest: bytes
     source: str
     source_stamp: Signature
@@ -51,24 +53,27 @@ class Bytecode:
         `root` is the tree of the check: its own modules are always compiled again. Raises OSError.
         """
         earlier, self._modules = self._modules, {}
-        cleaning = _Cleaning(earlier, self._before, root, hidden_writes.possible(prefix))
         folder = os.open(prefix, _FOLDER)
         try:
-            self._modules.update(cleaning.modules(folder, "/"))
+            os.fchmod(folder, 0o700)
+            now = None if hidden_writes.possible(prefix) else os.fstat(folder).st_ctime_ns
+            self._modules.update(_Cleaning(earlier, self._before, root, now).modules(folder, "/"))
         finally:
             os.close(folder)
 
 
 class _Cleaning:
-    """One walk over the folder, by descriptors, because a link could lead to files of the user."""
+    """One walk over the folder, by descriptors, because a link could lead to files of the user.
 
-    def __init__(self, earlier: dict[str, _Module], before: int, root: str, is_hidden: bool) -> None:
+    `now` is the time of the file system, in nanoseconds; None if writes may leave no time.
+    """
+
+    def __init__(self, earlier: dict[str, _Module], before: int, root: str, now: int | None) -> None:
         self._earlier = earlier
         self._before = before
         self._root = f"{root}/"
         self._real_root = f"{os.path.realpath(root)}/"
-        self._is_hidden = is_hidden
-        self._now = time.time_ns()
+        self._settled = 0 if now is None else now - _GRAIN
 
     def modules(self, folder: int, path: str) -> Iterator[tuple[str, _Module]]:
         """Yield what is trustworthy; remove the rest, and folders that are empty without it."""
@@ -100,11 +105,11 @@ class _Cleaning:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if _signature(status) != module.stamp:
             return None
-        if module.is_settled and not self._is_hidden:
+        if module.checked > module.stamp[-1]:
             return module
         if hashlib.sha256(_content(name, folder)).digest() != module.digest:
             return None
-        return module._replace(is_settled=module.stamp[-1] < self._now - _GRAIN)
+        return module._replace(checked=self._settled)
 
     def _copied(self, folder: int, path: str, name: str) -> _Module | None:
         """Write the user's bytecode of a module, if that and the source are older than the run."""
@@ -128,7 +133,7 @@ class _Cleaning:
         with open(written, "wb") as copy:
             copy.write(data)
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return _Module(_signature(status), False, hashlib.sha256(data).digest(), source, stamp)
+        return _Module(_signature(status), 0, hashlib.sha256(data).digest(), source, stamp)
 
     def _is_older(self, stamp: Signature) -> bool:
         return bool(stamp) and stamp[-1] < self._before
