@@ -79,18 +79,9 @@ def assemble(
     findings = list(cross_plan_findings(plans))
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
-        findings.append(
-            _at(
-                plans[-1],
-                plans[-1].tasks[-1],
-                "",
-                "phase.too-many-tasks",
-                str(len(tasks)),
-                f"at most {MAX_TASKS}",
-                f"The phase has {len(tasks)} tasks; the limit is {MAX_TASKS}.",
-                "Split the phase.",
-            )
-        )
+        last, message = plans[-1], f"The phase has {len(tasks)} tasks; the limit is {MAX_TASKS}."
+        found, accepted, mend = str(len(tasks)), f"at most {MAX_TASKS}", "Split the phase."
+        findings.append(last.finding("phase.too-many-tasks", "", found, accepted, message, mend, task=last.tasks[-1]))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
     dependencies = _effective_dependencies(plans)
@@ -142,16 +133,10 @@ def _unreachable(
         plan, task = owner[id]
         blocker = next(dependency for dependency in dependencies[id] if dependency in never)
         more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
-        yield _at(
-            plan,
-            task,
-            "depends_on",
-            "task.unreachable",
-            blocker,
-            "dependencies that can complete",
-            f"{id} can never start: it depends on {blocker}, which can never complete{more}.",
-            "Fix the task that blocks it, or remove that task from `Depends on`.",
-        )
+        accepted = "dependencies that can complete"
+        message = f"{id} can never start: it depends on {blocker}, which can never complete{more}."
+        mend = "Fix the task that blocks it, or remove that task from `Depends on`."
+        yield plan.finding("task.unreachable", "depends_on", blocker, accepted, message, mend, task=task)
 
 
 def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
@@ -176,29 +161,16 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
             if task.id and task.id in first_by_id and first_by_id[task.id][0] is not plan:
                 other, first = first_by_id[task.id]
                 line = first.span.line if first.span else 1
-                yield _at(
-                    plan,
-                    task,
-                    "id",
-                    "task.duplicate-id",
-                    task.id,
-                    "an id unique in the phase",
-                    f"Duplicate id {task.id}, first used at {other.path}:{line}.",
-                    "Give this task an unused id.",
-                )
+                message = f"Duplicate id {task.id}, first used at {other.path}:{line}."
+                accepted, mend = "an id unique in the phase", "Give this task an unused id."
+                yield plan.finding("task.duplicate-id", "id", task.id, accepted, message, mend, task=task)
             first_by_id.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
     for plan in plans:
         if plan.plan in numbers:
-            yield _plan_finding(
-                plan,
-                "plan",
-                "plan.duplicate-id",
-                plan.plan,
-                "a plan id unique in the phase",
-                f"Duplicate plan id {plan.plan}, first used by {numbers[plan.plan].path}.",
-                "Give this plan another id.",
-            )
+            message = f"Duplicate plan id {plan.plan}, first used by {numbers[plan.plan].path}."
+            accepted, mend = "a plan id unique in the phase", "Give this plan another id."
+            yield plan.finding("plan.duplicate-id", "plan", plan.plan, accepted, message, mend)
         numbers.setdefault(plan.plan, plan)
 
 
@@ -206,16 +178,9 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             if task.id in task.depends_on:
-                yield _at(
-                    plan,
-                    task,
-                    "depends_on",
-                    "task.self-dependency",
-                    task.id,
-                    "another task's id",
-                    f"{task.id} depends on itself.",
-                    "Remove the id from `Depends on`.",
-                )
+                message, mend = f"{task.id} depends on itself.", "Remove the id from `Depends on`."
+                code, accepted = "task.self-dependency", "another task's id"
+                yield plan.finding(code, "depends_on", task.id, accepted, message, mend, task=task)
 
 
 def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:
@@ -225,17 +190,10 @@ def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Findi
                 if dependency in task_ids:
                     continue
                 near = nearest(dependency, [id for id in task_ids if id != task.id])
-                hint = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
-                yield _at(
-                    plan,
-                    task,
-                    "depends_on",
-                    "task.unknown-dependency",
-                    dependency,
-                    near or "a task id of this phase",
-                    f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}.",
-                    hint,
-                )
+                mend = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
+                message = f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}."
+                code, accepted = "task.unknown-dependency", near or "a task id of this phase"
+                yield plan.finding(code, "depends_on", dependency, accepted, message, mend, task=task)
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
@@ -244,37 +202,24 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in plan_ids:
                 target = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
-                yield _plan_finding(
-                    plan,
-                    "depends_on",
-                    "plan.unknown-dependency",
-                    dependency,
-                    nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase",
-                    f"Plan {plan.plan} depends on {target}.",
-                    "Correct `depends_on`.",
-                )
+                message, mend = f"Plan {plan.plan} depends on {target}.", "Correct `depends_on`."
+                accepted = nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase"
+                yield plan.finding("plan.unknown-dependency", "depends_on", dependency, accepted, message, mend)
 
 
 def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Finding:
     plan, task = _owners(plans)[cycle[0]]
     chain = " → ".join(cycle)
-    return _at(
-        plan,
-        task,
-        "depends_on",
-        "plan.cycle",
-        chain,
-        "dependencies without a cycle",
-        f"Dependency cycle: {chain}{' (there may be more)' if more else ''}.",
-        "Remove one of these dependencies.",
-    )
+    message = f"Dependency cycle: {chain}{' (there may be more)' if more else ''}."
+    accepted, mend = "dependencies without a cycle", "Remove one of these dependencies."
+    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, mend, task=task)
 
 
 def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:
     chain = " → ".join(cycle)
     message = f"Dependency cycle of plans: {chain}."
     accepted = "plans without a cycle"
-    return _plan_finding(plan, "depends_on", "plan.cycle", chain, accepted, message, "Remove one from `depends_on`.")
+    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, "Remove one from `depends_on`.")
 
 
 def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
@@ -336,27 +281,3 @@ def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> An
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     return value
-
-
-def _at(
-    plan: Plan,
-    task: Task,
-    field: str,
-    code: str,
-    found: str,
-    accepted: str,
-    message: str,
-    mend: str,
-    *,
-    severity: str = ERROR,
-    line: int = 0,
-) -> Finding:
-    span = task.spans.get(field) or task.span
-    return Finding(
-        code, severity, plan.path, line or (span.line if span else 1), 1, field, found, accepted, message, mend
-    )
-
-
-def _plan_finding(plan: Plan, field: str, code: str, found: str, accepted: str, message: str, mend: str) -> Finding:
-    span = plan.spans.get(field)
-    return Finding(code, ERROR, plan.path, span.line if span else 1, 1, field, found, accepted, message, mend)

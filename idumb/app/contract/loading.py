@@ -316,35 +316,15 @@ def _belongs(plans: PlanFiles, plan: Plan, folder: str) -> bool:
 
 
 def _misplaced(plan: Plan, folder: str) -> Finding:
-    span = plan.spans.get("phase")
-    return Finding(
-        "plan.other-folder",
-        ERROR,
-        plan.path,
-        span.line if span else 1,
-        1,
-        "phase",
-        plan.phase,
-        "the phase of the plan's folder",
-        f"{plan.path} is a plan of phase {plan.phase}, but {folder} belongs to another phase.",
-        "Correct `phase`, or move the plan.",
-    )
+    message = f"{plan.path} is a plan of phase {plan.phase}, but {folder} belongs to another phase."
+    accepted, mend = "the phase of the plan's folder", "Correct `phase`, or move the plan."
+    return plan.finding("plan.other-folder", "phase", plan.phase, accepted, message, mend)
 
 
 def _wrong_phase(plan: Plan, first: Plan) -> Finding:
-    span = plan.spans.get("phase")
-    return Finding(
-        "plan.other-phase",
-        ERROR,
-        plan.path,
-        span.line if span else 1,
-        1,
-        "phase",
-        plan.phase,
-        first.phase,
-        f"{plan.path} has phase {plan.phase}, but {first.path} in the same folder has {first.phase}.",
-        "Use the same `phase` in all plans of a folder.",
-    )
+    message = f"{plan.path} has phase {plan.phase}, but {first.path} in the same folder has {first.phase}."
+    mend = "Use the same `phase` in all plans of a folder."
+    return plan.finding("plan.other-phase", "phase", plan.phase, first.phase, message, mend)
 
 
 def runnable(services: Services, loaded: Loaded) -> Contract:

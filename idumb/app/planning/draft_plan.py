@@ -89,12 +89,8 @@ def _naming_findings(services: Services, where: PhaseLocation, identity: str, pl
 
 
 def _misnamed(plan: Plan, key: str, stated: str, required: str) -> Finding:
-    span = plan.spans.get(key)
     words = f"The plan states `{key}: {stated}`, but its place requires {required}."
-    line = span.line if span else 1
-    return Finding(
-        "plan.other-name", ERROR, plan.path, line, 1, key, stated, required, words, f'Write {key}: "{required}".'
-    )
+    return plan.finding("plan.other-name", key, stated, required, words, f'Write {key}: "{required}".')
 
 
 def write(services: Services, draft: Draft) -> None:

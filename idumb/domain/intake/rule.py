@@ -8,7 +8,7 @@ from functools import cached_property
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import Criterion, Plan, Span, Task
+from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.settings import Policy, Settings
 
 SILENT = "none"
@@ -84,11 +84,9 @@ class Case:
         `field` and `accepted` replace those of the rule, `line` the line of the field.
         """
         rule = self.rules[code]
-        field = field or rule.field
-        span: Span | None = plan.spans.get(field) if task is None else task.spans.get(field) or task.span
-        place = line or (span.line if span else 1)
-        accepted = accepted or rule.accepted
-        return Finding(code, self.severity(rule), plan.path, place, 1, field, found, accepted, message, mend)
+        field, accepted = field or rule.field, accepted or rule.accepted
+        severity = self.severity(rule)
+        return plan.finding(code, field, found, accepted, message, mend, task=task, severity=severity, line=line)
 
 
 Check = Callable[[Case], Iterator[Finding]]

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.domain.finding import ERROR, Finding
+
 GUIDED = "guided"
 STRICT = "strict"
 
@@ -278,3 +280,12 @@ class Plan:
     spans: Mapping[str, Span] = field(default_factory=dict)
     dialect: str = "plan"
     version: str = ""
+
+    def finding(
+        self, code: str, field: str, found: str, accepted: str, message: str, mend: str, *,
+        task: Task | None = None, severity: str = ERROR, line: int = 0,
+    ) -> Finding:  # fmt: skip
+        """Return a finding at a field of a task, or of the frontmatter; `line` replaces the line of the field."""
+        span = self.spans.get(field) if task is None else task.spans.get(field) or task.span
+        line = line or (span.line if span else 1)
+        return Finding(code, severity, self.path, line, 1, field, found, accepted, message, mend)
