@@ -95,7 +95,7 @@ class Container:
     def history(self) -> History:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.repository, self.redact)
+        return GitHistory(self.repository, lambda: self.redaction)
 
     @cached_property
     def trees(self) -> GitTrees:
@@ -198,7 +198,7 @@ class Container:
     def reports(self) -> Reports:
         from idumb.system.files.report_files import FileReports
 
-        return FileReports(self.root, self._guard, self.redact)
+        return FileReports(self.root, self._guard, lambda: self.redaction)
 
     @cached_property
     def backups(self) -> FileBackupStore:
@@ -269,10 +269,6 @@ class Container:
             return registry.secret_variables(self.settings)
         except (IdumbError, OSError):
             return registry.named_secret()
-
-    def redact(self, text: str) -> str:
-        """Return `text` with known secrets replaced. The redactor is built at the first call."""
-        return self.redaction.redact(text)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:
         if kind == "clone":

@@ -22,16 +22,20 @@ from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from idumb.system.redaction import Redactor
+
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
 class GitHistory:
     """Reads with libgit2, commits with the git program."""
 
-    def __init__(self, repository: Repository, redact: Callable[[str], str] = str) -> None:
-        """`redact` removes known secrets from commit messages."""
+    def __init__(self, repository: Repository, redactor: Callable[[], Redactor] | None = None) -> None:
+        """`redactor` removes known secrets from commit messages."""
         self._place = repository
-        self._redact = redact
+        self._redactor = redactor
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
         self._guarded = guarded_files.of_repository(repository)
@@ -179,7 +183,8 @@ class GitHistory:
             return planted
         unrun = self._unrun(wrote) if hooks else ()
         repository, ref = self.repository, self._branch_ref()
-        message = self._redact(message)
+        if self._redactor is not None:
+            message = self._redactor().redact(message)
         attempt = branch.commit(
             self._place, repository, paths, message, hooks=hooks and not unrun, allow_empty=allow_empty, branch=ref
         )

@@ -257,7 +257,7 @@ class ProvingTree:
 
     def _difference(self, old: str, new: str) -> list[tuple[str, Item | None]]:
         """Return the files that differ, and what to write there; those of a submodule come from its own repository."""
-        pairs = tree_objects.differences(_reader(self._objects), bytes.fromhex(old), bytes.fromhex(new))
+        pairs = [*tree_objects.differences(_reader(self._objects), bytes.fromhex(old), bytes.fromhex(new))]
         changes: list[tuple[str, Item | None]] = []
         for path, before, item in pairs:
             if path.endswith("/") or self._is_left_out(path):

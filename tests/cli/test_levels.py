@@ -129,3 +129,12 @@ def test_an_invalid_level_is_refused_with_its_line(project: Project, setting: st
     assert refused.code == 3
     assert words in refused.err
     assert "config.yaml:2" in refused.err
+
+
+def test_the_limits_of_a_plan_count_lines_too(project: Project) -> None:
+    """R-GATE-1: the limits in the frontmatter hold for each task without its own."""
+    steps = (write("a.txt", "a\nb\nc\n"),)
+    project.plan([task("T1-01", files="create `a.txt`", steps=steps)], head="limits: {lines: 2}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "limit lines failed" in answer.data["tasks"][0]["reason"]

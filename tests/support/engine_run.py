@@ -117,7 +117,7 @@ class EngineRun:
         agents = SimpleNamespace(get=lambda _: self.builder, forget=lambda: None)
         values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(
-            services, journal, self.contract, cast("Any", here), agents, self.checks, "task", pace=Pace(), **values
+            services, journal, self.contract, cast("Any", here), agents, self.checks, (), "task", pace=Pace(), **values
         )
         context.locked.approval = "same.mark"  # a strict plan is approved
         return cast("RunContext", context)

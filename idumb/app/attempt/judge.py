@@ -66,14 +66,12 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     if missing is not None:
         attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
         return attempt.ended(outcome.ERRORED, missing.message)
-    counts = context.work.line_counts(attempt.base, tree) if task.limits else {}
-    proofs = list(checked)
-    for gate in services.gates:
-        if judged := gate.judge(task, attempt.plan, attempt.changes, counts):
-            level = levels.rule(services.settings, gate.name).level
-            proofs.extend(dataclasses.replace(e, level=level) for e in judged)
-    proofs.extend(step_evidence(context, attempt))
-    proofs.extend(change_evidence(task, attempt.ledger, tree))
+    proofs = [
+        *checked,
+        *gate_evidence(context, attempt),
+        *step_evidence(context, attempt),
+        *change_evidence(task, attempt.ledger, tree),
+    ]
     # No agent and no person is asked about work that already failed by its files.
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
         verdict = validator.judge(context, attempt, proofs)
@@ -170,6 +168,17 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.OPINION, tree=tree)
     elif proof == UNPROVEN:
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
+
+
+def gate_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
+    """Yield what the gates say about the change."""
+    task, plan = attempt.task, attempt.plan
+    limited = task.limits or plan.limits
+    counts = context.work.line_counts(attempt.base, attempt.candidate) if limited is not None else {}
+    for gate in context.gates:
+        if judged := gate.judge(task, plan, attempt.changes, counts):
+            level = levels.rule(context.services.settings, gate.name).level
+            yield from (dataclasses.replace(e, level=level) for e in judged)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

@@ -38,6 +38,7 @@ def run_context(
         place,
         services.open_agents(place, journal.state.id),
         checks,
+        services.gates,
         policy,
         on_deviation,
         max_attempts or services.settings.run.max_attempts,

@@ -57,6 +57,8 @@ def hold(
 
 def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | None], who: str) -> None:
     """Report paths that were staged with other contents than idumb committed."""
+    if not staged:
+        return
     head = services.history.head_tree()
     changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:

@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 
 from idumb.system.files import atomic_write
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from idumb.system.redaction import Redactor
+
 _LARGEST = 64 * 1024 * 1024  # bytes; no report is that large, and a repository may contain a file of any size
 
 
@@ -26,16 +30,18 @@ class FileReports:
     """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
 
     Reports can be regenerated, so they are renamed into place without being forced to disk. `guard` is called before
-    each change and raises if this process must no longer write. `redact` removes known secrets from a report.
+    each change and raises if this process must no longer write. `redactor` removes known secrets from a report.
     """
 
-    def __init__(self, root: str, guard: Callable[[], None] = lambda: None, redact: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, root: str, guard: Callable[[], None] = lambda: None, redactor: Callable[[], Redactor] | None = None
+    ) -> None:
         self._root = root
         self._guard = guard
-        self._redact = redact
+        self._redactor = redactor
 
     def write(self, path: str, text: str) -> None:
-        self.write_source(path, self._redact(text))
+        self.write_source(path, text if self._redactor is None else self._redactor().redact(text))
 
     def write_source(self, path: str, text: str) -> None:
         self._guard()
