@@ -10,6 +10,7 @@ from idumb.views import markup, quantities
 
 Data = Mapping[str, Any]
 _WIDTH = 160
+_FEW = 5  # subjects on one line
 MOST_EVIDENCE = 12
 _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # shown label, JSON key
 
@@ -91,6 +92,14 @@ def visible_lines(text: str) -> list[str]:
 
 def verification(record: Data) -> str:
     return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+
+
+def weaker(record: Data) -> list[str]:
+    """Return one line for each reason why evidence proves less, with its subjects. Old records have none."""
+    return [
+        f"  weaker: {markup.one_line(row['reason'])}: {markup.one_line(wording.listed(row['subjects'], _FEW))}"
+        for row in record.get("weaker", ())
+    ]
 
 
 def tasks(number: int) -> str:

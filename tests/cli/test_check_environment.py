@@ -45,10 +45,24 @@ def evidence(project: Project) -> dict[str, Any]:
     return payload
 
 
+def verification_names(project: Project, ran: Answer, reason: str) -> None:
+    """The end of the run, a later `verify-work` and the report name what weakens the evidence of T1-01."""
+    verified = project.quick("verify-work", "1")
+    again = project.quick("verify-work", "1", "--json")
+    for record in (ran.data["verification"], again.data):
+        (row,) = record["weaker"]
+        assert row == {"reason": row["reason"], "subjects": ["T1-01 AC-1"]}
+        assert row["reason"].endswith(reason)
+    assert f"{reason}: T1-01 AC-1" in verified.out
+    (report,) = project.folder.glob("**/1-VERIFICATION.md")
+    assert f"{reason}: T1-01 AC-1" in report.read_text().replace("\\", "")
+
+
 @pytest.mark.parametrize("changed", CHANGES)
 def test_a_changed_entry_point_weakens_the_evidence_of_a_guided_run(project: Project, changed: str) -> None:
     plan(project, CHANGES[changed])
-    assert project.execute().code == 0
+    ran = project.execute()
+    verification_names(project, ran, f"{changed} changed during the run")
     (path,) = evidence(project)["entry_points"]
     assert path.endswith(changed)
     (report,) = project.folder.glob("**/checkpoint-T1-01*.md")
@@ -76,13 +90,14 @@ def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Pr
 def test_checks_in_the_working_tree_are_recorded_as_weaker(project: Project) -> None:
     project.configure("checks: here\n")
     plan(project, "true")
-    assert project.execute().code == 0
+    verification_names(project, project.execute(), "not the commit (checks: here)")
     assert evidence(project)["weaker"] == ["it judges the files of the working tree, not the commit (checks: here)"]
 
 
 def test_a_strict_run_that_leaves_the_home_alone_completes(project: Project) -> None:
     plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x")
-    assert strict(project).code == 0
+    ran = strict(project)
+    assert ran.data["verification"]["weaker"] == []
     assert "weaker" not in evidence(project)
 
 
@@ -97,7 +112,7 @@ def test_a_check_gets_a_home_of_its_own_unless_the_project_asks_for_the_user_s(p
 def test_checks_with_the_user_s_home_are_recorded_as_weaker(project: Project, home: Path) -> None:
     project.configure("checks: {home: user}\n")
     plan(project, "true", f'test "$HOME" = {home}')
-    assert project.execute().code == 0
+    verification_names(project, project.execute(), "HOME is the user's (checks.home: user)")
     assert evidence(project)["weaker"] == ["HOME is the user's (checks.home: user)"]
 
 

@@ -87,6 +87,19 @@ def changed_entry_points(checked: Sequence[Evidence]) -> list[str]:
     return [f"{path} changed during the run, so the checks after the change prove less" for path in paths]
 
 
+def weaker(
+    checked: Sequence[Mapping[str, Any]], of_tasks: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return each reason why evidence of the phase and of its tasks proves less, with the subjects of that evidence."""
+    subjects: dict[str, dict[str, None]] = {}
+    named = [(row["subject"], row) for row in checked]
+    named += [(f"{task} {row['subject']}", row) for task, rows in of_tasks.items() for row in rows]
+    for subject, row in named:
+        for reason in row.get("weaker", ()):
+            subjects.setdefault(reason, {})[subject] = None
+    return [{"reason": reason, "subjects": list(found)} for reason, found in subjects.items()]
+
+
 def roles_not_asked(roles: Sequence[str]) -> list[str]:
     """Return a reason that names bound roles which the caller did not want to ask."""
     words = f"the {' and the '.join(roles)} {'was' if len(roles) == 1 else 'were'} not asked"

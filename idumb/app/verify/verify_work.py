@@ -124,11 +124,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
     gathered += regressions
+    rows = [e.as_dict() for e in gathered]
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
-        "evidence": [e.as_dict() for e in gathered],
+        "evidence": rows,
+        "weaker": verdict.weaker(rows, _evidence_of_done(services, journal.state, statuses)),
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
@@ -153,6 +155,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         record["reason"] = "; ".join([reason, *verdict.roles_not_asked(opinions.bound_roles(services))])
     journal.write(journal.event("verification.recorded", **record))
     return record
+
+
+def _evidence_of_done(
+    services: Services, state: RunState, statuses: Mapping[str, str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    by_task = projections.evidence_by_task(services, state)
+    return {task: rows for task, rows in by_task.items() if statuses.get(task) == outcome.COMPLETED}
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:

@@ -49,7 +49,13 @@ def _complete(data: phrases.Data) -> list[str]:
     verification = data.get("verification")
     if verification is None:
         return [*lines, "- Not verified yet"]
-    return [*lines, "- Proceeding to verification...", "", phrases.verification(verification)]
+    return [
+        *lines,
+        "- Proceeding to verification...",
+        "",
+        phrases.verification(verification),
+        *phrases.weaker(verification),
+    ]
 
 
 def _partial(data: phrases.Data) -> list[str]:
@@ -234,6 +240,7 @@ def verify_work(data: phrases.Data) -> str:
         for e in data["evidence"]
     ]
     lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
+    lines += phrases.weaker(data)
     lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
     lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
@@ -286,7 +293,7 @@ def _rehearsed(data: phrases.Data) -> str:
     )
     lines += _part("Files left behind:", [(markup.one_line(path),) for path in rehearsal["left_behind"]])
     record = data.get("verification")
-    lines += ["", phrases.verification(record)] if record else []
+    lines += ["", phrases.verification(record), *phrases.weaker(record)] if record else []
     if not rehearsal["files"]:
         return "\n".join([*lines, "", "No file would change.", *phrases.commands(data)]) + "\n"
     rows = [

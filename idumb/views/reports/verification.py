@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import contract as contracts
+from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
@@ -18,8 +19,8 @@ from idumb.views import markup, quantities
 from idumb.views.reports import evidence_table
 
 Record = Mapping[str, Any]
-"""The payload of `verification.recorded`: status, reason, tree, evidence, requirements, goals, mismatches, spoiled,
-unproven, opinions, skipped, accepted."""
+"""The payload of `verification.recorded`: status, reason, tree, evidence, weaker, requirements, goals, mismatches,
+spoiled, unproven, opinions, skipped, accepted."""
 
 UNVERIFIED = "unverified"
 _INVARIANT = re.compile(r"(plan \S+ )?invariant ")
@@ -81,6 +82,10 @@ def _verdict(record: Record) -> list[str]:
         *goals,
         f"- **Verdict:** {markup.prose(record['status'])} ({markup.prose(record.get('reason', ''))})",
         f"- **Evidence:** {evidence_table.summed(record.get('evidence', ()))}",
+        *(
+            f"- **Weaker:** {markup.prose(row['reason'])}: {markup.prose(wording.listed(row['subjects'], 10))}"
+            for row in record.get("weaker", ())
+        ),
         f"- **Judged on:** tree `{quantities.short(record.get('tree'))}`",
     ]
 
