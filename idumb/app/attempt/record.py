@@ -121,7 +121,8 @@ def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits
 def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
     """Commit the task's own paths and record the checkpoint. Recovery uses this too."""
     hooks, wrote = context.services.settings.git.hooks, context.journal.state.wrote
-    staged = staged_changes.hold_of(context, attempt)
+    entries = context.services.history.staged(attempt.ledger.changed)
+    staged = staged_changes.hold_of(context, attempt, entries) if entries else {}
     with context.services.interrupts.armed():  # a hook of the user's may take long
         committed = context.services.history.commit(
             attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True, wrote=wrote
@@ -132,7 +133,8 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
         _report_hooks(context, attempt, committed.unrun)
     if committed.commit is None:
         return attempt.become(Recorded, commit_refused=committed.words)
-    staged_changes.tell_replaced_of(context, attempt, staged)
+    if staged:
+        staged_changes.tell_replaced_of(context, attempt, staged)
     return finish_checkpoint(context, attempt, kept, committed.commit, head)
 
 

@@ -279,7 +279,9 @@ def _commit(
     # The user may have staged something between a kill and the command that finishes the restore.
     ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
     trees = (intended["before_tree"], intended["expected_tree"], intended["after_tree"])
-    staged = staged_changes.hold(services, ref, changed, trees, f"what was staged before {intended['words']}")
+    staged = staged_changes.hold(
+        services, ref, services.history.staged(changed), trees, f"what was staged before {intended['words']}"
+    )
     commit, committed = _commit_files(services, state, changed, committable, message)
     staged_changes.tell_replaced(services, ref, staged, intended["words"])
     return commit, committed

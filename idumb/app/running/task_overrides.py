@@ -216,7 +216,9 @@ def _commit(
     changed = services.history.uncommitted(touched)
     ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt.number, "accepted-staged")
     present = services.trees.scan(changed)
-    staged = staged_changes.hold(services, ref, changed, (present,), f"what was staged when {task} was accepted")
+    staged = staged_changes.hold(
+        services, ref, services.history.staged(changed), (present,), f"what was staged when {task} was accepted"
+    )
     commit = preconditions.commit_or_fail(
         services, journal.state, changed, message, f"git refused the commit of {task}"
     )

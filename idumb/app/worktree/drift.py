@@ -251,7 +251,7 @@ def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -
             ways = [ref.back for ref in changed.loud[: wording.MOST_LISTED] if ref not in lost_refs]
             words = f"Since {task.id} began, {refs_words(changed.loud, lost_refs)}"
             services.reporter.note(words + (f". Earlier state: {'; '.join(ways)}" if ways else ""))
-        staged_changes.tell(context, task, task_state.attempt.number, task_state.work.snapshot)
+        _report_index(context, task, task_state.attempt.number, task_state.work.snapshot)
     except (Refusal, KeyError, ValueError):
         return  # the snapshot is gone: `idumb doctor` reports that, and the run can continue
 
@@ -272,7 +272,13 @@ def _report_new_commits(context: RunContext, task: Task, place: str, was: str | 
 
 def _report_staging(context: RunContext, attempt: Prepared) -> None:
     if _program_works_here(context, attempt):
-        staged_changes.tell(context, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
+        _report_index(context, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
+
+
+def _report_index(context: RunContext, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
+    history = context.services.history
+    if moved := history.index_changes(snapshot, history.index()):
+        staged_changes.tell(context, task, number, snapshot, moved, accepted)
 
 
 def _program_works_here(context: RunContext, attempt: Prepared) -> bool:

@@ -7,7 +7,7 @@ restores nothing: it prints the command that restores the earlier index.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from idumb.app.core.run_context import Judged, RunContext
 from idumb.app.core.services import Services, attempt_ref
@@ -22,17 +22,15 @@ _ROWS = "rows"
 _REPORTS = (".idumb/brain/**", ".planning/**/*-SUMMARY.md", ".planning/**/*-VERIFICATION.md")
 
 
-def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: Sequence[str] = ()) -> None:
-    """Report paths outside the task whose index entries differ from the snapshot."""
-    history = context.services.history
-    moved = history.index_changes(snapshot, history.index())
-    if not moved:
-        return
+def tell(
+    context: RunContext, task: Task, number: int, snapshot: str, moved: Iterable[str], accepted: Sequence[str]
+) -> None:
+    """Report the paths outside the task among `moved`, whose index entries differ from the snapshot."""
     covers = paths.cover((*ledger.written_paths(task.files), *accepted, *_REPORTS))
     changed = [path for path in moved if not covers(path)]
     if not changed:
         return
-    rows, flags = history.index_restore_input(snapshot, changed)
+    rows, flags = context.services.history.index_restore_input(snapshot, changed)
     ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
     context.services.trees.keep_blobs(ref, {_ROWS: context.services.trees.store(rows)}, f"the index before {task.id}")
     context.services.reporter.note(
@@ -42,11 +40,10 @@ def tell(context: RunContext, task: Task, number: int, snapshot: str, accepted: 
 
 
 def hold(
-    services: Services, ref: str, paths: Sequence[str], trees: Collection[str], words: str
+    services: Services, ref: str, entries: Mapping[str, Entry | None], trees: Collection[str], words: str
 ) -> Mapping[str, Entry | None]:
-    """Keep what is staged of these paths and is in none of the trees, before a commit replaces it."""
+    """Keep what is staged and in none of the trees, before a commit replaces it."""
     entry = services.trees.entry
-    entries = services.history.staged(paths)
     staged = {path: item for path, item in entries.items() if item not in [entry(tree, path) for tree in trees]}
     if staged:
         rows = services.history.index_input(staged)
@@ -57,8 +54,6 @@ def hold(
 
 def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | None], who: str) -> None:
     """Report paths that were staged with other contents than idumb committed."""
-    if not staged:
-        return
     head = services.history.head_tree()
     changed = [p for p, entry in staged.items() if head is None or services.trees.entry(head, p) != entry]
     if changed:
@@ -68,11 +63,11 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
         )
 
 
-def hold_of(context: RunContext, attempt: Judged) -> Mapping[str, Entry | None]:
+def hold_of(context: RunContext, attempt: Judged, entries: Mapping[str, Entry | None]) -> Mapping[str, Entry | None]:
     """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"
     tree = attempt.candidate
-    return hold(context.services, f"{attempt.ref}/{_REPLACED}", attempt.ledger.changed, (tree,), words)
+    return hold(context.services, f"{attempt.ref}/{_REPLACED}", entries, (tree,), words)
 
 
 def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
