@@ -34,7 +34,7 @@ def build(
         allowed,
         os.path.expanduser("~"),
         () if here else (repository.root, repository.common_dir, repository.git_dir),
-        chosen.provide,
+        (*chosen.provide, *chosen.share),
         chosen.home,
         here,
     )

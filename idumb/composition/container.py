@@ -310,7 +310,7 @@ class Container:
         settings = self.settings
         chosen = settings.checks or CheckSettings()
         with (
-            fresh_clone.opened(self.repository, chosen.provide) as clone,
+            fresh_clone.opened(self.repository, chosen.provide, chosen.share) as clone,
             contextlib.closing(check_environments.build(self.repository, settings.environment, chosen)) as private,
         ):
             yield (
@@ -384,7 +384,9 @@ class Container:
         chosen = self.settings.checks or CheckSettings()
         top = proving_folders.place(self.user_repository)
         lender = self.user_repository.root
-        return proving_tree.ProvingTree(self.repository, top, paths.cover(chosen.cache), chosen.provide, lender)
+        return proving_tree.ProvingTree(
+            self.repository, top, paths.cover(chosen.cache), chosen.provide, lender, chosen.share
+        )
 
     def close_proving_tree(self) -> None:
         if "_proving_tree" in self.__dict__:

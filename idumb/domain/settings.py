@@ -136,12 +136,14 @@ class CheckSettings:
     """Where checks run: in a working tree of their own that holds what is committed (`commit`), or where tasks run.
 
     `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
-    the user's working tree that checks use there. `home`: each check has a home of its own (`private`), or the user's.
+    the user's working tree that checks use there, `share` those that they may change. `home`: each check has a home of
+    its own (`private`), or the user's.
     """
 
     tree: str = IN_COMMIT
     cache: tuple[str, ...] = ()
     provide: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
     home: str = PRIVATE_HOME
 
 

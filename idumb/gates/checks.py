@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
 from idumb.domain import wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
@@ -31,7 +33,7 @@ class Proving(Protocol):
     def restore(self) -> tuple[str, ...]: ...
 
     @property
-    def borrowed(self) -> Sequence[str]: ...
+    def borrowed(self) -> Borrowed: ...
 
 
 class ShellChecks:
@@ -84,14 +86,14 @@ class ShellChecks:
         lent: Sequence[str] = (),
     ) -> Evidence:
         self._guard()
-        root, variables = self._place(tree, lent)
+        root, variables, borrowed = self._place(tree, lent)
         if self._private is None or subject.startswith(_NO_PROOF):
             environment = {**self._environment, **variables}
-            return self._check(subject, text, command, root, environment, timeout=timeout, tree=tree)
+            return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         try:
             with self._private.opened(command, root, lent) as surroundings:
                 environment = {**surroundings.variables, **variables, **self._cookies}
-                made = self._check(subject, text, command, root, environment, timeout=timeout, tree=tree)
+                made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
@@ -104,6 +106,7 @@ class ShellChecks:
         command: str,
         root: str,
         environment: Mapping[str, str],
+        borrowed: Borrowed,
         *,
         timeout: float | None,
         tree: str | None,
@@ -119,22 +122,25 @@ class ShellChecks:
             redact=self._redact,
             idle_timeout=self._idle_timeout,
             limits=self._limits,
+            launcher=borrowed.launcher,
         )
         if tree is None or self._proving is None:
             return made
-        if borrowed := self._proving.borrowed:
-            words = f"may use {wording.listed(borrowed)}, which the commit does not hold (checks.provide)"
-            made = dataclasses.replace(made, weaker=(words,))
+        if borrowed.ways:
+            made = _with_borrowed(made, borrowed)
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
         changed = self._proving.restore()
         return _spoiled(made, changed) if changed else made
 
-    def _place(self, tree: str | None, lent: Sequence[str] = ()) -> tuple[str, Mapping[str, str]]:
-        """Return where to judge a tree, and variables; None for a check of the machine or of the files as they are."""
+    def _place(self, tree: str | None, lent: Sequence[str] = ()) -> tuple[str, Mapping[str, str], Borrowed]:
+        """Return where to judge a tree, variables, and what of the user is there.
+
+        `tree` is None for a check of the machine or of the files as they are.
+        """
         if tree is None or self._proving is None:
-            return self._root, {}
+            return self._root, {}, _NOTHING
         variables = self._proving.show(tree, self._head(), lent)
-        return self._proving.root, variables
+        return self._proving.root, variables, self._proving.borrowed
 
     @property
     def apart(self) -> bool:
@@ -195,14 +201,23 @@ def check(
     redact: Callable[[str], str],
     idle_timeout: float | None = None,
     limits: Mapping[str, int] | None = None,
+    launcher: Sequence[str] = (),
 ) -> Evidence:
-    """Run one fixed string with `/bin/sh -c` in `root`, an absolute path. Times are in seconds."""
+    """Run one fixed string with `/bin/sh -c` in `root`, an absolute path. Times are in seconds.
+
+    `launcher` are the arguments of a program that becomes the shell.
+    """
     argv = (SHELL, "-c", command)
     if "\0" in command:
         return Evidence(subject, text, evidence.ERRORED, command, argv, output="the command contains a NUL character")
     try:
         finished = child_process.run(
-            argv, cwd=root, environment=environment, timeout=timeout, idle_timeout=idle_timeout, limits=limits
+            (*launcher, *argv),
+            cwd=root,
+            environment=environment,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            limits=limits,
         )
     except OSError as problem:
         words = f"{SHELL} could not be started in {root}: {problem.strerror}"
@@ -252,6 +267,28 @@ def _under(surroundings: Conditions, result: Evidence) -> Evidence:
         locations=surroundings.locations,
         entry_points=surroundings.changed,
     )
+
+
+def _with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
+    """Return evidence that names what the check had from the user's working tree."""
+    linked = [path for path, how in borrowed.ways.items() if how == LINKED]
+    weaker = [f"may use {wording.listed(borrowed.ways)}, which the commit does not hold (checks.provide)"]
+    if linked:
+        weaker.append(f"could change your own {wording.listed(linked)}")
+    output = made.output
+    if borrowed.launcher and made.result in (evidence.FAILED, evidence.ERRORED) and _DENIED.search(output):
+        paths = ", ".join(path for path, how in borrowed.ways.items() if how == PROTECTED)
+        note = f"idumb protects {paths}: what a check writes there stays apart, and it cannot become another user"
+        output = f"{output.rstrip()}\n[{note}. If it must, write `checks: {{share: [{paths}]}}`]".lstrip()
+    return dataclasses.replace(made, weaker=tuple(weaker), output=output)
+
+
+_NOTHING = Borrowed()
+_DENIED = re.compile(
+    "Read-only file system|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
+    "effective uid is not 0|must be (?:owned|setuid)|new privileges"
+)
+"""What programs print that miss the rights of another user, or that cannot write to a protected file."""
 
 
 def _spoiled(made: Evidence, changed: Sequence[str]) -> Evidence:

@@ -1,8 +1,9 @@
 """Ignored paths of the user's working tree that a proving tree borrows: `node_modules`, a virtual environment, data.
 
-They are linked, not copied. Two kinds of links lead back into the user's own folder, where a check would judge other
-bytes than the commit's: workspace packages in `node_modules`, and editable installs in a virtual environment. The
-first are redirected here; for the second, `python_path` returns the folders that Python must search first.
+`borrowed_paths` decides how each is provided. Two kinds of links lead back into the user's own folder, where a check
+would judge other bytes than the commit's: workspace packages in `node_modules`, and editable installs in a virtual
+environment. The first are redirected here; for the second, `python_path` returns the folders that Python must search
+first.
 
 Node also searches `node_modules` in the folders above the working tree. No commit can hold those, so they are linked
 above the proving tree.
@@ -15,7 +16,7 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from idumb.domain.errors import Refusal
 
@@ -27,17 +28,24 @@ _SITE = ("lib/python*/site-packages", "Lib/site-packages")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 
 
-def link(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Link existing paths of the working tree `user` into `root`; files of the tree stay. Return what was linked."""
-    linked = []
-    for path in (path.rstrip("/") for path in paths):
-        source, target = os.path.join(user, path), os.path.join(root, path)
-        if not os.path.lexists(source) or _leads_away(path, root):
-            continue
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        _link(source, target, user, root)
-        linked.append(path)
-    return tuple(linked)
+Placing = Callable[[str, str], None]
+"""Makes the second path what the first is: a link to it, or a copy of it. Nothing is at the second."""
+
+
+def present(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those paths that exist in the working tree `user` and may be in `root`, without slash at the end."""
+    names = dict.fromkeys(path.rstrip("/") for path in paths)
+    return tuple(n for n in names if os.path.lexists(os.path.join(user, n)) and not _leads_away(n, root))
+
+
+def provide(path: str, user: str, root: str, place: Placing = os.symlink, again: Collection[str] = ()) -> None:
+    """Place an existing path of the working tree `user` into `root`; files of the tree stay.
+
+    What is at the paths `again` was placed before, and `place` is called for it again.
+    """
+    target = os.path.join(root, path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    _provide(os.path.join(user, path), target, user, root, place, again)
 
 
 def _leads_away(path: str, root: str) -> bool:
@@ -47,18 +55,22 @@ def _leads_away(path: str, root: str) -> bool:
     return any(name == ".." or name.lower() == _GIT for name in parts)
 
 
-def _link(source: str, target: str, user: str, root: str) -> None:
+def _provide(source: str, target: str, user: str, root: str, place: Placing, again: Collection[str]) -> None:
     packages = os.path.basename(source) == PACKAGES
     if packages and not os.path.lexists(target) and os.path.isdir(source):
         os.mkdir(target)
-    if not os.path.lexists(target):
-        os.symlink(_redirected(source, user, root), target)
+    if target in again or not os.path.lexists(target):
+        redirected = _redirected(source, user, root)
+        if redirected == source:
+            place(source, target)
+        else:
+            os.symlink(redirected, target)
     elif os.path.isdir(source) and os.path.isdir(target) and not os.path.islink(target):
         for name in os.listdir(source):
             below = os.path.join(source, name)
             if packages and _is_group(below):
                 os.makedirs(os.path.join(target, name), exist_ok=True)
-            _link(below, os.path.join(target, name), user, root)
+            _provide(below, os.path.join(target, name), user, root, place, again)
 
 
 def _is_group(path: str) -> bool:

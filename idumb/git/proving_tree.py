@@ -14,11 +14,12 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pygit2
 from pygit2.enums import BlobFilter
 
+from idumb.app.ports.checks import Borrowed
 from idumb.domain import errors
 from idumb.git import discover, git_program, open_repository, provided_paths
 from idumb.git.discover import Repository
@@ -26,12 +27,17 @@ from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
 from idumb.system.files import private_folders
 
+if TYPE_CHECKING:
+    from idumb.git.borrowed_paths import BorrowedPaths
+
 _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
 _RACY = 20_000_000
 """Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
+
+_NOTHING = Borrowed()
 
 _LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
 _LFS_POINTER = 1024
@@ -65,14 +71,17 @@ class ProvingTree:
         cached: Callable[[str], bool] = lambda _: False,
         provided: Sequence[str] = (),
         lender: str | None = None,
+        shared: Sequence[str] = (),
     ) -> None:
         self._place = repository
         self._lender = lender or repository.root
         self._packages_above = _packages_above(self._lender)
         self._top = top
         self._cached = cached
-        self._provided = tuple(provided)
+        self._provided = tuple(dict.fromkeys((*provided, *shared)))
+        self._shared = tuple(shared)
         self._lent: tuple[str, ...] = ()
+        self._borrowed: BorrowedPaths | None = None
         self._objects = open_repository.repository(repository)
         self._alternates = open_repository.alternates(open_repository.lenders(repository))
         self._folder: tuple[str, int] | None = None
@@ -108,12 +117,19 @@ class ProvingTree:
             self._show(tree, head)
             self._is_used = False
             self._lent = borrowed
-            if borrowed:
-                provided_paths.link(self._lender, self.root, borrowed)
+            self._borrow(borrowed)
         if not borrowed:
             return {}
         folders = provided_paths.python_path(self._lender, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+
+    def _borrow(self, paths: Sequence[str]) -> None:
+        if self._borrowed is None and (paths or self._packages_above):
+            from idumb.git.borrowed_paths import BorrowedPaths
+
+            self._borrowed = BorrowedPaths(self._lender, self.root, self._shared, self._packages_above)
+        if self._borrowed is not None:
+            self._borrowed.bring(paths)
 
     def renew(self) -> None:
         """Make the next `show` remove what earlier checks left, even if it shows the same tree."""
@@ -138,7 +154,8 @@ class ProvingTree:
             if not self._restore(changed):
                 return False
             changes = self._difference(before, tree)
-            if any(_is_attributes(path) for path, _ in changes):
+            inside = tuple(f"{path}/" for path in self._kept)
+            if any(_is_attributes(path) or f"{path}/".startswith(inside) for path, _ in changes):
                 return False
             self._apply(changes, newest)
             self._make_git_folder(tree, head)
@@ -147,9 +164,12 @@ class ProvingTree:
         return True
 
     @property
-    def borrowed(self) -> tuple[str, ...]:
-        """Return the user's paths that the files shown include."""
-        return self._lent
+    def borrowed(self) -> Borrowed:
+        return _NOTHING if self._borrowed is None else self._borrowed.now
+
+    @property
+    def _kept(self) -> frozenset[str]:
+        return frozenset() if self._borrowed is None else self._borrowed.kept
 
     def restore(self) -> tuple[str, ...]:
         """Restore the files of the tree that a check changed or removed; return their paths."""
@@ -188,7 +208,7 @@ class ProvingTree:
         """Remove it."""
         if self._folder is not None:
             self._leave()
-        self._tree, self._files, self._digests, self._opened = None, {}, {}, None
+        self._tree, self._files, self._digests, self._opened, self._borrowed = None, {}, {}, None, None
 
     def _leave(self) -> None:
         """Remove the folder, unless a check moved it or the folder above: another may be at its path."""
@@ -244,6 +264,7 @@ class ProvingTree:
             private_folders.remove_tree(folder)
         os.mkdir(folder, 0o700)
         self._identity = self._identities()
+        self._borrowed = None
 
     def _rebuild(self, tree: str, head: str | None) -> None:
         """Write every file into an empty folder; the attributes first, because they decide how others are written."""
@@ -251,6 +272,8 @@ class ProvingTree:
             private_folders.remove_tree(self.root)
         os.mkdir(self.root, 0o700)
         self._identity = self._identities()
+        if self._borrowed is not None:
+            self._borrowed.forget()
         self._files, self._digests, self._submodules, self._converts, self._opened = {}, {}, {}, False, None
         self._make_git_folder(tree, head)
         self._apply(self._difference(tree_objects.EMPTY_TREE, tree), 0)
@@ -357,7 +380,8 @@ class ProvingTree:
 
         Return the newest time of modification of those, and the files of the tree that were changed or removed.
         """
-        folders = {path[:at] for path in self._files for at in _slashes(path)}
+        folders, kept = {path[:at] for path in self._files for at in _slashes(path)}, self._kept
+        folders |= {path[:at] for path in kept for at in _slashes(path)}
         missing, suspects = dict.fromkeys(self._files), list[str]()
         newest, settled = 0, self._verified - _RACY
         stack = [""]
@@ -373,7 +397,7 @@ class ProvingTree:
                             suspects.append(path)
                         if known[0].mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
                             stack.append(f"{path}/")
-                    elif path == _GIT:
+                    elif path == _GIT or path in kept:
                         continue
                     elif not entry.is_dir(follow_symlinks=False):
                         if self._cached(path):

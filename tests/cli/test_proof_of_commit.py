@@ -78,6 +78,26 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     assert project.read("data.log") == "needed\n"
 
 
+def test_a_check_cannot_damage_what_the_user_provides_unless_it_is_shared(project: Project) -> None:
+    project.repo.write_all({"deps.log/lib/x": "x\n", "own.log/y": "y\n", "data.log": "data\n"})
+    project.configure("checks: {provide: [deps.log, data.log], share: [own.log]}\n")
+    deps, own = project.repo.root / "deps.log", project.repo.root / "own.log"
+    check = (
+        f"test -e a.txt && cat deps.log/lib/x && rm -rf deps.log/* deps.log {deps}/lib/x data.log && rm -f own.log/y"
+    )
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert project.read("deps.log/lib/x") == "x\n"
+    assert project.read("data.log") == "data\n"
+    assert not list(own.iterdir())
+    proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
+    assert proof["weaker"] == [
+        "may use deps.log, data.log, own.log, which the commit does not hold (checks.provide)",
+        "could change your own own.log",
+    ]
+
+
 def test_an_uncommitted_change_that_a_check_needs_is_named(project: Project) -> None:
     project.repo.write_all({"config.txt": "old\n"})
     project.repo.commit("config")

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from idumb.domain.plans.plan import Condition, Plan, Task
 from idumb.domain.proof.ledger import Change
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence
+
+
+PROTECTED = "protected"
+COPIED = "copied"
+LINKED = "linked"
+
+
+class Borrowed(NamedTuple):
+    """The paths of the user that a working tree of checks has, and how each is provided.
+
+    A check can change LINKED ones. `launcher` are the arguments before those of a check, which protect the PROTECTED
+    ones from it.
+    """
+
+    ways: Mapping[str, str] = MappingProxyType({})
+    launcher: tuple[str, ...] = ()
 
 
 class Checks(Protocol):

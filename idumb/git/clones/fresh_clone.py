@@ -10,9 +10,10 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from idumb.app.ports.checks import Borrowed
 from idumb.app.ports.workspace import CheckedOut
 from idumb.domain.errors import Refusal
-from idumb.git import git_program, provided_paths
+from idumb.git import borrowed_paths, git_program, provided_paths
 from idumb.git.discover import Repository
 from idumb.system.files import private_folders, user_folders
 from idumb.system.processes import child_process, process_tree
@@ -31,10 +32,10 @@ _OWN = b".idumb/"
 
 
 @contextlib.contextmanager
-def opened(user: Repository, provided: Sequence[str] = ()) -> Iterator[FreshClone]:
+def opened(user: Repository, provided: Sequence[str] = (), shared: Sequence[str] = ()) -> Iterator[FreshClone]:
     """Yield an empty folder for one clone, and remove it with everything that still runs there.
 
-    `provided` are ignored paths of the user's working tree that its checks borrow.
+    `provided` are ignored paths of the user's working tree that its checks borrow, `shared` those that they may change.
     """
     clear()
     top, manifest = private_folders.place(places(), [user.root])
@@ -42,7 +43,7 @@ def opened(user: Repository, provided: Sequence[str] = ()) -> Iterator[FreshClon
     try:
         for name in ("", _HOME):
             private_folders.make(os.path.join(folder, name))
-        yield FreshClone(user, folder, manifest, provided)
+        yield FreshClone(user, folder, manifest, provided, shared)
     finally:
         _end_processes(folder)
         private_folders.unlock(folder, lock)
@@ -76,16 +77,19 @@ def _end_processes(folder: str) -> None:
 class FreshClone:
     """Implements the port `FreshClone`, and is the working tree of its checks. It is cloned at the first check-out."""
 
-    def __init__(self, user: Repository, folder: str, manifest: str | None, provided: Sequence[str]) -> None:
+    def __init__(
+        self, user: Repository, folder: str, manifest: str | None, provided: Sequence[str], shared: Sequence[str]
+    ) -> None:
         self._user = user
         self._folder = folder
         self._manifest = manifest
-        self._provided = tuple(provided)
-        self._borrowed: tuple[str, ...] = ()
+        self._provided = tuple(dict.fromkeys((*provided, *shared)))
+        self._lent: tuple[str, ...] = ()
         self._tree = ""
         self._differing: frozenset[str] = frozenset()
         self.root = os.path.join(folder, _CLONE)
         self._home = os.path.join(folder, _HOME)
+        self._borrowed = borrowed_paths.BorrowedPaths(user.root, self.root, shared)
 
     def check_out(self, commit: str) -> CheckedOut:
         self._clone(self._user.root, self.root)
@@ -136,9 +140,9 @@ class FreshClone:
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:  # noqa: ARG002
         """Borrow the paths that the configuration provides; what is checked out is shown already."""
         borrowed = (*self._provided, *lent)
-        if borrowed != self._borrowed:
-            provided_paths.link(self._user.root, self.root, borrowed)
-            self._borrowed = borrowed
+        if borrowed != self._lent:
+            self._borrowed.bring(borrowed)
+            self._lent = borrowed
         folders = provided_paths.python_path(self._user.root, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
@@ -146,8 +150,8 @@ class FreshClone:
         """Keep what earlier checks left."""
 
     @property
-    def borrowed(self) -> tuple[str, ...]:
-        return self._provided
+    def borrowed(self) -> Borrowed:
+        return self._borrowed.now
 
     def restore(self) -> tuple[str, ...]:
         changed = [path for path in self._changed() if path not in self._differing]

@@ -365,6 +365,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "tree": values.one_of(CHECKED_TREES),
     "cache": values.list_of(values.glob),
     "provide": values.list_of(values.glob),
+    "share": values.list_of(values.glob),
     "home": values.one_of(HOMES),
 }
 _CEILING: Mapping[str, values.Reader] = {

@@ -6,10 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from idumb.app.ports.checks import COPIED, PROTECTED, Borrowed
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -40,6 +42,39 @@ def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
     assert record.argv == ("/bin/sh", "-c", "echo fine; pwd -P")
     assert (record.exit_code, record.tree, record.output) == (0, "t" * 40, output)
     assert record.output_sha256 == hashlib.sha256(output.encode()).hexdigest()
+
+
+class _Proving:
+    """A working tree in which `node_modules` is protected."""
+
+    borrowed = Borrowed({"node_modules": PROTECTED, "data": COPIED}, ("/usr/bin/env", "PROTECTED=yes"))
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+
+    def show(self, *_: object) -> Mapping[str, str]:
+        return {}
+
+    def renew(self) -> None: ...
+
+    def restore(self) -> tuple[str, ...]:
+        return ()
+
+
+def test_a_check_that_protection_stops_gets_the_line_that_lifts_it(tmp_path: Path) -> None:
+    proving = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
+    stopped, other, machine = (
+        proving.command(subject, "", f"echo $PROTECTED {words}; false", timeout=30, tree=tree)
+        for subject, words, tree in (
+            ("AC-1", "EROFS: Read-only file system", "t" * 40),
+            ("AC-1", "wrong", "t" * 40),
+            ("setup", "Read-only file system", None),
+        )
+    )
+    assert stopped.output.startswith("yes EROFS")
+    assert "If it must, write `checks: {share: [node_modules]}`]" in stopped.output
+    assert other.output == "yes wrong\n"
+    assert machine.output == "Read-only file system\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""Copies of the user's folders and files that stay with a working tree and follow the originals by the difference."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from idumb.system.files import private_folders
+
+MOST_BYTES = 1 << 30
+MOST_ENTRIES = 100_000
+_RACY = 20_000_000
+"""Nanoseconds: some kernels stamp files only every few milliseconds."""
+_CLONE = 0x40049409
+"""The request FICLONE of Linux."""
+_PROGRAMS = "bin/"
+_PROGRAM_SIZE = 1 << 16
+_VENV = "pyvenv.cfg"
+
+
+class _Stamp(NamedTuple):
+    """What `lstat` says about a file; it changes with every write, because nobody can set ctime."""
+
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+
+
+def is_small(source: str, room: int) -> bool:
+    """Return whether a path has few enough entries and bytes for a copy, where `room` bytes are free."""
+    entries = size = 0
+    for _, status in _walk(source):
+        entries, size = entries + 1, size + status.st_size
+        if entries > MOST_ENTRIES or size > min(MOST_BYTES, room):
+            return False
+    return True
+
+
+class PathCopies:
+    """The copies in one working tree: each knows what it copied, and so what either side changed since.
+
+    Relative links that lead out of `user`, the working tree of the originals, become absolute.
+    """
+
+    def __init__(self, user: str) -> None:
+        self._user = os.path.realpath(user)
+        self._copied: dict[str, dict[str, tuple[_Stamp, _Stamp]]] = {}
+
+    @property
+    def places(self) -> frozenset[str]:
+        return frozenset(self._copied)
+
+    def bring(self, source: str, target: str) -> None:
+        """Make `target` what `source` is. Sockets and pipes are omitted."""
+        before = self._copied.get(target, {})
+        if target not in self._copied and os.path.lexists(target):
+            private_folders.remove_tree(target)
+        copied: dict[str, tuple[_Stamp, _Stamp]] = {}
+        names: dict[str, set[str]] = {}
+        environment = os.path.isfile(os.path.join(source, _VENV))
+        for path, status in _walk(source):
+            place = os.path.join(target, path) if path else target
+            own, present = _stamp(status), _present(place)
+            if path:
+                above, _, name = path.rpartition("/")
+                names[above].add(name)
+            if stat.S_ISDIR(status.st_mode):
+                names[path] = set()
+                if present is None or not stat.S_ISDIR(present.mode):
+                    private_folders.remove_tree(place)
+                    os.mkdir(place)
+                os.chmod(place, stat.S_IMODE(status.st_mode) | 0o700)
+            elif present is None or before.get(path) != (own, present):
+                if present is not None:
+                    private_folders.remove_tree(place)
+                is_program = environment and path.startswith(_PROGRAMS) and status.st_size < _PROGRAM_SIZE
+                self._copy(
+                    os.path.join(source, path) if path else source, place, (source, target) if is_program else None
+                )
+                copied[path] = own, _stamp(os.lstat(place))
+            else:
+                copied[path] = before[path]
+        _remove_others(target, names)
+        # A check could change a copy within the same tick of the clock, so the youngest are copied again.
+        newest = max((present.ctime for _, present in copied.values()), default=0) - _RACY
+        self._copied[target] = {path: pair for path, pair in copied.items() if pair[1].ctime < newest}
+
+    def remove(self, target: str) -> None:
+        self._copied.pop(target, None)
+        private_folders.remove_tree(target)
+
+    def forget(self) -> None:
+        """Treat every copy as gone."""
+        self._copied.clear()
+
+    def _copy(self, source: str, target: str, moved: tuple[str, str] | None) -> None:
+        """Copy a file or a link. `moved`: a program of a virtual environment, which names the folder where it is."""
+        if os.path.islink(source):
+            text = os.readlink(source)
+            leads_to = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(source)), text))
+            os.symlink(text if f"{leads_to}/".startswith(f"{self._user}/") else leads_to, target)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(source, "rb") as original, open(os.open(target, flags, 0o600), "wb") as copy:
+            if moved is not None:
+                old, new = map(os.fsencode, moved)
+                copy.write(original.read().replace(old + b"/", new + b"/"))
+            elif not _share(original.fileno(), copy.fileno()):
+                shutil.copyfileobj(original, copy, 1 << 20)
+        shutil.copystat(source, target)
+
+
+def _walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield a path with everything below it, folders first, relative to it; "" is the path itself. Omit pipes."""
+    status = os.lstat(top)
+    yield "", status
+    stack = [""] if stat.S_ISDIR(status.st_mode) else []
+    while stack:
+        prefix = stack.pop()
+        with os.scandir(os.path.join(top, prefix)) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    stack.append(f"{prefix}{entry.name}/")
+                if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                    yield prefix + entry.name, status
+
+
+def _share(original: int, copy: int) -> bool:
+    """Let a copy share the blocks of the original until one of them changes, if the file system can do that."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    try:
+        fcntl.ioctl(copy, _CLONE, original)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_others(target: str, names: dict[str, set[str]]) -> None:
+    """Remove what is in the folders of a copy, and has none of the names that it has there."""
+    for folder, known in names.items():
+        place = os.path.join(target, folder) if folder else target
+        for name in os.listdir(place):
+            if name not in known:
+                private_folders.remove_tree(os.path.join(place, name))
+
+
+def _present(place: str) -> _Stamp | None:
+    try:
+        return _stamp(os.lstat(place))
+    except OSError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return _Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
