@@ -17,6 +17,8 @@ from idumb.domain.plans.plan import Step
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
 
+_PROGRAM = "run"
+"""The tool that starts a program."""
 LONGEST_ARGUMENT = 200
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # exit codes of a shell
 _IGNORED = "exists and is ignored by git, so idumb has no copy of it and could not restore it"
@@ -54,7 +56,9 @@ class StepsAgent(Adapter):
         records: list[StepRecord] = []
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
-        files = WorkspaceFiles(request.workspace)
+        # Opened before a program can replace the folder, if any step needs it.
+        only_programs = all(step.tool == _PROGRAM for step in request.task.steps)
+        files = None if only_programs else WorkspaceFiles(request.workspace)
         try:
             call = ToolCalls(files, request, self._equipment.apply_patch, self._environment, deadline, self._redact)
             for step in request.task.steps:
@@ -67,7 +71,8 @@ class StepsAgent(Adapter):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
         finally:
-            files.close()
+            if files is not None:
+                files.close()
         return AgentResult(
             outcome=ended.outcome,
             message=self._redact(ended.text) if ended.text else "",
@@ -141,18 +146,18 @@ def touched_by(step: Step) -> tuple[str, ...]:
 
 
 class ToolCalls:
-    """Makes tool calls for one request."""
+    """Makes tool calls for one request; `files` is None if none of them works on files."""
 
     def __init__(
         self,
-        files: WorkspaceFiles,
+        files: WorkspaceFiles | None,
         request: AgentRequest,
         apply_patch: ApplyPatch,
         environment: Mapping[str, str],
         deadline: float | None,
         redact: Redact,
     ) -> None:
-        self._files = files
+        self._opened = files
         self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
@@ -167,8 +172,14 @@ class ToolCalls:
             "delete_file": self._delete_file,
             "move_file": self._move_file,
             "make_directory": self._make_directory,
-            "run": self._run,
+            _PROGRAM: self._run,
         }
+
+    @property
+    def _files(self) -> WorkspaceFiles:
+        if self._opened is None:
+            raise AssertionError("no step was declared to work on files")
+        return self._opened
 
     def make(self, step: Step) -> Reply:
         tool = self._tools.get(step.tool)

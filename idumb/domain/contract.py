@@ -240,6 +240,11 @@ def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:
     return task.validator or plan.validator or settings.validator
 
 
+def envelope_key(builder: str, validator: str | None) -> str:
+    """Return the key of an envelope: the bindings of its builder and its validator."""
+    return builder if validator is None else f"{builder} + {validator}"
+
+
 def proofs(task: Task) -> dict[str, str]:
     """Return the effective proof of each criterion. Verify covers marked criteria; if none is marked, it covers all."""
     marked = any(c.proof != UNPROVEN for c in task.acceptance)

@@ -14,9 +14,8 @@ from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, outcome, paths
 from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import envelope_key
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.plans.plan import CONTEXT, STRICT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.task_state import TaskState
@@ -97,14 +96,14 @@ def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before:
 
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
-    key = envelope_key(attempt.builder, attempt.validator)
+    key = contract.envelope_key(attempt.builder, attempt.validator)
     locked = context.journal.state.contract.envelopes.get(key)
     if locked is None:
         locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
-    entries = {path: context.work.entry(attempt.base, path) for path in envelope.context_paths(attempt.task)}
+    entries = {path: context.work.entry(attempt.base, path) for path in attempt.task.context_paths}
     request = _request_digest(context, attempt, str(locked["adapter"]))
     # A reference may not be a file, and a condition may name a folder, which has no hash.
-    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == envelope.CONTEXT}
+    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == CONTEXT}
     hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
     parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
     sources: dict[str, Any] = {"context": hashes} if hashes else {}
@@ -201,7 +200,7 @@ def resumed_conversation(context: RunContext, task: Task) -> Conversation | None
         return None
     builder = contract.builder_of(plan, task, context.services.settings) or ""
     validator = contract.validator_of(plan, task, context.services.settings)
-    envelope = state.contract.envelopes.get(envelope_key(builder, validator))
+    envelope = state.contract.envelopes.get(contract.envelope_key(builder, validator))
     if envelope is None or not capabilities(context.agents.get(builder)).resumable:
         return None
     same = (last.speaker, last.contract) == (agent.speaker_digest(envelope), state.contract.hash)

@@ -12,8 +12,8 @@ from idumb.app.ports.agents import Agent, Agents
 from idumb.domain import agent
 from idumb.domain.agent import capabilities
 from idumb.domain.consent import envelope
-from idumb.domain.consent.envelope import NOTHING, Envelope, envelope_key, text_digest
-from idumb.domain.contract import Contract, builder_of, validator_of
+from idumb.domain.consent.envelope import NOTHING, Envelope, text_digest
+from idumb.domain.contract import Contract, builder_of, envelope_key, validator_of
 from idumb.domain.errors import AdapterError
 from idumb.domain.intake import ground
 from idumb.domain.proof import levels

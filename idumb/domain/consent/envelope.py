@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from idumb.domain import canonical_json, paths
-from idumb.domain.plans.plan import Task
+from idumb.domain import canonical_json
 
 CONTEXT = "context"
 CONVERSATION = "conversation"
@@ -19,8 +17,6 @@ ADAPTER_PARTS = frozenset({"adapter", "adapter_version", "program"})
 
 _AGREED = frozenset({"contract", "binding", CONTEXT, CONVERSATION})
 """Parts that are compared with the plan elsewhere, or that differ between tasks and attempts."""
-
-_PLACES = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +83,10 @@ def text_digest(text: str) -> str:
 NOTHING = text_digest("")
 
 
-def envelope_key(builder: str, validator: str | None) -> str:
-    """Return the key of an envelope: the bindings of its builder and its validator."""
-    return builder if validator is None else f"{builder} + {validator}"
-
-
 def seal(envelope: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
     """Return an envelope as data, with some parts replaced and a new digest."""
     values = {**{name: value for name, value in envelope.items() if name != "digest"}, **parts}
     return {**values, "digest": canonical_json.digest(values)}
-
-
-def context_paths(task: Task) -> tuple[str, ...]:
-    """Return the paths that a task tells the agent to read: `context` conditions, and paths in its references."""
-    names = [c.subject for c in task.preconditions if c.kind == CONTEXT]
-    names += [next(filter(None, groups)) for groups in _PLACES.findall(task.references)]
-    plain = (name.removeprefix("./").rstrip("/") for name in names)
-    return tuple(dict.fromkeys(name for name in plain if name and paths.problem(name) is None))
 
 
 def context_digest(files: Mapping[str, str | None]) -> str | None:

@@ -6,10 +6,12 @@ workspace root, with `/` as separator.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from idumb.domain import paths
 from idumb.domain.finding import ERROR, Finding
 
 GUIDED = "guided"
@@ -26,6 +28,10 @@ OPINION = "opinion"
 STEPS = "steps"
 CHANGED = "changed"
 UNPROVEN = "unproven"
+
+CONTEXT = "context"
+"""The kind of a condition that names a file for the agent to read."""
+_REFERENCED = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 REVERSIBLE = "reversible"
 COMPENSATABLE = "compensatable"
@@ -207,6 +213,14 @@ class Task:
     @property
     def estimate_seconds(self) -> int:
         return DEFAULT_ESTIMATE if self.estimate is None else self.estimate
+
+    @property
+    def context_paths(self) -> tuple[str, ...]:
+        """The paths that the agent is asked to read: those of `context` conditions, and those in the references."""
+        names = [condition.subject for condition in self.preconditions if condition.kind == CONTEXT]
+        names += [next(filter(None, groups)) for groups in _REFERENCED.findall(self.references)]
+        plain = (name.removeprefix("./").rstrip("/") for name in names)
+        return tuple(dict.fromkeys(name for name in plain if name and paths.problem(name) is None))
 
     def time_limit(self, attempt: int) -> float | None:
         """Return its own timeout, or twice the estimate (1.5 times as much on a retry); None for people."""

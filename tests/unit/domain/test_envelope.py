@@ -79,7 +79,7 @@ def test_the_context_is_what_conditions_and_references_name() -> None:
         preconditions=(Condition("context", "docs/"), Condition("file-exists", "no.md")),
         references="See `src/a.py`, [the guide](docs/guide.md), @notes.md and `make test`; not [that](../out.md).",
     )
-    assert envelope.context_paths(task) == ("docs", "src/a.py", "docs/guide.md", "notes.md")
+    assert task.context_paths == ("docs", "src/a.py", "docs/guide.md", "notes.md")
 
 
 def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -> None:
