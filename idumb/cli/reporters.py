@@ -53,8 +53,9 @@ def for_people() -> Reporter:
 
     from idumb.system.processes import child_process
 
-    variables = child_process.environment(["TERM", "CI"])
-    if sys.stderr.isatty() and variables.get("TERM", "dumb") != "dumb" and "CI" not in variables:
+    variables = child_process.environment(["TERM", "CI", "TTY_COMPATIBLE"])
+    capable = variables.get("TERM", "dumb") not in {"dumb", "unknown"} and variables.get("TTY_COMPATIBLE") != "0"
+    if sys.stderr.isatty() and capable and "CI" not in variables:
         from idumb.views.terminal.live_progress import LiveProgress
 
         return LiveProgress(sys.stderr, escape=output.shown)

@@ -16,7 +16,7 @@ from idumb.app.worktree import drift
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -155,17 +155,9 @@ def diff(services: Services, task: str) -> Result:
 
 def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str]:
     phase, task_id = run_lookup.find_task(task)
-    loaded = loading.load_phase(services, phase)
-    if loaded.contract is None:
-        raise InputError(
-            "plan.invalid",
-            f"The plans of phase {phase} have errors.",
-            findings=loaded.findings,
-            hint=f"idumb check-plan {phase}",
-            details={"phase": phase},
-        )
-    run_lookup.require_task(loaded.contract.tasks, task_id, phase)
-    state = run_lookup.latest_run(services, loaded.contract.phase)
-    if state is not None and set(state.tasks) != set(loaded.contract.order):
-        state = state if task_id in state.tasks and set(loaded.contract.order) <= set(state.tasks) else None
-    return loaded.contract, state, task_id
+    contract = loading.require_contract(services, phase)
+    run_lookup.require_task(contract.tasks, task_id, phase)
+    state = run_lookup.latest_run(services, contract.phase)
+    if state is not None and set(state.tasks) != set(contract.order):
+        state = state if task_id in state.tasks and set(contract.order) <= set(state.tasks) else None
+    return contract, state, task_id

@@ -21,7 +21,7 @@ from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Choice, Decision
+from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import COMPLETED, EXHAUSTED, RunState
@@ -159,7 +159,4 @@ def _next_question(services: Services, phase: str, seen: Collection[str]) -> Dec
     state = run_lookup.latest_run(services, phase)
     rows = next_steps.pending(state) if state is not None else []
     row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
-    if row is None:
-        return None
-    fields = {**row, "evidence": tuple(row["evidence"]), "choices": tuple(Choice(**c) for c in row["choices"])}
-    return Decision(**fields)
+    return None if row is None else Decision.recorded(row)

@@ -15,7 +15,7 @@ from idumb.domain import outcome
 from idumb.domain.runs.event import Event
 from idumb.views import markup, quantities
 from idumb.views.terminal import ask, plain_progress
-from idumb.views.terminal.plain_progress import LineContext, PlainProgress, QuietStream
+from idumb.views.terminal.plain_progress import LineContext, QuietStream
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -128,36 +128,27 @@ class Board:
 
 
 class LiveProgress:
-    """A `Reporter` that redraws a table; on any other stream it writes plain lines."""
+    """A `Reporter` that redraws a table."""
 
     def __init__(
         self,
         stream: TextIO,
-        titles: Mapping[str, str] | None = None,
         escape: Callable[[str], str] = markup.visible,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from rich.console import Console
 
-        context = LineContext({} if titles is None else titles, escape)
-        self.board = Board(context)
+        self.board = Board(LineContext(escape=escape))
         self._clock = clock
         quiet = cast("TextIO", QuietStream(stream))
         self._console: Console = Console(file=quiet, highlight=False, markup=False, emoji=False)
-        capable = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._plain = None if capable else PlainProgress(stream, context.titles, escape)
         self._live: Live | None = None
         self._held: list[str] | None = None  # lines held back during a question
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.board.begin(titles, statuses)
-        if self._plain is not None:
-            self._plain.begin(titles, statuses)
 
     def event(self, event: Event) -> None:
-        if self._plain is not None:
-            self._plain.event(event)
-            return
         line = self.board.take(event, self._clock())
         if line is not None:
             self._print(line)
@@ -165,10 +156,7 @@ class LiveProgress:
             self._start()
 
     def note(self, text: str) -> None:
-        if self._plain is not None:
-            self._plain.note(text)
-        else:
-            self._print(self.board.context.escape(text))
+        self._print(self.board.context.escape(text))
 
     def _print(self, line: str) -> None:
         from rich.text import Text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
+import sys
 from typing import TYPE_CHECKING
 
+from idumb.cli import reporters
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.live_progress import Board, LiveProgress
@@ -79,8 +81,8 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch, term: str = "xterm") -> tuple[LiveProgress, _Terminal]:
-    monkeypatch.setenv("TERM", term)
+def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch) -> tuple[LiveProgress, _Terminal]:
+    monkeypatch.setenv("TERM", "xterm")
     ticks = itertools.count()
     stream = _Terminal()
     live = LiveProgress(stream, clock=lambda: float(next(ticks)))
@@ -169,11 +171,13 @@ def test_the_live_table_pauses_for_a_question_and_disappears_when_stopped(monkey
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = examples.partial_run()
-    live, stream = _live(log, monkeypatch, term="dumb")
+    log, stream = examples.partial_run(), _Terminal()
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", stream)
+    reporter = reporters.for_people()
+    reporter.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
     for event in log.events:
-        live.event(event)
-    live.stop()
+        reporter.event(event)
     assert "[1/5] T1-01 Slug function … attempt 1\n" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
 
