@@ -53,9 +53,10 @@ class GitHistory:
         return Head(self._head_commit(), branch)
 
     def state(self) -> RepositoryState:
+        head = self.head()
         files = self._compared = self._guarded.digests()
         refs = own_refs.values(self._place.common_dir)
-        return RepositoryState(self.head(), files, refs, configuration=self._guarded.settings)
+        return RepositoryState(head, files, refs, configuration=self._guarded.settings)
 
     def hooks_in_tree(self) -> frozenset[str]:
         return self._guarded.hooks_in_tree()

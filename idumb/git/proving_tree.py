@@ -110,10 +110,8 @@ class ProvingTree:
 
         `lent` are more paths to borrow, until the next call without them. Return the variables that a check needs.
         """
-        if self._folder is None:
-            self._create()
         borrowed = (*self._provided, *lent)
-        if self._is_used or (tree, head, borrowed) != (self._tree, self._head, self._lent):
+        if self._folder is None or self._is_used or (tree, head, borrowed) != (self._tree, self._head, self._lent):
             self._show(tree, head)
             self._is_used = False
             self._lent = borrowed
@@ -138,7 +136,7 @@ class ProvingTree:
     def _show(self, tree: str, head: str | None) -> None:
         self._place.guard()
         before, self._tree = self._tree, None  # until everything is written, no tree is shown
-        if self._identities()[:2] != self._identity[:2]:
+        if self._folder is None or self._identities()[:2] != self._identity[:2]:
             self._leave()
             self._create()
         self._clear_above()
@@ -252,7 +250,7 @@ class ProvingTree:
             provided_paths.link_above(self._lender, self.root, self._packages_above)
 
     def _create(self) -> None:
-        self._place.guard()
+        """Lock a free folder for it, and remove those that killed processes left."""
         if os.path.islink(self._top):
             os.unlink(self._top)
         for folder in private_folders.abandoned(self._top):
