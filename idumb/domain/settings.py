@@ -126,6 +126,10 @@ IN_COMMIT = "commit"
 IN_PLACE = "here"
 CHECKED_TREES = (IN_COMMIT, IN_PLACE)
 
+AFTER_EACH = "each"
+AT_END = "end"
+REGRESSIONS = (AFTER_EACH, AT_END)
+
 PRIVATE_HOME = "private"
 USER_HOME = "user"
 HOMES = (PRIVATE_HOME, USER_HOME)
@@ -137,7 +141,8 @@ class CheckSettings:
 
     `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
     the user's working tree that checks use there, `share` those that they may change. `home`: each check has a home of
-    its own (`private`), or the user's.
+    its own (`private`), or the user's. `regression`: checks of completed tasks run again after each task (`each`), or
+    only at the end.
     """
 
     tree: str = IN_COMMIT
@@ -145,6 +150,7 @@ class CheckSettings:
     provide: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
     home: str = PRIVATE_HOME
+    regression: str = AFTER_EACH
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,13 @@ def visible_lines(text: str) -> list[str]:
 
 
 def verification(record: Data) -> str:
-    return f"Verification {record['status']}: {markup.one_line(record['reason'])}"
+    reason = markup.one_line(record["reason"])
+    if record["status"] == "passed" and record.get("decision"):
+        return f"Verification accepted: {reason}"
+    if record["status"] == "passed" and record.get("open"):
+        rest = [words for words in record["open"] if words not in record["reason"]]
+        return f"Checks passed, not everything is verified: {'; '.join([reason, *map(markup.one_line, rest)])}"
+    return f"Verification {record['status']}: {reason}"
 
 
 def weaker(record: Data) -> list[str]:

@@ -74,6 +74,9 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Prepared 
     if retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
         context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(context, task)
+    broken = runner.broken_before(context)
+    if broken is not None:
+        return broken
     if adoption.claimed(context, task):
         runner.adopt(context, task)
         _require_turn(context, task)

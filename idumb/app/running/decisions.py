@@ -21,8 +21,8 @@ from idumb.app.worktree import exposed_secrets
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import saved_answers
-from idumb.domain.runs.run import ANSWERED, EXHAUSTED, RunState
+from idumb.domain.runs import regression, saved_answers
+from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
 
 
@@ -78,6 +78,8 @@ def decide(services: Services, request: Request) -> Result:
     _check_choice(question, request.choice)
     if question["kind"] == EXHAUSTED:
         return _answer_failed_task(services, state, question, request)
+    if question["kind"] == REGRESSION and request.choice == regression.ROLL_BACK:
+        return _roll_back(services, state, question, request)
     answered = state.answers.get(request.decision)
     if answered is not None and not (request.remember and answered["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
@@ -136,6 +138,26 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
         "next": [f"idumb resume {state.phase}"] if effect is None else list(effect.data["next"]),
     }
     return Result(data, warnings=() if effect is None else effect.warnings)
+
+
+def _roll_back(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
+    """Roll back the task that broke another one. The builder of its next attempt learns what broke."""
+    if question["id"] in state.answers:
+        raise Refusal("decision.answered", f"{question['id']} is already answered.", hint=f"idumb resume {state.phase}")
+    if request.remember:
+        raise _not_remembered(request)
+    task = str(question["task"])
+    effect = _carry_out(services, state, task, request)
+    lines = (question["what"], *question["evidence"], request.guidance)
+    with operation.owned(services, "decide") as owned:
+        journal = owned.journal(run_lookup.require_run(services, state.phase))
+        guidance = "\n".join(filter(None, lines))
+        journal.write(journal.event("task.guided", task, guidance=guidance, by=request.who))
+    data = {"decision": question["id"], "choice": request.choice, "verification": None, "remembered": None}
+    if effect is None:
+        raise AssertionError("a rollback has a result")
+    details = {"version": None, "result": effect.data, "next": [f"idumb resume {state.phase}"]}
+    return Result({**data, **details}, warnings=effect.warnings)
 
 
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:

@@ -24,7 +24,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import COMPLETED, EXHAUSTED, RunState
+from idumb.domain.runs.run import COMPLETED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.task_state import TaskState
 
 
@@ -134,8 +134,11 @@ def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)
 
 
+_ASKED_AT_END = frozenset({EXHAUSTED, REGRESSION})
+
+
 def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
-    """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
+    """Ask about each failed or broken task and resume; return the last result. Unanswered questions keep waiting."""
     phase, choices, last = str(result.data.get("phase")), set[str](), result
     asked_ids: set[str] = set()
     while services.asker.interactive and (question := _next_question(services, phase, asked_ids)) is not None:
@@ -155,8 +158,8 @@ def ask_and_resume(services: Services, request: Request, result: Result) -> Resu
 
 
 def _next_question(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
-    """Return the first question about a failed task that was not asked yet; an answer may settle several."""
+    """Return the first question about a failed or broken task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
     rows = next_steps.pending(state) if state is not None else []
-    row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
+    row = next((d for d in rows if d["kind"] in _ASKED_AT_END and d["id"] not in seen), None)
     return None if row is None else Decision.recorded(row)

@@ -10,8 +10,8 @@ from idumb.app.engine import exhausted_tasks
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
-from idumb.domain.runs import gap
-from idumb.domain.runs.run import EXHAUSTED, RunState
+from idumb.domain.runs import gap, regression
+from idumb.domain.runs.run import EXHAUSTED, REGRESSION, RunState
 
 VERIFICATION = "verification"
 """The kind of the question whether a phase counts as verified."""
@@ -56,6 +56,8 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
     if question.get("task") is None:
         return not _over(state, question)
+    if question.get("kind") == REGRESSION:
+        return regression.is_current(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import questions
+from idumb.app.attempt import own_checks, questions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
-from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import stated_criteria
-from idumb.domain.plans.plan import CHECK, HUMAN, OPINION, Criterion
+from idumb.domain.plans.plan import HUMAN, OPINION, Criterion
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 
 ROADMAP = ".planning/ROADMAP.md"
+SOURCES = ("roadmap ", "context ")
+"""How the subjects of criteria begin that no plan covers."""
 
 
 def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
@@ -35,11 +36,6 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         )
         for invariant in plan.invariants:
             commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
-        for task in plan.tasks:
-            if journal.state.tasks[task.id].status not in outcome.DONE:
-                continue
-            for i, test in enumerate(task.tests, 1):
-                commands.setdefault(test.command, (f"{task.id} test {i}", test.intent or test.command))
     for command, (subject, text) in commands.items():
         services.interrupts.check()
         with services.interrupts.armed():
@@ -47,38 +43,30 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
     return gathered
 
 
-def regressions(
+def of_tasks(
     services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal, gathered: Sequence[Evidence]
-) -> list[Evidence]:
-    """Run the own checks of completed tasks again, on the final tree. Return all; those of `gathered` are not repeated.
+) -> tuple[list[Evidence], list[Evidence]]:
+    """Run the own checks of done tasks again, on the final tree: a later task may have broken them.
 
-    A later task may have broken what an earlier one was proven by.
+    Return the tests of tasks, and the other checks of completed tasks. Commands of `gathered` are not repeated, unless
+    a later check of the task may use what they build.
     """
     limit = float(services.settings.run.check_timeout)
-    done = [t for t in contract.tasks.values() if journal.state.tasks[t.id].status == outcome.COMPLETED]
-    commands: dict[str, tuple[str, str]] = {}
-    for task in done:
-        for criterion in task.acceptance:
-            if criterion.command and contracts.proofs(task)[criterion.id] == CHECK:
-                commands.setdefault(criterion.command, (f"{task.id} {criterion.id}", criterion.text))
-        for i, command in enumerate(task.verify, 1):
-            commands.setdefault(command, (f"{task.id} verify {i}", command))
-    repeated = {e.command for e in gathered}
-    found: list[Evidence] = []
-    owner = ""
-    for command, (subject, text) in commands.items():
-        if command not in repeated:
-            if owner != (owner := subject.partition(" ")[0]):
-                checks.renew()  # what the checks of another task left was not there when the task was done
+    tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
+    for task in contract.tasks.values():
+        status = journal.state.tasks[task.id].status
+        own = [check for check in own_checks.of_task(task) if check.is_test or status == outcome.COMPLETED]
+        if status not in outcome.DONE or all(check.command in repeated for check in own):
+            continue
+        checks.renew()  # what the checks of another task left was not there when the task was done
+        for check in own:
             services.interrupts.check()
             with services.interrupts.armed():
-                found.append(checks.command(subject, text, command, timeout=limit, tree=tree))
-    for task in done:
-        checks.renew()
-        for i, condition in enumerate(task.postconditions, 1):
-            with services.interrupts.armed():
-                found.append(checks.condition(f"{task.id} postcondition {i}", condition, timeout=limit, tree=tree))
-    return found
+                result = check.run(checks, limit, tree)
+            if check.condition is not None or check.command not in repeated:
+                (tests if check.is_test else others).append(result)
+                repeated.add(result.command)
+    return tests, others
 
 
 def _criterion(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import contract as contracts
@@ -65,7 +65,7 @@ def _failure_reason(gathered: Sequence[Evidence], spoiled: Sequence[str], mismat
     return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")
 
 
-def uncovered(gathered: Sequence[Evidence]) -> list[str]:
+def uncovered(gathered: Iterable[Evidence]) -> list[str]:
     """Return the success criteria that no proof covers."""
     words = {evidence.OPINION: "is covered only by an opinion", evidence.UNPROVEN: "has no proof"}
     return [f"{e.subject} {words[e.result]}" for e in gathered if e.result in WEAK]
@@ -79,6 +79,12 @@ def regressed(regressions: Sequence[Evidence]) -> list[str]:
         for e in regressions
         if e.result in evidence.BROKEN
     ]
+
+
+def accepted_regressions(regressions: Sequence[Evidence], accepted: Mapping[str, str]) -> list[str]:
+    """Return the same for checks that a person accepted as no longer valid; `accepted` has that person by subject."""
+    broken = [e for e in regressions if e.result in evidence.BROKEN and e.subject in accepted]
+    return [f"{e.subject} {e.result.replace('_', ' ')}, and {accepted[e.subject]} accepted that" for e in broken]
 
 
 def changed_entry_points(checked: Sequence[Evidence]) -> list[str]:

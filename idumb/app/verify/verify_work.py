@@ -24,6 +24,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, levels
+from idumb.domain.runs import regression
 from idumb.domain.runs.run import RunState
 
 
@@ -102,7 +103,10 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     tree = final_state.scan(services, contract)
     judged_tree = attempt_judge.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
-    regressions = phase_evidence.regressions(services, checks, contract, judged_tree, journal, gathered)
+    accepted = regression.accepted(journal.state)
+    tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
+    gathered += [e for e in tests if e.subject not in accepted]
+    regressions += [e for e in tests if e.subject in accepted]
     checks.end_processes()
     present = final_state.scan(services, contract)
     changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)
@@ -117,7 +121,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         for opinion in opinions_given
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
-    missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
+    unaccepted = [e for e in regressions if e.subject not in accepted]
+    missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.changed_entry_points([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
@@ -125,6 +130,12 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
     gathered += regressions
     rows = [e.as_dict() for e in gathered]
+    remaining = [
+        *verdict.accepted_regressions(regressions, accepted),
+        *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
+        *(verdict.roles_not_asked(opinions.bound_roles(services)) if not asks else ()),
+        *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
+    ]
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
@@ -143,6 +154,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
         "unfinished": unfinished,
         "causes": causes,
+        **({"open": remaining} if remaining else {}),
         "decision": None,
     }
     if causes:

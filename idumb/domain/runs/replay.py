@@ -293,6 +293,10 @@ def _question_asked(state: RunState, event: Event) -> None:
     state.decisions[event.payload["id"]] = event.payload
 
 
+def _question_withdrawn(state: RunState, event: Event) -> None:
+    state.decisions.pop(event.payload["decision"], None)
+
+
 def _answered(state: RunState, event: Event) -> None:
     p = event.payload
     state.answers[p["decision"]] = p
@@ -331,4 +335,5 @@ _OF_RUNS: Mapping[str, Callable[[RunState, Event], None]] = {
     "role.asked": _role_asked,
     "decision.asked": _question_asked,
     "decision.answered": _answered,
+    "decision.withdrawn": _question_withdrawn,
 }

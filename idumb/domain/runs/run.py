@@ -30,6 +30,8 @@ EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
 TAKEN_OVER = "taken-over"
 """The kind of the question whether a task that an old iDumb recorded as done really is."""
+REGRESSION = "regression"
+"""The kind of the question about a completed task whose own check fails after a later task."""
 BUILD = "build"
 
 

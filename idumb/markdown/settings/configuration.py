@@ -20,6 +20,7 @@ from idumb.domain.settings import (
     DEVIATION_POLICIES,
     HOMES,
     NAMED,
+    REGRESSIONS,
     Binding,
     Ceiling,
     CheckSettings,
@@ -367,6 +368,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "provide": values.list_of(values.glob),
     "share": values.list_of(values.glob),
     "home": values.one_of(HOMES),
+    "regression": values.one_of(REGRESSIONS),
 }
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,

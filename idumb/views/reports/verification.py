@@ -81,6 +81,7 @@ def _verdict(record: Record) -> list[str]:
     return [
         *goals,
         f"- **Verdict:** {markup.prose(record['status'])} ({markup.prose(record.get('reason', ''))})",
+        *([f"- **Open:** {markup.prose('; '.join(record['open']))}"] if record.get("open") else []),
         f"- **Evidence:** {evidence_table.summed(record.get('evidence', ()))}",
         *(
             f"- **Weaker:** {markup.prose(row['reason'])}: {markup.prose(wording.listed(row['subjects'], 10))}"

@@ -1,0 +1,48 @@
+"""The checks of one task that are about its own work, to run again after other tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from idumb.app.ports.checks import Checks
+from idumb.domain import contract as contracts
+from idumb.domain.plans.plan import CHECK, Condition, Task
+from idumb.domain.proof import check_inputs
+from idumb.domain.proof.evidence import Evidence
+
+
+class OwnCheck(NamedTuple):
+    """A criterion's check, a Verify command, a test (`is_test`) or, with `condition`, a postcondition."""
+
+    subject: str
+    text: str
+    command: str
+    condition: Condition | None = None
+    is_test: bool = False
+
+    @property
+    def inputs(self) -> frozenset[str] | None:
+        """Return paths that include every file that it reads; None if nobody can tell."""
+        if self.condition is not None:
+            return check_inputs.of_condition(self.condition)
+        return check_inputs.of_command(self.command)
+
+    def run(self, checks: Checks, timeout: float, tree: str | None) -> Evidence:
+        if self.condition is not None:
+            return checks.condition(self.subject, self.condition, timeout=timeout, tree=tree)
+        return checks.command(self.subject, self.text, self.command, timeout=timeout, tree=tree)
+
+
+def of_task(task: Task) -> Iterator[OwnCheck]:
+    """Yield the checks in the order in which an attempt runs them: a later one may use what an earlier one built."""
+    proofs = contracts.proofs(task)
+    for criterion in task.acceptance:
+        if criterion.command and proofs[criterion.id] == CHECK:
+            yield OwnCheck(f"{task.id} {criterion.id}", criterion.text, criterion.command)
+    for i, command in enumerate(task.verify, 1):
+        yield OwnCheck(f"{task.id} verify {i}", command, command)
+    for i, test in enumerate(task.tests, 1):
+        yield OwnCheck(f"{task.id} test {i}", test.intent or test.command, test.command, is_test=True)
+    for i, condition in enumerate(task.postconditions, 1):
+        yield OwnCheck(f"{task.id} postcondition {i}", condition.subject, "", condition)

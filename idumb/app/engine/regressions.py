@@ -1,0 +1,222 @@
+"""Runs the checks of completed tasks again whose inputs may have changed, before the next task builds on the work.
+
+The checks of one task run together and in their order, because a later one may use what an earlier one built. A check
+whose text shows its inputs runs again only if one of them changed; any other runs again after every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from idumb.app.attempt import judge, own_checks
+from idumb.app.attempt.own_checks import OwnCheck
+from idumb.app.core.run_context import RunContext
+from idumb.domain import outcome, wording
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import check_inputs, evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.runs import regression
+from idumb.domain.runs.regression import Broken
+from idumb.domain.runs.task_state import TaskState
+from idumb.domain.settings import AFTER_EACH, CheckSettings
+
+LEAST_SECONDS = 60.0
+"""The checks of one round may take as long as the work since the last round took, but at least this long."""
+
+_NOTES = "regressions"
+_LINK_OR_SUBMODULE = frozenset({0o120000, 0o160000})
+_ATTRIBUTES = ".gitattributes"
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """`passed`: by completed task, the tree on which its checks passed last, the longest ago first.
+
+    `inputs`: by task, what all its checks read; None if one of them does not show that. `ended`: the monotonic time
+    of the last round.
+    """
+
+    passed: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    ended: float = 0.0
+    is_bounded: bool = False
+
+
+def find(context: RunContext) -> str | None:
+    """Return why nothing may be built now: a check of a completed task fails, and a person must decide; else None."""
+    settings = context.services.settings.checks or CheckSettings()
+    if not context.checks.apart or settings.regression != AFTER_EACH:
+        return None
+    clock = context.services.clock.monotonic
+    rounds: _Rounds = context.notes.setdefault(_NOTES, _Rounds(ended=clock()))
+    _add_completed(context, rounds)
+    if not rounds.passed:
+        return None
+    tree = _present_tree(context)
+    broken = _round(context, rounds, tree, max(LEAST_SECONDS, clock() - rounds.ended))
+    rounds.ended = clock()
+    return _put(context, broken)
+
+
+def _add_completed(context: RunContext, rounds: _Rounds) -> None:
+    """Add the tasks that were completed since, and forget those that are not completed any more."""
+    tasks = context.journal.state.tasks
+    for task_id in [known for known in rounds.inputs if tasks[known].status != outcome.COMPLETED]:
+        del rounds.inputs[task_id]
+        rounds.passed.pop(task_id, None)
+    new = [t for t in tasks.values() if t.status == outcome.COMPLETED and t.id not in rounds.inputs]
+    for task_state in sorted(new, key=_when):
+        checks = tuple(own_checks.of_task(context.contract.tasks[task_state.id]))
+        rounds.inputs[task_state.id] = frozenset()
+        if checks:
+            rounds.passed[task_state.id] = tree = _tree_after(context, task_state)
+            rounds.inputs[task_state.id] = _inputs(context, checks, tree)
+
+
+def _when(task_state: TaskState) -> int:
+    return 0 if task_state.checkpoint is None else task_state.checkpoint.seq
+
+
+def _tree_after(context: RunContext, task_state: TaskState) -> str:
+    """Return the tree on which the checks of a completed task passed; "" if that is unknown."""
+    kept = task_state.checkpoint
+    if kept is None:
+        return ""
+    return kept.tree if kept.commit is None else context.services.history.tree_of(kept.commit)
+
+
+def _present_tree(context: RunContext) -> str:
+    services, state = context.services, context.journal.state
+    if not judge.uncommitted(state):
+        return services.history.tree_of(services.history.head().commit)
+    return judge.tree_between_attempts(services, state, services.trees.scan())
+
+
+def _inputs(context: RunContext, checks: Iterable[OwnCheck], tree: str) -> frozenset[str] | None:
+    """Return what these checks read; None if one does not show it, or if a link or submodule leads elsewhere."""
+    inputs: set[str] = set()
+    for check in checks:
+        shown = check.inputs
+        if shown is None:
+            return None
+        inputs |= shown
+    if not tree:
+        return None
+    trees = context.services.trees
+    entries = (trees.entry(tree, path) for path in dict.fromkeys(check_inputs.with_parents(inputs)))
+    return None if any(e is not None and e.mode in _LINK_OR_SUBMODULE for e in entries) else frozenset(inputs)
+
+
+def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> list[Broken]:
+    """Run what may have changed; return the checks that fail. What does not fit in the time waits for a later round."""
+    clock = context.services.clock.monotonic
+    end, broken, ran = clock() + seconds, list[Broken](), dict[tuple[str, ...], bool]()
+    changed_since: dict[str, frozenset[str]] = {tree: frozenset()}
+    accepted = regression.accepted(context.journal.state)
+    left_over = []
+    for task_id, last in list(rounds.passed.items()):
+        if last not in changed_since:
+            changed_since[last] = _changes(context, last, tree)
+        task = context.contract.tasks[task_id]
+        if last == tree or not _are_affected(rounds.inputs[task_id], changed_since[last]):
+            rounds.passed[task_id] = tree
+            continue
+        checks = tuple(own_checks.of_task(task))
+        commands = tuple(check.command or repr(check.condition) for check in checks)
+        if not ran.get(commands):
+            if ran and clock() > end:
+                left_over.append(task_id)
+                continue
+            failed = [e for e in _run(context, checks, tree) if e.subject not in accepted]
+            ran[commands] = not failed
+            if failed:
+                culprit = _culprit(context, task, last, tree)
+                broken += [Broken(task_id, each, culprit) for each in failed]
+                continue
+        del rounds.passed[task_id]
+        rounds.passed[task_id] = tree
+        rounds.inputs[task_id] = _inputs(context, checks, tree)
+    _report(context, rounds, left_over)
+    return broken
+
+
+def _changes(context: RunContext, old: str, new: str) -> frozenset[str]:
+    """Return the paths that differ, and the folders above them."""
+    if not old:
+        return frozenset()
+    changed = [change.path for change in context.services.trees.changes(old, new)]
+    return frozenset(check_inputs.with_parents(changed))
+
+
+def _are_affected(inputs: frozenset[str] | None, changed: frozenset[str]) -> bool:
+    if inputs is None or not changed:
+        return True
+    return not inputs.isdisjoint(changed) or any(path.rpartition("/")[2] == _ATTRIBUTES for path in changed)
+
+
+def _run(context: RunContext, checks: Sequence[OwnCheck], tree: str) -> list[Evidence]:
+    """Run the checks of one task; return those that fail twice. One that fails once is reported."""
+    failed = _failures(context, checks, tree)
+    if not failed:
+        return []
+    again = _failures(context, checks, tree)
+    unsure = [e.subject for e in failed if e.subject not in {other.subject for other in again}]
+    if unsure:
+        context.services.reporter.note(f"{wording.listed(unsure)} failed once and passed the next time, on one tree")
+    return again
+
+
+def _failures(context: RunContext, checks: Sequence[OwnCheck], tree: str) -> list[Evidence]:
+    services, limit = context.services, float(context.services.settings.run.check_timeout)
+    context.checks.renew()
+    results = []
+    for check in checks:
+        services.interrupts.check()
+        with services.interrupts.armed():
+            results.append(check.run(context.checks, limit, tree))
+    context.checks.end_processes()
+    return [e for e in results if e.result in evidence.BROKEN]
+
+
+def _culprit(context: RunContext, task: Task, last: str, tree: str) -> str | None:
+    """Return the task after which the checks fail: by halving, if several were completed since they passed."""
+    state = context.journal.state
+    ended = sorted((t for t in state.tasks.values() if t.status == outcome.COMPLETED), key=_when)
+    trees = [(t.id, _tree_after(context, t)) for t in ended if t.id != task.id]
+    passed = next((i for i, (_, after) in enumerate(trees) if after == last), -1)
+    since = [row for row in trees[passed + 1 :] if _when(state.tasks[row[0]]) > _when(state.tasks[task.id])]
+    if not since:
+        return None
+    checks = tuple(own_checks.of_task(task))
+    if since[-1][1] != tree and not _failures(context, checks, since[-1][1]):
+        return None  # what was committed after the last task broke it
+    low, high = 0, len(since) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _failures(context, checks, since[middle][1]) else (middle + 1, high)
+    return since[low][0]
+
+
+def _report(context: RunContext, rounds: _Rounds, left_over: Sequence[str]) -> None:
+    """Say once that the time was too short for all checks."""
+    if left_over and not rounds.is_bounded:
+        rounds.is_bounded = True
+        context.services.reporter.note(
+            f"The checks of completed tasks take longer than the tasks; those of {wording.listed(left_over, 3)} run"
+            " again after a later task, and all of them at the end"
+        )
+
+
+def _put(context: RunContext, broken: Sequence[Broken]) -> str | None:
+    """Record the question about what the first culprit broke, withdraw others; return why the run waits."""
+    journal, state = context.journal, context.journal.state
+    first = [each for each in broken if each.culprit == broken[0].culprit]
+    question = regression.question(state, first) if first else None
+    gone = [id for id in regression.waiting(state) if question is None or id != question.id]
+    events = [journal.event("decision.withdrawn", state.decisions[id]["task"], decision=id) for id in gone]
+    if question is not None:
+        events.append(journal.question_event(question, question.task))
+    if events:
+        journal.write(*events)
+    return None if question is None else question.what

@@ -1,0 +1,159 @@
+"""What an earlier task was proven by must stay true: nothing is built on a break unnoticed (R-RUN-13)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.app.engine import regressions
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
+from tests.support.project import Project, edit, making, shell, task, write
+
+ONE_LINE = "test $(wc -l < a.txt) = 1"
+BREAKS = edit("a.txt", "one\n", "one\ntwo\n")
+
+
+def first(check: str = ONE_LINE) -> str:
+    return task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "one\n")])
+
+
+def second(step: dict[str, Any] = BREAKS) -> str:
+    return task("T1-02", files="modify `a.txt`", check="grep -q two a.txt", after="T1-01", steps=[step])
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan([first(), second(), making("T1-03", "c.txt", after="T1-02")])
+    return project
+
+
+def question(project: Project) -> dict[str, Any]:
+    (asked,) = project.quick("decisions", "--json").data["decisions"]
+    assert asked["kind"] == "regression"
+    return dict(asked)
+
+
+def test_a_broken_check_stops_the_run_and_a_person_may_accept_it(project: Project) -> None:
+    answer = run(project)
+    assert (answer.code, answer.error["code"]) == (5, "run.waiting")
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "ready"}
+    asked = question(project)
+    assert asked["what"] == "T1-02 broke what T1-01 had done: T1-01 AC-1 fails"
+    assert asked["evidence"][0] == f"T1-01 AC-1 (failed): {ONE_LINE}"
+    assert [choice["id"] for choice in asked["choices"]] == ["roll-back", "accept"]
+    assert project.quick("resume", "1", "--json").code == 5
+    assert project.quick("decide", question(project)["id"], "accept", "--guidance", "two lines now").code == 0
+    ended = project.quick("resume", "1")
+    assert ended.code == 0, ended.out
+    assert "Verification passed" not in ended.out
+    assert "Checks passed, not everything is verified" in ended.out
+    assert "T1-01 AC-1 failed, and " in ended.out
+    assert "T1-01 AC-1 failed, and " in project.read(".planning/phases/1/1-VERIFICATION.md")
+
+
+def test_a_roll_back_tells_the_next_builder_what_broke(project: Project) -> None:
+    run(project)
+    asked = question(project)
+    answer = project.quick("decide", asked["id"], "roll-back", "--json")
+    assert (answer.code, answer.data["result"]["tasks"]) == (0, ["T1-02"])
+    assert project.read("a.txt") == "one\n"
+    assert project.statuses()["T1-01"] == "completed"
+    guided = project.events("--kind", "task.guided")[-1]
+    assert (guided["task"], ONE_LINE in guided["payload"]["guidance"]) == ("T1-02", True)
+    assert project.quick("decisions", "--json").data["decisions"] == []
+    assert project.quick("resume", "1", "--json").code == 5  # its steps break it again
+    assert question(project)["id"] != asked["id"]
+
+
+def test_a_repair_by_hand_withdraws_the_question(project: Project) -> None:
+    run(project)
+    project.repo.write_all({"a.txt": "one and two\n"})
+    project.repo.commit("repair", "a.txt")
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
+    assert project.quick("decisions", "--json").data["decisions"] == []
+
+
+def test_what_was_committed_between_the_tasks_is_no_task_s_fault(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    failing = task("T1-02", files="create `b.txt`", check="test -s c.txt", after="T1-01", steps=[write("b.txt", "b\n")])
+    project.plan([first(), failing, making("T1-03", "d.txt", after="T1-01")])
+    run(project, "--max-attempts", "1", "--no-verify")
+    project.repo.write_all({"a.txt": "one\ntwo\n"})
+    project.repo.commit("mine", "a.txt")
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 5
+    asked = question(project)
+    assert asked["what"] == "T1-01 AC-1 passed when T1-01 was done, and fails now"
+    assert [choice["id"] for choice in asked["choices"]] == ["accept"]
+
+
+def test_the_task_that_broke_it_is_found_among_several(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = projects.create(sandbox)
+    others = [making(f"T1-0{n}", f"{n}.txt", after=f"T1-0{n - 1}") for n in (3, 4, 5)]
+    failing = task("T1-06", files="create `b.txt`", check="test -s z", after="T1-05", steps=[write("b.txt", "b\n")])
+    project.plan([first(), second(), *others, failing])
+    with monkeypatch.context() as earlier:  # as if the runs were killed each time before the checks ran again
+        earlier.setattr(regressions, "find", lambda _: None)
+        assert run(project, "--max-attempts", "1").code == 1
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 5
+    assert question(project)["what"].startswith("T1-02 broke")
+
+
+@pytest.mark.parametrize(
+    ("configuration", "count"),
+    [("", 3), ("git: {commit: none}\n", 3), ("checks: {regression: end}\n", 2), ("run: {workspace: clone}\n", 3)],
+)
+def test_a_check_runs_again_only_after_a_change(
+    sandbox: GitSandbox, tmp_path: Path, configuration: str, count: int
+) -> None:
+    """With its task, after T1-02 and at the end, but not after T1-03, which changes nothing."""
+    project = projects.create(sandbox)
+    project.configure(configuration)
+    log = tmp_path / "runs"
+    nothing = task("T1-03", files="none", check="true", after="T1-02", steps=[shell("true")])
+    check = f"echo x >> {log} && test -s a.txt"
+    project.plan(
+        [first(check), making("T1-02", "b.txt", after="T1-01"), nothing, making("T1-04", "d.txt", after="T1-03")]
+    )
+    assert run(project).code == 0
+    assert log.read_text(encoding="utf-8").count("x") == count
+
+
+def test_a_check_may_use_what_an_earlier_check_of_its_task_built(sandbox: GitSandbox) -> None:
+    """After a later task and at the end, the checks of a task run together, also if another task has the same build."""
+    project = projects.create(sandbox)
+
+    def built(id: str, path: str, after: str) -> str:
+        both = (
+            f"  - [ ] one — check: `mkdir out && cat *.txt > out/all`\n  - [ ] two — check: `grep -q {path} out/all`\n"
+        )
+        test = "test -s out/all || test ! -s b.txt"  # before the work, nothing is built
+        fields = f"- **Tests:**\n  - `{test}` — passes before and after: it is built\n" if id == "T1-02" else ""
+        steps = [write(path, f"{path}\n")]
+        return task(id, files=f"create `{path}`", criteria=both, after=after, steps=steps, fields=fields)
+
+    order = [("T1-01", "a.txt", "none"), ("T1-02", "b.txt", "T1-01"), ("T1-03", "c.txt", "T1-02")]
+    project.plan([*(built(*row) for row in order), making("T1-04", "d.txt", after="T1-03")])
+    answer = run(project)
+    assert answer.code == 0, answer.out
+
+
+def test_a_check_that_fails_only_once_breaks_nothing(sandbox: GitSandbox, tmp_path: Path) -> None:
+    project = projects.create(sandbox)
+    check = f"echo x >> {tmp_path}/runs && test $(wc -l < {tmp_path}/runs) != 2"
+    project.plan([first(check), making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt", after="T1-02")])
+    assert run(project).code == 0
+
+
+def test_an_editor_cannot_start_a_task_on_a_break(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    last = making("T1-03", "c.txt", after="T1-02", fields="- **Builder:** editor\n")
+    project.plan([first(), second(), last])
+    run(project)
+    answer = project.quick("start", "T1-03", "--json")
+    assert answer.code == 5, answer.out
+    assert question(project)["what"].startswith("T1-02 broke")
