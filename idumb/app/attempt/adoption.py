@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import budget, handoff_writer, judge, measure, questions
+from idumb.app.attempt import budget, handoff_writer, judge, measure, questions, step_evidence
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
 from idumb.domain import outcome, paths
@@ -74,7 +74,7 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
         decisions.append(questions.validator_question(task, attempt.number, ()))
     proofs = (
         *checked,
-        *judge.step_evidence(context, measured),
+        *step_evidence.of_attempt(context, measured),
         *judge.change_evidence(task, measured.ledger, candidate),
         *questions.evidence_of_answers(decisions, (), candidate),
     )

@@ -6,18 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from idumb.app.attempt import build, interruption, missing_paths, questions, validator
+from idumb.app.attempt import build, interruption, missing_paths, questions, step_evidence, validator
 from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import agent, contract, outcome, tool_files, wording
-from idumb.domain.agent import StepRecord
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Step, Task
+from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -25,8 +24,6 @@ from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
 
-_EXECUTABLE = 0o100755
-_MOST_OUTPUT = 4000
 _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
@@ -52,36 +49,26 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
 
 
 def run_checks(context: RunContext, attempt: Measured) -> Measured:
-    """Run gates, checks and the validator on the frozen files, then see what they changed."""
-    services, task, tree = context.services, attempt.task, attempt.candidate
+    """Prove the work by checks, gates and the validator, then see what they changed in the workspace."""
+    services, task = context.services, attempt.task
     attempt = dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt))
-    judged_tree = attempt.proven or tree
-    if attempt.proven is not None and context.work.converted:
-        clone_losses.report_line_endings(context, task.id, tree, attempt.proven, context.work.converted)
     tip = _builder_s_commit(attempt)
     checks = context.checks if tip is None else context.checks.on_top_of(tip)
-    checked = list(check_after(checks, task, attempt.plan, services.settings, judged_tree, services.interrupts))
-    failed = attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked)
-    missing = missing_paths.explain(context, checks, attempt, checked) if failed else None
-    if missing is not None:
-        attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
-        return attempt.ended(outcome.ERRORED, missing.message)
-    proofs = [
-        *checked,
-        *gate_evidence(context, attempt),
-        *step_evidence(context, attempt),
-        *change_evidence(task, attempt.ledger, tree),
-    ]
+    tree = attempt.proven or attempt.candidate
+    checked = [*check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)]
+    if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
+        missing = missing_paths.explain(context, checks, attempt, checked)
+        if missing is not None:
+            attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
+            return attempt.ended(outcome.ERRORED, missing.message)
+    proofs = [*checked, *gate_evidence(context, attempt)]
+    if any(c.proof == STEPS for c in task.acceptance):
+        proofs += step_evidence.of_attempt(context, attempt)
+    proofs += change_evidence(task, attempt.ledger, attempt.candidate)
     # No agent and no person is asked about work that already failed by its files.
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
-        verdict = validator.judge(context, attempt, proofs)
-        proofs.extend(verdict.evidence)
-        attempt = dataclasses.replace(
-            attempt,
-            verdict_of_validator=verdict.result,
-            validated_from=verdict.judged_from,
-            failure=_validator_failure(context, attempt, proofs, verdict.result),
-        )
+        attempt, opinions = _ask_validator(context, attempt, proofs)
+        proofs += opinions
     attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
     in_workspace = bool(checked) and attempt.proven is None
     return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
@@ -98,10 +85,11 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
     tip = _builder_s_commit(attempt)
     if tip is not None:
         return context.services.history.tree_of(tip)
-    head = context.services.history.head().commit
-    return context.work.committed(
-        head, attempt.candidate, (*uncommitted(context.journal.state), *attempt.ledger.changed)
-    )
+    head, candidate, work = context.services.history.head().commit, attempt.candidate, context.work
+    tree = work.committed(head, candidate, (*uncommitted(context.journal.state), *attempt.ledger.changed))
+    if work.converted:
+        clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
+    return tree
 
 
 def _builder_s_commit(attempt: Measured) -> str | None:
@@ -193,78 +181,18 @@ def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tu
     return tuple(Evidence(c.id, c.text, result, output=words, tree=tree) for c in criteria)
 
 
-def step_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
-    """Return evidence for each criterion that steps prove: their results, and the bytes that they left."""
-    criteria = [c for c in attempt.task.acceptance if c.proof == STEPS]
-    records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
-    for criterion in criteria:
-        for step in attempt.task.steps:
-            yield _of_step(context, attempt, criterion, step, records.get(step.index))
-
-
-def step_evidence_again(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evidence]:
-    """Compare the files of the steps again, in another tree, after something changed them."""
-    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
-        return
-    later = dataclasses.replace(attempt, candidate=tree)
-    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
-        for step in attempt.task.steps:
-            wrong = _wrong_bytes(context, later, step)
-            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
-            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
-
-
-def _of_step(
-    context: RunContext, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None
-) -> Evidence:
-    result, words = _step_result(context, attempt, step, record)
-    return Evidence(
-        criterion.id,
-        f"{criterion.text}{': ' if words else ''}{words}",
-        result,
-        command=_step_command(step),
-        output=record.response[:_MOST_OUTPUT] if record else "",
-        tree=attempt.candidate,
-        seconds=record.seconds if record else 0.0,
+def _ask_validator(
+    context: RunContext, attempt: Measured, proofs: Sequence[Evidence]
+) -> tuple[Measured, Sequence[Evidence]]:
+    """Return the attempt with the validator's answer, and the evidence that it gave."""
+    verdict = validator.judge(context, attempt, proofs)
+    judged = dataclasses.replace(
+        attempt,
+        verdict_of_validator=verdict.result,
+        validated_from=verdict.judged_from,
+        failure=_validator_failure(context, attempt, [*proofs, *verdict.evidence], verdict.result),
     )
-
-
-def _step_result(context: RunContext, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
-    if record is None:
-        return evidence.FAILED, "the step was not made"
-    if not record.ok and step.continue_on_error:
-        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to continue"
-    if not record.ok:
-        return evidence.FAILED, record.words or record.response
-    wrong = _wrong_bytes(context, attempt, step)
-    return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
-
-
-def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
-    """Return which of the step's files differs from what it must leave; "" if none does."""
-    from idumb.domain.proof import step_proof
-
-    def before(path: str) -> bytes | None:
-        entry = context.work.entry(attempt.base, path)
-        return None if entry is None else context.work.read(entry.oid)
-
-    for path, expected in step_proof.expected(step, before).items():
-        entry = context.work.entry(attempt.candidate, path)
-        if (entry is None) != (expected.data is None):
-            return f"{path} is {'missing' if entry is None else 'still there'}"
-        if entry is None or expected.data is None:
-            continue
-        if context.work.read(entry.oid) != expected.data:
-            return f"{path} does not have the bytes that the step must leave"
-        if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
-            return f"{path} does not have the mode that the step sets"
-    return ""
-
-
-def _step_command(step: Step) -> str | None:
-    if step.tool != "run":
-        return None
-    return str(step.arguments.get("command") or " ".join(map(str, step.arguments.get("argv", ()))))
+    return judged, verdict.evidence
 
 
 def _validator_failure(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, interruption, judge, questions
+from idumb.app.attempt import builder_commits, handoff_writer, interruption, judge, questions, step_evidence
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import clone_losses, preconditions, staged_changes
@@ -206,7 +206,7 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     checked = judge.check_after(
         context.checks, attempt.task, attempt.plan, services.settings, judged_tree, services.interrupts
     )
-    again = (*checked, *judge.step_evidence_again(context, attempt, tree))
+    again = (*checked, *step_evidence.in_tree(context, attempt, tree))
     context.checks.end_processes()
     context.journal.write(*(_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in again))
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))

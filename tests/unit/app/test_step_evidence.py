@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from idumb.app.attempt import judge
+from idumb.app.attempt import step_evidence
 from idumb.domain.agent import StepRecord
 from idumb.domain.plans.plan import STEPS, Criterion, Step, Task
 from idumb.domain.proof import evidence
@@ -38,7 +38,7 @@ def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> 
     record = StepRecord(0, step.tool, step.intent, step.arguments, ok=ok, response="no room")
     attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
     context = SimpleNamespace(work=Trees(frozen))
-    return [(e.result, e.text) for e in judge.step_evidence(cast("Any", context), cast("Any", attempt))]
+    return [(e.result, e.text) for e in step_evidence.of_attempt(cast("Any", context), cast("Any", attempt))]
 
 
 def test_a_step_with_the_expected_file_content_is_proven() -> None:

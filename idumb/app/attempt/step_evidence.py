@@ -1,0 +1,89 @@
+"""Evidence of steps: their results, and the bytes that they left in the frozen tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from idumb.app.core.run_context import Measured, RunContext
+from idumb.domain.agent import StepRecord
+from idumb.domain.plans.plan import STEPS, Criterion, Step
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+
+_EXECUTABLE = 0o100755
+_MOST_OUTPUT = 4000
+
+
+def of_attempt(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
+    """Return evidence for each criterion that the steps prove."""
+    criteria = [c for c in attempt.task.acceptance if c.proof == STEPS]
+    records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
+    for criterion in criteria:
+        for step in attempt.task.steps:
+            yield _of_step(context, attempt, criterion, step, records.get(step.index))
+
+
+def in_tree(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evidence]:
+    """Return the evidence again, with the files of another tree, after something changed them."""
+    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
+        return
+    later = dataclasses.replace(attempt, candidate=tree)
+    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
+        for step in attempt.task.steps:
+            wrong = _wrong_bytes(context, later, step)
+            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
+            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
+
+
+def _of_step(
+    context: RunContext, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None
+) -> Evidence:
+    result, words = _step_result(context, attempt, step, record)
+    return Evidence(
+        criterion.id,
+        f"{criterion.text}{': ' if words else ''}{words}",
+        result,
+        command=_step_command(step),
+        output=record.response[:_MOST_OUTPUT] if record else "",
+        tree=attempt.candidate,
+        seconds=record.seconds if record else 0.0,
+    )
+
+
+def _step_result(context: RunContext, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
+    if record is None:
+        return evidence.FAILED, "the step was not made"
+    if not record.ok and step.continue_on_error:
+        return evidence.TOLERATED, f"it failed ({record.words or record.response}), and the plan says to continue"
+    if not record.ok:
+        return evidence.FAILED, record.words or record.response
+    wrong = _wrong_bytes(context, attempt, step)
+    return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
+
+
+def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
+    """Return which of the step's files differs from what it must leave; "" if none does."""
+    from idumb.domain.proof import step_proof
+
+    def before(path: str) -> bytes | None:
+        entry = context.work.entry(attempt.base, path)
+        return None if entry is None else context.work.read(entry.oid)
+
+    for path, expected in step_proof.expected(step, before).items():
+        entry = context.work.entry(attempt.candidate, path)
+        if (entry is None) != (expected.data is None):
+            return f"{path} is {'missing' if entry is None else 'still there'}"
+        if entry is None or expected.data is None:
+            continue
+        if context.work.read(entry.oid) != expected.data:
+            return f"{path} does not have the bytes that the step must leave"
+        if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
+            return f"{path} does not have the mode that the step sets"
+    return ""
+
+
+def _step_command(step: Step) -> str | None:
+    if step.tool != "run":
+        return None
+    return str(step.arguments.get("command") or " ".join(map(str, step.arguments.get("argv", ()))))
