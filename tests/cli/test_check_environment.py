@@ -55,7 +55,12 @@ def verification_names(project: Project, ran: Answer, reason: str) -> None:
         assert row["reason"].endswith(reason)
     assert f"{reason}: T1-01 AC-1" in verified.out
     (report,) = project.folder.glob("**/1-VERIFICATION.md")
-    assert f"{reason}: T1-01 AC-1" in report.read_text().replace("\\", "")
+    text = report.read_text().replace("\\", "")
+    assert f"{reason}: T1-01 AC-1" in text
+    assert "## Success criteria\n\nNone declared." in text
+    assert "| T1-01 AC-1: it holds | proven |" in text.partition("## Checks of the tasks, run again")[2]
+    (summary,) = project.folder.glob("**/1-SUMMARY.md")
+    assert f"{reason} (T1-01 AC-1)" in summary.read_text().replace("\\", "")
 
 
 @pytest.mark.parametrize("changed", CHANGES)

@@ -139,7 +139,8 @@ def test_what_the_configuration_provides_is_borrowed_and_named(project: Project)
     done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat a.txt data.log`\n"))
     answer = prove(project)
     assert results(answer) == {"T1-01": "proven"}
-    assert any("data.log is borrowed from your working tree" in warning for warning in answer.object["warnings"])
+    (warning,) = (words for words in answer.object["warnings"] if "data.log" in words)
+    assert warning.startswith("data.log is borrowed from your working tree")
 
 
 def test_what_a_person_or_a_model_said_is_not_rerun(project: Project) -> None:

@@ -253,7 +253,8 @@ def _now(proof: _Proof, check: Check) -> Evidence:
     if key not in proof.ran:
         proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
         proof.checks.end_processes()
-        proof.notes += proof.ran[key].weaker
+        # the clone itself names what it borrows
+        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checks.provide)")]
     return proof.ran[key]
 
 

@@ -222,7 +222,17 @@ def _proof(facts: _Facts, ids: Sequence[str]) -> list[str]:
         "",
         *markup.block("\n".join([*facts.clone, *commands[:_MOST_COMMANDS]]), "sh"),
         *rest,
+        *_lacking(facts, ids),
     ]
+
+
+def _lacking(facts: _Facts, ids: Sequence[str]) -> list[str]:
+    """Return lines that name what the recorded checks had and a clone of a stranger has not."""
+    weaker = evidence_table.weakened(
+        [{**row, "subject": f"{i} {row['subject']}"} for i in ids for row in facts.evidence.get(i, ())]
+    )
+    words = "The recorded evidence proves less than these commands:"
+    return ["", words, "", *(f"- {line}" for line in weaker)] if weaker else []
 
 
 def _duration(task: TaskState) -> str:

@@ -38,9 +38,10 @@ def render(contract: Contract, record: Record, *, now: str) -> str:
     lines = [*markup.frontmatter(_frontmatter(contract, record, now)), ""]
     lines += [f"# Phase {markup.prose(contract.phase)} Verification", "", *_verdict(record)]
     for title, section in (
-        ("Success criteria", _criteria(_evidence_of(record))),
+        ("Success criteria", _criteria(_of_phase(contract, record))),
         ("Requirements", _requirements(record)),
         ("Criteria of the tasks", _task_criteria(contract, record)),
+        *((("Checks of the tasks, run again", _criteria(again)),) if (again := _run_again(contract, record)) else ()),
         ("Invariants", _criteria(_evidence_of(record, _INVARIANT))),
         ("Tests", _criteria(_evidence_of(record, _TEST))),
         ("Unproven and opinions", _weak(contract, record)),
@@ -91,12 +92,23 @@ def _verdict(record: Record) -> list[str]:
     ]
 
 
-def _evidence_of(record: Record, kind: re.Pattern[str] | None = None) -> list[evidence_table.Recorded]:
-    """Return the evidence of one kind, by its subject; without a kind, that of success criteria."""
-    evidence = list(record.get("evidence", ()))
-    if kind is not None:
-        return [row for row in evidence if kind.match(row["subject"])]
-    return [row for row in evidence if not _INVARIANT.match(row["subject"]) and not _TEST.match(row["subject"])]
+def _evidence_of(record: Record, kind: re.Pattern[str]) -> list[evidence_table.Recorded]:
+    """Return the evidence of one kind, by its subject."""
+    return [row for row in record.get("evidence", ()) if kind.match(row["subject"])]
+
+
+def _of_phase(contract: Contract, record: Record) -> list[evidence_table.Recorded]:
+    """Return the evidence of success criteria."""
+    others = {row["subject"] for kind in (_INVARIANT, _TEST) for row in _evidence_of(record, kind)}
+    others |= {row["subject"] for row in _run_again(contract, record)}
+    return [row for row in record.get("evidence", ()) if row["subject"] not in others]
+
+
+def _run_again(contract: Contract, record: Record) -> list[evidence_table.Recorded]:
+    """Return the evidence of the completed tasks' own checks on the final tree."""
+    evidence = record.get("evidence", ())
+    named = [row for row in evidence if row["subject"].partition(" ")[0] in contract.tasks]
+    return [row for row in named if not _TEST.match(row["subject"])]
 
 
 def _criteria(evidence: Sequence[evidence_table.Recorded]) -> list[str]:
