@@ -30,6 +30,11 @@ def actor(project: Project, *lines: str) -> Path:
     return place
 
 
+def tmp_ran(project: Project) -> Path:
+    """A file that every planted program makes."""
+    return project.folder.parent / "ran"
+
+
 def plants(project: Project, *more: str) -> None:
     """The second task is tampered with: a hook appears, which would tell that git ran it."""
     hook = project.folder / HOOK
@@ -108,10 +113,33 @@ def test_user_changes_between_two_commands_are_accepted(project: Project) -> Non
 
 
 RUNS = "printf '#!/bin/sh\\ntouch {ran}\\n' > {hook}; chmod +x {hook}"
+SYSTEM = "the system's"
 HOOKS = "mkdir -p ~/hooks; " + RUNS.replace("{hook}", "~/hooks/pre-commit")
 FILTER = """mkdir -p ~/config/git; echo '*.txt filter=x' > ~/config/git/attributes
 git config --file ~/gitconfig filter.x.clean 'touch {ran}; cat'"""
+ATTRIBUTES = '[core]\n\tattributesFile = ~/attributes\n[filter "x"]\n\tclean = ~/clean\n'
 WAYS = {
+    "repository": ("", f"{HOOKS}; git config core.hooksPath ~/hooks", [".git/config", "~/hooks/pre-commit"]),
+    "worktree config": (
+        "",
+        f"{HOOKS}; git config extensions.worktreeConfig true; git config --worktree core.hooksPath ~/hooks",
+        [".git/config", ".git/config.worktree", "~/hooks/pre-commit"],
+    ),
+    "include": (
+        "[include]\n\tpath = more\n",
+        f"{HOOKS}; git config --file ~/more core.hooksPath ~/hooks",
+        ["~/hooks/pre-commit", "~/more"],
+    ),
+    "system": (
+        SYSTEM,
+        f"{HOOKS}; git config --file ~/system core.hooksPath ~/hooks",
+        ["~/hooks/pre-commit", "~/system"],
+    ),
+    "attributesFile": (
+        ATTRIBUTES,
+        RUNS.replace("{hook}", "~/clean") + "; echo '*.txt filter=x' > ~/attributes",
+        ["~/attributes"],
+    ),
     "global hooksPath": (
         "",
         f"{HOOKS}; git config --file ~/gitconfig core.hooksPath ~/hooks",
@@ -151,6 +179,10 @@ def test_nothing_that_was_planted_anywhere_runs(
     project = projects.create(sandbox, files={"README.md": "one\n"})
     if configured is None:
         monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    if configured == SYSTEM:
+        monkeypatch.delenv("GIT_CONFIG_NOSYSTEM")
+        monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(home / "system"))
+        configured = ""
     ran = project.folder.parent / "ran"
     steps = [write("a.txt", "a\n"), shell(script.replace("{ran}", str(ran)))]
     project.plan([making("T1-01", "a.txt", steps=steps)])
@@ -158,10 +190,53 @@ def test_nothing_that_was_planted_anywhere_runs(
     if configured:
         (home / "gitconfig").write_text(configured)
     for arguments in (("execute-phase", "1", "--approve", approval), ("resume", "1"), ("undo", "--yes")):
-        answer = project.json(*arguments)
+        answer = project.quick(*arguments, "--json")
         assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
         assert answer.error["details"]["paths"] == names
         assert not ran.exists()
+
+
+BUILDERS = {
+    "clone": ("run: {workspace: clone}\n", ""),
+    "builder": ("git: {commit: builder}\n", "git add a.txt; git commit -qm work"),
+}
+
+
+@pytest.mark.parametrize("work", BUILDERS)
+@pytest.mark.parametrize("way", ["a hook of the repository", "filter"])
+def test_what_a_builder_in_a_clone_plants_does_not_run(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, work: str, way: str
+) -> None:
+    """R-GIT-6, F53: the builder reaches the user's own repository and home from its clone."""
+    configuration, commits = BUILDERS[work]
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    own = f"mkdir -p {project.folder}/.git/hooks; " + RUNS.replace("{hook}", f"{project.folder}/{HOOK}")
+    script = (own if way == "a hook of the repository" else WAYS[way][1]).replace("{ran}", str(tmp_ran(project)))
+    place = actor(project, "echo a > a.txt", commits, script)
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    binding = f"bindings: {{b: {{adapter: command, argv: [sh, {place}]}}}}\n"
+    project.configure(f"builder: b\n{configuration}{binding}environment: [GIT_CONFIG_GLOBAL]\n")
+    for arguments in (("execute-phase", "1", "--approve", project.approval()), ("resume", "1")):
+        answer = project.quick(*arguments, "--json")
+        assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
+    assert not tmp_ran(project).exists()
+
+
+def test_git_configuration_in_variables_has_no_effect(
+    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """idumb's git sees no variables that set single settings, so nothing that they name can be planted."""
+    project = projects.create(sandbox, files={"README.md": "one\n"})
+    ran = tmp_ran(project)
+    script = "mkdir -p ~/hooks; " + RUNS.format(ran=ran, hook="~/hooks/pre-commit")
+    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(script)])])
+    approval = project.approval()
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(home / "hooks"))
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.hookspath'='{home}/hooks'")
+    assert project.json("execute-phase", "1", "--approve", approval).data["outcome"] == "complete"
+    assert not ran.exists()
 
 
 def test_the_refusal_says_what_changed_and_shows_no_value(project: Project, home: Path) -> None:
