@@ -10,25 +10,25 @@ from idumb.domain.contract import validator_of
 from idumb.domain.finding import Finding
 from idumb.domain.intake import ground, scope
 from idumb.domain.intake.rule import Case, short
-from idumb.domain.plans import exit_code, run_files, shell
+from idumb.domain.plans import exit_code, exit_status, run_files, shell
 from idumb.domain.plans.exit_code import Hidden
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
 
 _OWN = "Make it a check of its own"
 _WAYS = {
-    exit_code.PIPE: (
+    exit_status.PIPE: (
         "a pipe has the exit code of its last program ({by})",
         "Omit `| {by}`: idumb keeps the output of a check. Or run it as `bash -o pipefail -c '…'`.",
     ),
-    exit_code.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
-    exit_code.SEQUENCE: (
+    exit_status.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
+    exit_status.SEQUENCE: (
         "the exit code is that of the last command ({by})",
         f"Join the commands with `&&`. {_OWN}, if both must run.",
     ),
-    exit_code.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
-    exit_code.CONDITION: ("`if` discards its exit code", "Omit `if`, or add `else exit 1`."),
-    exit_code.LOOP: ("the exit code is that of the last round of the loop", "Add `|| exit 1` inside the loop."),
+    exit_status.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
+    exit_status.CONDITION: ("`if` discards its exit code", "Omit `if`, or add `else exit 1`."),
+    exit_status.LOOP: ("the exit code is that of the last round of the loop", "Add `|| exit 1` inside the loop."),
 }
 _NO_PIPEFAIL = "; not every `/bin/sh` has `set -o pipefail`, and dash stops there"
 
@@ -52,7 +52,7 @@ def _hidden_failure(
     if hidden.pipefail:
         why += _NO_PIPEFAIL
         mend = "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
-    elif hidden.way == exit_code.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
+    elif hidden.way == exit_status.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
         mend = f"{_OWN}, without the pipe."
     message = f"{task.id if task else 'The plan'}: a check passes even if `{short(hidden.command)}` fails: {why}."
     return case.at("check.hidden-failure", plan, task, short(command), message, mend, field=field, line=line)

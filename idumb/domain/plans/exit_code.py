@@ -13,18 +13,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from idumb.domain.plans import shell
+from idumb.domain.plans import exit_status, shell
+from idumb.domain.plans.exit_status import BACKGROUND, LOOP, PIPE, SEQUENCE, Status, Unreadable
 from idumb.domain.plans.shell import Word
 from idumb.domain.plans.simple_command import SimpleCommand, without_prefixes
-
-PIPE, FALLBACK, SEQUENCE, BACKGROUND, CONDITION, LOOP = (
-    "pipe",
-    "fallback",
-    "sequence",
-    "background",
-    "condition",
-    "loop",
-)
 
 # fmt: off
 _OPAQUE = frozenset({"break", "case", "continue", "eval", "function", "return", "select", "trap"})
@@ -45,32 +37,12 @@ class Hidden:
     pipefail: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
-    """How a part of the script can end.
-
-    `decisive` commands make it fail if they fail; `fatal` ones end the whole script. `constant` is its exit code if
-    that never varies. `last` is the command whose exit code it has.
-    """
-
-    decisive: tuple[SimpleCommand, ...] = ()
-    fatal: tuple[SimpleCommand, ...] = ()
-    hidden: tuple[tuple[SimpleCommand, str, str], ...] = ()
-    constant: bool | None = None
-    exits: bool = False
-    last: str = ""
-
-
-class _Unreadable(Exception):
-    """The text decides by itself, or is not a script."""
-
-
 @functools.lru_cache(maxsize=256)
 def hidden_failures(command: str) -> tuple[Hidden, ...]:
     """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
     try:
         status = _read(command, bash=False, errexit=False, pipefail=False)
-    except (_Unreadable, RecursionError):
+    except (Unreadable, RecursionError):
         return ()
     others = [simple for simple in (*status.decisive, *status.fatal) if simple.decides]
     awaited = [simple for simple, way, _ in status.hidden if way != BACKGROUND and simple.decides]
@@ -92,11 +64,11 @@ def _matters(simple: SimpleCommand, way: str) -> bool:
     return way in (SEQUENCE, LOOP) and simple.compares
 
 
-def _read(text: str, *, bash: bool, errexit: bool, pipefail: bool) -> _Status:
+def _read(text: str, *, bash: bool, errexit: bool, pipefail: bool) -> Status:
     parser = _Parser(shell.tokens(text), bash=bash, errexit=errexit, pipefail=pipefail)
     status = parser.sequence()
     if parser.at < len(parser.tokens):
-        raise _Unreadable
+        raise Unreadable
     return status
 
 
@@ -123,24 +95,24 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if self._reserved() != text:
-            raise _Unreadable
+            raise Unreadable
         self.at += 1
 
     def _skip(self, *operators: str) -> None:
         while self._peek() in operators:
             self.at += 1
 
-    def sequence(self) -> _Status:
+    def sequence(self) -> Status:
         """Read commands up to the end or a word that closes a group."""
-        status, first = _Status(constant=True), True
+        status, first = Status(constant=True), True
         self._skip("\n", ";")
         while self._peek() is not None and self._reserved() not in _ENDS and self._peek() not in (")", ";;"):
             part = self._and_or()
             if self._peek() == "&":
-                part = _in_background(part)
+                part = exit_status.in_background(part)
             if self._errexit and not self._conditions:
                 part = dataclasses.replace(part, fatal=(*part.fatal, *part.decisive))
-            status = part if first else _after(status, part)
+            status = part if first else exit_status.in_sequence(status, part)
             first = False
             if self._peek() not in (";", "&", "\n"):
                 break
@@ -148,7 +120,7 @@ class _Parser:
             self._skip("\n", ";")
         return status
 
-    def _and_or(self) -> _Status:
+    def _and_or(self) -> Status:
         start = self.at
         left = self._pipeline()
         while self._peek() in ("&&", "||"):
@@ -157,15 +129,18 @@ class _Parser:
             self._skip("\n")
             text_at = self.at
             right = self._pipeline()
-            left = _both(left, right) if operator == "&&" else _either(left, right, self._text(text_at, self.at))
+            if operator == "&&":
+                left = exit_status.both(left, right)
+            else:
+                left = exit_status.either(left, right, self._text(text_at, self.at))
         if self.at == start:
-            raise _Unreadable
+            raise Unreadable
         return left
 
     def _text(self, start: int, end: int) -> str:
         return " ".join(t.text if isinstance(t, Word) else t for t in self.tokens[start:end]).strip()
 
-    def _pipeline(self) -> _Status:
+    def _pipeline(self) -> Status:
         inverted = False
         while self._reserved() in ("!", "time"):
             inverted = inverted != (self._reserved() == "!")
@@ -175,15 +150,15 @@ class _Parser:
             self.at += 1
             self._skip("\n")
             parts.append(self._command())
-        status = parts[-1] if len(parts) == 1 else _piped(parts, pipefail=self._pipefail and self._bash)
+        status = parts[-1] if len(parts) == 1 else exit_status.piped(parts, pipefail=self._pipefail and self._bash)
         if inverted and status.constant is not None:
             status = dataclasses.replace(status, constant=not status.constant)
         return status
 
-    def _command(self) -> _Status:
+    def _command(self) -> Status:
         word = self._reserved()
         if word in _OPAQUE:
-            raise _Unreadable
+            raise Unreadable
         if word in ("(", "{"):
             status = self._group(word)
         elif word == "if":
@@ -195,7 +170,7 @@ class _Parser:
         self._redirections()
         return status
 
-    def _group(self, opening: str) -> _Status:
+    def _group(self, opening: str) -> Status:
         self.at += 1
         options = self._errexit, self._pipefail
         status = self.sequence()
@@ -206,16 +181,16 @@ class _Parser:
             status = dataclasses.replace(status, decisive=(*status.decisive, *status.fatal), fatal=(), exits=False)
         return status
 
-    def _condition(self) -> _Status:
+    def _condition(self) -> Status:
         self._conditions += 1
         status = self.sequence()
         self._conditions -= 1
         return status
 
-    def _if(self) -> _Status:
-        tests: list[_Status] = []
-        branches: list[_Status] = []
-        otherwise: _Status | None = None
+    def _if(self) -> Status:
+        tests: list[Status] = []
+        branches: list[Status] = []
+        otherwise: Status | None = None
         while self._reserved() in ("if", "elif"):
             self.at += 1
             tests.append(self._condition())
@@ -225,9 +200,9 @@ class _Parser:
             self.at += 1
             otherwise = self.sequence()
         self._expect("fi")
-        return _branched(tests, branches, otherwise)
+        return exit_status.branched(tests, branches, otherwise)
 
-    def _loop(self, word: str) -> _Status:
+    def _loop(self, word: str) -> Status:
         self.at += 1
         if word == "for":
             while self._peek() is not None and self._reserved() != "do":
@@ -247,10 +222,10 @@ class _Parser:
         while isinstance(token := self._peek(), str) and (token[0] in "<>" or token == ">|"):
             self.at += 1
             if not isinstance(self._peek(), Word):
-                raise _Unreadable  # process substitution
+                raise Unreadable  # process substitution
             self.at += 1
 
-    def _simple(self) -> _Status:
+    def _simple(self) -> Status:
         words: list[Word] = []
         start = self.at
         while True:
@@ -261,18 +236,18 @@ class _Parser:
             words.append(token)
             self.at += 1
         if self.at == start:
-            raise _Unreadable
+            raise Unreadable
         if self._peek() == "(":
-            raise _Unreadable  # a function
+            raise Unreadable  # a function
         return self._status(words)
 
-    def _status(self, words: Sequence[Word]) -> _Status:
+    def _status(self, words: Sequence[Word]) -> Status:
         commands = [word.text for word in words]
         simple = SimpleCommand(tuple(without_prefixes(commands)))
         if simple.program not in ("echo", "printf") and any("$?" in c or "PIPESTATUS" in c for c in commands):
-            raise _Unreadable
+            raise Unreadable
         if simple.program == "wait" and len(simple.words) > 1:
-            raise _Unreadable
+            raise Unreadable
         if simple.program == "set":
             self._set(simple.words[1:])
         script = shell.inner_script(words)
@@ -285,10 +260,10 @@ class _Parser:
         if simple.program == "exit":
             return _exit(simple)
         if simple.program == "false":
-            return _Status(constant=False, last="false")
+            return Status(constant=False, last="false")
         if simple.is_sure:
-            return _Status(constant=True, last=simple.text)
-        return _Status((simple,), last=simple.text)
+            return Status(constant=True, last=simple.text)
+        return Status((simple,), last=simple.text)
 
     def _set(self, options: Sequence[str]) -> None:
         for option, value in itertools.pairwise((*options, "")):
@@ -300,85 +275,8 @@ class _Parser:
                 self._errexit = on if value == "errexit" else self._errexit
 
 
-def _exit(simple: SimpleCommand) -> _Status:
+def _exit(simple: SimpleCommand) -> Status:
     code = simple.words[1] if len(simple.words) > 1 else ""
     if not code.isdigit():
-        raise _Unreadable  # the exit code of an earlier command
-    return _Status(constant=code == "0", exits=True, last=simple.text)
-
-
-def _in_background(part: _Status) -> _Status:
-    lost = tuple((simple, BACKGROUND, "") for simple in (*part.decisive, *part.fatal))
-    return _Status(hidden=(*part.hidden, *lost), constant=True, last="&")
-
-
-def _after(status: _Status, part: _Status) -> _Status:
-    """Return the status of two commands in sequence: the second one decides."""
-    if status.exits:
-        raise _Unreadable
-    fatal = set(status.fatal)
-    lost = tuple((simple, SEQUENCE, part.last) for simple in status.decisive if simple not in fatal)
-    return _Status(
-        part.decisive,
-        (*status.fatal, *part.fatal),
-        (*status.hidden, *lost, *part.hidden),
-        part.constant,
-        part.exits,
-        part.last,
-    )
-
-
-def _both(left: _Status, right: _Status) -> _Status:
-    if right.exits and right.constant:
-        raise _Unreadable  # `… && exit 0` leaves the rest to the commands below
-    constant = right.constant if left.constant else None if left.constant is None else False
-    if left.constant is None and right.constant is False:
-        constant = False
-    return _Status(
-        (*left.decisive, *right.decisive),
-        (*left.fatal, *right.fatal),
-        (*left.hidden, *right.hidden),
-        constant,
-        last=right.last,
-    )
-
-
-def _either(left: _Status, right: _Status, fallback: str) -> _Status:
-    fatal, hidden = (*left.fatal, *right.fatal), (*left.hidden, *right.hidden)
-    if right.constant is True and not right.decisive:
-        lost = tuple((simple, FALLBACK, fallback) for simple in left.decisive)
-        return _Status((), fatal, (*hidden, *lost), constant=True, last=right.last)
-    if right.constant is False:
-        more = left.decisive if right.exits else ()
-        return _Status(left.decisive, (*fatal, *more), hidden, left.constant, last=left.last)
-    return _Status((*left.decisive, *right.decisive), fatal, hidden, last=right.last)
-
-
-def _piped(parts: Sequence[_Status], *, pipefail: bool) -> _Status:
-    last = parts[-1]
-    hidden = tuple(entry for part in parts for entry in part.hidden)
-    before = [simple for part in parts[:-1] for simple in (*part.decisive, *part.fatal)]
-    if pipefail:
-        return _Status((*before, *last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
-    passive = all(simple.is_filter for simple in last.decisive)
-    lost = (simple for simple in before if (passive and (not simple.is_filter or simple.decides)) or simple.tests)
-    hidden = (*hidden, *((simple, PIPE, last.last) for simple in lost))
-    return _Status((*last.decisive, *last.fatal), (), hidden, last.constant, last=last.last)
-
-
-def _branched(tests: Sequence[_Status], branches: Sequence[_Status], otherwise: _Status | None) -> _Status:
-    """Return the status of `if`: a condition decides only if one of its outcomes can fail."""
-    everything = [*tests, *branches, *([otherwise] if otherwise else [])]
-    hidden = tuple(entry for status in everything for entry in status.hidden)
-    results = [*branches, *([otherwise] if otherwise else [])]
-    decisive = tuple(simple for status in results for simple in status.decisive)
-    fatal = tuple(simple for status in results for simple in status.fatal)
-    if any(status.exits and status.constant for status in results):
-        raise _Unreadable
-    conditions = tuple(simple for status in tests for simple in status.decisive)
-    last = results[-1].last
-    if any(status.constant is False for status in results) or (otherwise is not None and otherwise.decisive):
-        exits = any(status.exits for status in results)
-        return _Status((*conditions, *decisive), (*fatal, *(conditions if exits else ())), hidden, last=last)
-    lost = tuple((simple, CONDITION, last) for simple in conditions if simple.is_tool)
-    return _Status(decisive, fatal, (*hidden, *lost), last=last)
+        raise Unreadable  # the exit code of an earlier command
+    return Status(constant=code == "0", exits=True, last=simple.text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from idumb.domain.plans import exit_code
-from idumb.domain.plans.exit_code import BACKGROUND, CONDITION, FALLBACK, LOOP, PIPE, SEQUENCE, Hidden
+from idumb.domain.plans.exit_code import Hidden
+from idumb.domain.plans.exit_status import BACKGROUND, CONDITION, FALLBACK, LOOP, PIPE, SEQUENCE
 
 HIDING = (
     ("pytest | tee log", "pytest", PIPE),
