@@ -24,7 +24,6 @@ _IMPORTED_LATE = (
     "ctypes",
     "difflib",
     "encodings.utf_8_sig",
-    "filelock",
     "frontmatter",
     "getpass",
     "gzip",

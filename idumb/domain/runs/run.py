@@ -155,10 +155,6 @@ class RunState:
         """Return whether a task of this run changed the file, also where that is undeclared."""
         return any(path in task.work.touched or path in task.work.deviations for task in self.tasks.values())
 
-    @property
-    def order(self) -> tuple[str, ...]:
-        return tuple(self.tasks)
-
     def is_to_be_built(self, task: str) -> bool:
         """Whether a person answered that a task which an old iDumb recorded as done must be built."""
         questions = (

@@ -443,7 +443,7 @@ class _Scanner:
     def _yaml_item(self, indent: int) -> int:
         first, start = self.n, self._offset(self.idx + indent)
         end = self._yaml_end(first + 1, indent)
-        self._add(YamlItem(first, end, start, indent))
+        self._add(YamlItem(first, end, start))
         return end
 
     def _yaml_end(self, line: int, indent: int) -> int:

@@ -111,7 +111,6 @@ class YamlItem:
     line: int
     end_line: int
     start: int
-    indent: int
 
 
 @dataclass(slots=True)
