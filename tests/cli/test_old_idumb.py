@@ -254,6 +254,15 @@ def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(p
     assert "grep -q made a.txt" in prompt
 
 
+def test_what_completed_work_needs_and_no_commit_holds_is_named(project: Project, home: Path) -> None:
+    """Checks judge the commit, and the question says what it lacks."""
+    taken_over(project, home, task("T1-01", files="create `a.txt`", check="test -s mine.txt"))
+    project.repo.write("mine.txt", "x\n")
+    assert project.execute().code == 5
+    (decision,) = project.json("decisions").data["decisions"]
+    assert decision["evidence"][0].endswith("AC-1 needs your uncommitted mine.txt. Commit it")
+
+
 def test_completed_work_without_a_check_is_offered_for_acceptance(project: Project, home: Path) -> None:
     """R-LOG-9: an accepted task stays done, also in a later run."""
     unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")

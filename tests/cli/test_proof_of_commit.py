@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, edit, making, shell, task, write
 
 
@@ -245,3 +246,31 @@ def test_a_failure_by_what_an_earlier_check_left_blames_no_ignored_path(project:
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "provide" not in answer.out
+
+
+def test_a_phase_whose_criterion_needs_an_ignored_path_names_it(project: Project) -> None:
+    """The checks of its tasks do not need it, so the run finds out only at the end."""
+    project.repo.write_all({"data.log": "needed\n", "other.log": "x\n"})
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: ['it holds — check: `grep -q needed data.log`']\n")
+    answer = run(project)
+    assert (answer.code, answer.error["code"]) == (1, "verification.failed")
+    needs = "AC-1 failed; AC-1 needs data.log, which the commit does not hold: git ignores it"
+    assert answer.error["message"].endswith(needs)
+    provides = "add `checks: {provide: [data.log]}` to .idumb/config.yaml, then idumb execute-phase 1"
+    assert (
+        answer.error["hint"] == f"If a task made it, correct .gitignore and commit it. If you installed it, {provides}"
+    )
+    again = project.quick("verify-work", "1", "--json")
+    assert (again.data["reason"], again.error["hint"]) == (needs, answer.error["hint"])
+    project.configure("checks: {provide: [data.log]}\n")
+    assert run(project).code == 0
+
+
+def test_a_phase_whose_criterion_needs_an_uncommitted_change_names_it(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")], head="success_criteria: ['it holds — check: `test -s mine.txt`']\n")
+    project.repo.write_all({"mine.txt": "x\n"})
+    answer = run(project)
+    assert answer.error["message"].endswith("AC-1 needs your uncommitted mine.txt")
+    assert answer.error["hint"] == "Commit it, then idumb verify-work 1"
+    project.repo.commit("mine", "mine.txt")
+    assert project.quick("verify-work", "1", "--json").code == 0

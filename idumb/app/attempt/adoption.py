@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.attempt import budget, handoff_writer, judge, measure, questions, step_evidence
+from idumb.app.attempt import budget, handoff_writer, judge, measure, missing_paths, questions, step_evidence
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
-from idumb.domain import outcome, paths
+from idumb.domain import contract, outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import HUMAN, FileClaim, Task
 from idumb.domain.proof import evidence as proof
@@ -66,9 +66,17 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
         new_caches=new_caches,
         tool_files=left_by_tools,
     )
+    if context.checks.apart and contract.is_checked(attempt.plan, task):
+        tree = judge.tree_between_attempts(services, context.journal.state, candidate)
+        measured = dataclasses.replace(measured, proven=tree)
+    judged_tree = measured.proven or candidate
     checked = list(
-        judge.check_after(context.checks, task, attempt.plan, services.settings, candidate, services.interrupts)
+        judge.check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts)
     )
+    missing = missing_paths.explain(context, context.checks, measured, checked)
+    if missing is not None:
+        fix = missing.mend.partition(", then ")[0]  # what follows is the answer of a person
+        measured = dataclasses.replace(measured, failure=missing).ended(outcome.FAILED, f"{missing.message}. {fix}")
     decisions = list(questions.criterion_questions(task, attempt.number, ()))
     if attempt.validator == HUMAN:
         decisions.append(questions.validator_question(task, attempt.number, ()))

@@ -6,10 +6,12 @@ attempt, and uncommitted changes. Nothing runs in the user's working tree.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import tool_leftovers
@@ -32,32 +34,88 @@ class Candidate(NamedTuple):
     ignored: bool
 
 
+class _Search(NamedTuple):
+    """`tree` is what the checks judged, `present` the user's working tree. `again` continues after a commit."""
+
+    services: Services
+    checks: Checks
+    phase: str
+    tree: str
+    present: str
+    again: str
+
+
 def explain(
     context: RunContext, checks: Checks, attempt: Measured, checked: Sequence[Evidence]
 ) -> FailureMessage | None:
     """Return which path a failed check of this attempt needs; None if no path helps."""
-    tree = attempt.proven
-    failed = next(
-        (e for e in checked if e.command and not e.changed and e.result in (evidence.FAILED, evidence.ERRORED)), None
-    )
-    if tree is None or failed is None or failed.command is None:
+    tree, failed = attempt.proven, _first_failed(checked)
+    if tree is None or failed is None:
         return None
+    phase = context.contract.phase
+    search = _Search(context.services, checks, phase, tree, attempt.candidate, f"idumb resume {phase}")
     candidates = _candidates(context, attempt, tree)
     tried: set[object] = context.notes.setdefault(_NOTES, set())
     key = (attempt.task.id, failed.command, candidates)
-    if not candidates or key in tried:
+    if key in tried:
         return None
-    needed = _narrow(candidates, lambda some: _runs(context, checks, attempt, failed, tree, some))
-    if needed is None or _runs(context, checks, attempt, failed, tree, ()):
-        tried.add(key)  # nothing helps, or it is enough that an earlier check left nothing
+    needed = _needed(search, failed, candidates)
+    if needed is None:
+        tried.add(key)
         return None
-    return _message(context, failed, needed)
+    return _message(search, failed, needed, context.services.trees.ignored_before())
+
+
+def explain_verification(
+    services: Services, checks: Checks, phase: str, tree: str, present: str, checked: Sequence[Evidence]
+) -> FailureMessage | None:
+    """Return the same for a phase that is verified on `tree`; `present` is a scan of the user's working tree.
+
+    A path that git ignores may be one that a task made, so the message names both ways out.
+    """
+    failed = _first_failed(checked)
+    if failed is None:
+        return None
+    search = _Search(services, checks, phase, tree, present, f"idumb verify-work {phase}")
+    differing = [c.path for c in services.trees.changes(tree, present) if c.new is not None]
+    differing = [path for path in differing if not paths.matches_any(path, paths.OWN_FILES)]
+    ignored = _usable(services.trees.ignored())
+    needed = _needed(search, failed, _sorted(ignored, services.history.uncommitted(differing) if differing else ()))
+    if needed is None:
+        return None
+    message = _message(search, failed, needed, services.trees.ignored())
+    if message.kind == failures.NOT_COMMITTED:
+        return message
+    own = "If a task made it, correct .gitignore and commit it. If you installed it, a"
+    return dataclasses.replace(message, mend=f"{own}{message.mend[1:]}")
+
+
+def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
+    rows = (e for e in checked if e.command and not e.changed)
+    return next((e for e in rows if e.result in (evidence.FAILED, evidence.ERRORED)), None)
+
+
+def _needed(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> Sequence[Candidate] | None:
+    """Return the paths with which the check passes; None if none help, or if a second run passes without them."""
+    if not candidates:
+        return None
+    needed = _narrow(candidates, lambda some: _passes(search, failed, some))
+    return None if needed is None or _passes(search, failed, ()) else needed
+
+
+def _usable(ignored: Sequence[str]) -> list[str]:
+    named = [path for path in ignored if path.rstrip("/").rpartition("/")[2] not in _NEVER]
+    return [path for path in named if not paths.matches_any(path, paths.OWN_FILES)]
+
+
+def _sorted(ignored: Sequence[str], uncommitted: Sequence[str]) -> tuple[Candidate, ...]:
+    candidates = [*(Candidate(p, ignored=True) for p in ignored), *(Candidate(p, ignored=False) for p in uncommitted)]
+    return tuple(sorted(candidates, key=_likelihood)[:_MOST_CANDIDATES])
 
 
 def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Candidate, ...]:
     trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
-    ignored = [p for p in trees.ignored_before() if p.rstrip("/").rpartition("/")[2] not in _NEVER]
-    ignored = [p for p in ignored if not paths.matches_any(p, paths.OWN_FILES)]
+    ignored = _usable(trees.ignored_before())
     differing: list[str] = []
     if context.workspace.kind == "here":
         changes = trees.changes(tree, attempt.candidate)
@@ -68,9 +126,7 @@ def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Cand
         roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
         differing = [path for path in differing if path not in roots]
         ignored += [root for root in dict.fromkeys(roots.values()) if _was_left_before(trees, attempt, root)]
-    uncommitted = context.services.history.uncommitted(differing) if differing else ()
-    found = [*(Candidate(p, ignored=True) for p in ignored), *(Candidate(p, ignored=False) for p in uncommitted)]
-    return tuple(sorted(found, key=_likelihood)[:_MOST_CANDIDATES])
+    return _sorted(ignored, context.services.history.uncommitted(differing) if differing else ())
 
 
 def _was_left_before(trees: Trees, attempt: Measured, root: str) -> bool:
@@ -104,33 +160,33 @@ def _narrow(
     return candidates
 
 
-def _runs(
-    context: RunContext, checks: Checks, attempt: Measured, failed: Evidence, tree: str, candidates: Sequence[Candidate]
-) -> bool:
+def _passes(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> bool:
     """Return whether the check passes with these paths."""
+    services = search.services
     uncommitted = [c.path for c in candidates if not c.ignored]
-    with_changes = context.services.trees.overlay(tree, attempt.candidate, uncommitted) if uncommitted else tree
+    tree = services.trees.overlay(search.tree, search.present, uncommitted) if uncommitted else search.tree
     lent = [c.path.rstrip("/") for c in candidates if c.ignored]
-    with context.services.interrupts.armed():
-        limit = float(context.services.settings.run.check_timeout)
-        again = checks.command(
-            failed.subject, failed.text, failed.command or "", timeout=limit, tree=with_changes, lent=lent
+    with services.interrupts.armed():
+        limit = float(services.settings.run.check_timeout)
+        again = search.checks.command(
+            failed.subject, failed.text, failed.command or "", timeout=limit, tree=tree, lent=lent
         )
     return again.passed
 
 
-def _message(context: RunContext, failed: Evidence, needed: Sequence[Candidate]) -> FailureMessage:
-    phase = context.contract.phase
+def _message(
+    search: _Search, failed: Evidence, needed: Sequence[Candidate], ignored_by_git: Sequence[str]
+) -> FailureMessage:
     ignored = [c.path.rstrip("/") for c in needed if c.ignored]
     uncommitted = [c.path for c in needed if not c.ignored]
     if not ignored:
         words = f"{failed.subject} needs your uncommitted {wording.listed(uncommitted)}"
-        return FailureMessage(failures.NOT_COMMITTED, words, f"Commit it, then idumb resume {phase}")
+        return FailureMessage(failures.NOT_COMMITTED, words, f"Commit it, then {search.again}")
     also = f" and your uncommitted {wording.listed(uncommitted)}" if uncommitted else ""
-    by_git = {path.rstrip("/") for path in context.services.trees.ignored_before()}
+    by_git = {path.rstrip("/") for path in ignored_by_git}
     why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
     words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
     line = f"checks: {{provide: [{', '.join(ignored)}]}}"
     return FailureMessage(
-        failures.NOT_PROVIDED, words, f"Add `{line}` to .idumb/config.yaml, then idumb execute-phase {phase}"
+        failures.NOT_PROVIDED, words, f"Add `{line}` to .idumb/config.yaml, then idumb execute-phase {search.phase}"
     )

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import judge as attempt_judge
-from idumb.app.attempt import projections, questions
+from idumb.app.attempt import missing_paths, projections, questions
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
+from idumb.app.ports.checks import Checks
 from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
@@ -21,9 +22,11 @@ from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
+from idumb.domain.failures import FailureMessage
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, levels
+from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs import regression
 from idumb.domain.runs.run import RunState
 
@@ -72,7 +75,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
-    hint = data["next"][0] if unfinished else _next_command(contract, record)
+    hint = record.get("mend") or (data["next"][0] if unfinished else _next_command(contract, record))
     failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
     return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
 
@@ -107,6 +110,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
     gathered += [e for e in tests if e.subject not in accepted]
     regressions += [e for e in tests if e.subject in accepted]
+    missing_path = _missing_path(services, checks, contract.phase, judged_tree, tree, [*gathered, *regressions])
     checks.end_processes()
     present = final_state.scan(services, contract)
     changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)
@@ -128,6 +132,8 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
+    if missing_path is not None:
+        reason = f"{reason}; {missing_path.message}"
     gathered += regressions
     rows = [e.as_dict() for e in gathered]
     remaining = [
@@ -155,6 +161,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "unfinished": unfinished,
         "causes": causes,
         **({"open": remaining} if remaining else {}),
+        **({"mend": missing_path.mend} if missing_path is not None else {}),
         "decision": None,
     }
     if causes:
@@ -174,6 +181,15 @@ def _evidence_of_done(
 ) -> dict[str, list[Mapping[str, Any]]]:
     by_task = projections.evidence_by_task(services, state)
     return {task: rows for task, rows in by_task.items() if statuses.get(task) == outcome.COMPLETED}
+
+
+def _missing_path(
+    services: Services, checks: Checks, phase: str, tree: str, present: str, checked: Sequence[Evidence]
+) -> FailureMessage | None:
+    """Return which path of the working tree a failed check needs, if checks run apart from it."""
+    if not checks.apart or all(e.result not in evidence.BROKEN for e in checked):
+        return None
+    return missing_paths.explain_verification(services, checks, phase, tree, present, checked)
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
