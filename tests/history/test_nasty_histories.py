@@ -88,7 +88,7 @@ def test_a_clone_as_workspace_gives_the_same_trees(tmp_path: Path) -> None:
 
 def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.names_one_by_one)
-    rerun.idumb("init")
+    rerun.initialise()
     approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
     rerun.idumb("execute-phase", "1", "--approve", approved)
     assert rerun.wrong_tasks() == []
@@ -96,7 +96,7 @@ def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
 
 def test_verification_names_what_a_later_commit_of_the_history_rewrote(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.modes)
-    rerun.idumb("init")
+    rerun.initialise()
     approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
     answer = rerun.idumb("execute-phase", "1", "--approve", approved, expect=1)
     assert answer["data"]["outcome"] == "complete"

@@ -20,6 +20,7 @@ from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRIC
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -106,7 +107,12 @@ def uncommitted(state: RunState) -> tuple[str, ...]:
     """Return the paths of finished tasks without a commit."""
     done = (task for task in state.tasks.values() if task.status in outcome.DONE)
     without = (task for task in done if task.checkpoint is None or task.checkpoint.commit is None)
-    return tuple(dict.fromkeys(path for task in without for path in task.work.touched))
+    return tuple(dict.fromkeys(path for task in without for path in _written_by(task)))
+
+
+def _written_by(task: TaskState) -> tuple[str, ...]:
+    """Return what a finished task wrote; of a task that an earlier run finished, only the checkpoint says it."""
+    return task.work.touched or (task.checkpoint.files if task.checkpoint is not None else ())
 
 
 def _require_entry_points(context: RunContext, attempt: Measured) -> Measured:

@@ -34,13 +34,14 @@ class _Rounds:
     """`passed`: by completed task, the tree on which its checks passed last, the longest ago first.
 
     `inputs`: by task, what all its checks read; None if one of them does not show that. `ended`: the monotonic time
-    of the last round.
+    of the last round. `is_bounded`, `noted`: what was reported already.
     """
 
     passed: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, frozenset[str] | None] = field(default_factory=dict)
     ended: float = 0.0
     is_bounded: bool = False
+    noted: set[str] = field(default_factory=set)
 
 
 def find(context: RunContext) -> str | None:
@@ -132,8 +133,10 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
             ran[commands] = not failed
             if failed:
                 culprit = _culprit(context, task, last, tree)
-                broken += [Broken(task_id, each, culprit) for each in failed]
-                continue
+                if culprit is not None:
+                    broken += [Broken(task_id, each, culprit) for each in failed]
+                    continue
+                _report_outside(context, rounds, failed)
         del rounds.passed[task_id]
         rounds.passed[task_id] = tree
         rounds.inputs[task_id] = _inputs(context, checks, tree)
@@ -205,6 +208,17 @@ def _report(context: RunContext, rounds: _Rounds, left_over: Sequence[str]) -> N
         context.services.reporter.note(
             f"The checks of completed tasks take longer than the tasks; those of {wording.listed(left_over, 3)} run"
             " again after a later task, and all of them at the end"
+        )
+
+
+def _report_outside(context: RunContext, rounds: _Rounds, failed: Sequence[Evidence]) -> None:
+    """Report once that something outside the run broke these checks; only the verification judges that."""
+    new = [e.subject for e in failed if e.subject not in rounds.noted]
+    rounds.noted.update(new)
+    if new:
+        context.services.reporter.note(
+            f"{wording.listed(new)} passed when the task was done and now fails, because of what was committed outside"
+            " the run; idumb judges it at the end"
         )
 
 

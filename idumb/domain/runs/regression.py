@@ -16,11 +16,11 @@ _WORDS = {evidence.TIMED_OUT: "timed out", evidence.ERRORED: "cannot run"}
 
 
 class Broken(NamedTuple):
-    """A check of the completed task `owner` that fails now. `culprit` is the task that broke it; None if none did."""
+    """A check of the completed task `owner` that the task `culprit` broke."""
 
     owner: str
     check: Evidence
-    culprit: str | None
+    culprit: str
 
     @property
     def line(self) -> str:
@@ -30,9 +30,9 @@ class Broken(NamedTuple):
 
 
 def question(state: RunState, broken: Sequence[Broken]) -> Decision:
-    """Return the question about checks that one task broke, or that something outside the run broke."""
+    """Return the question about checks that one task broke."""
     culprit, owners = broken[0].culprit, list(dict.fromkeys(each.owner for each in broken))
-    name = f"{culprit or owners[0]}.regression.{state.tasks[culprit or owners[0]].attempt.number}"
+    name = f"{culprit}.regression.{state.tasks[culprit].attempt.number}"
     ids = (name, *(f"{name}.{again}" for again in range(2, len(state.answers) + 3)))
     id = next(i for i in ids if i not in state.answers)
     subjects = wording.listed((each.check.subject for each in broken), 3)
@@ -40,33 +40,29 @@ def question(state: RunState, broken: Sequence[Broken]) -> Decision:
     lines: list[str] = []
     for each in broken:
         lines += [each.line, *(f"  {line}" for line in each.check.output.splitlines()[-5:])]
-    accept = Choice(
-        ACCEPT,
-        "it need not pass any more",
-        "the run continues; the check no longer stops it, and the verification names it as accepted by you",
-        f"idumb decide {id} {ACCEPT} --guidance REASON",
-    )
-    back = Choice(
-        ROLL_BACK,
-        f"roll back to before {culprit}",
-        f"a new commit restores its files, and those of later tasks; idumb resume builds {culprit} again, and its"
-        " builder learns what broke",
-        f"idumb decide {id} {ROLL_BACK}",
-    )
-    if culprit is None:
-        what = f"{subjects} passed when {wording.listed(owners)} was done, and {verb} now"
-        why = "No task of the run broke it: something else was committed since. Nothing is built on it yet."
-    else:
-        what = f"{culprit} broke what {wording.listed(owners)} had done: {subjects} {verb}"
-        why = f"It passed before {culprit} and fails after it. Nothing is built on it until you decide or repair it."
     return Decision(
         id=id,
         kind=REGRESSION,
-        task=culprit or owners[0],
-        what=what,
-        why=f"{why} If you repair it, commit the repair, and idumb resume runs the check again.",
+        task=culprit,
+        what=f"{culprit} broke what {wording.listed(owners)} had done: {subjects} {verb}",
+        why=f"It passed before {culprit} and fails after it. Nothing is built on it until you decide. If you commit a"
+        " repair, idumb resume runs the check again.",
         evidence=tuple(lines),
-        choices=(accept,) if culprit is None else (back, accept),
+        choices=(
+            Choice(
+                ROLL_BACK,
+                f"roll back to before {culprit}",
+                f"a new commit restores its files, and those of later tasks; idumb resume builds {culprit} again, and"
+                " its builder learns what broke",
+                f"idumb decide {id} {ROLL_BACK}",
+            ),
+            Choice(
+                ACCEPT,
+                "it need not pass any more",
+                "the run continues; the check no longer stops it, and the verification names it as accepted by you",
+                f"idumb decide {id} {ACCEPT} --guidance REASON",
+            ),
+        ),
     )
 
 
