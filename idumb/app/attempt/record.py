@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, interruption, judge, questions, step_evidence
+from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import clone_losses, preconditions, staged_changes
 from idumb.domain import agent, canonical_json, outcome, settings, wording
-from idumb.domain.agent import AgentResult
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import evidence
-from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
 
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
@@ -318,8 +316,8 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
         fields["caches"] = list(attempt.new_caches)
     if attempt.tool_files:
         fields["tool_files"] = list(attempt.tool_files)
-    if summary := handover(context, attempt):
-        fields["handover"] = summary
+    if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:
+        fields["handover"] = handover.summary(context, attempt, result)
     if result is not None and attempt.task.rollback.kind != REVERSIBLE:
         fields |= questions.effect_payload(attempt.task)
     return fields
@@ -402,40 +400,6 @@ def commit_message(context: RunContext, attempt: Judged) -> str:
 def subject(task: Task) -> str:
     """Return the first line of a task's commit, without characters that could control a terminal."""
     return "".join(c if c.isprintable() else " " for c in task.title)
-
-
-Counts = Mapping[str, tuple[int | None, int | None]]
-_LAST_WORDS = 2000
-_MOST_FILES = 50
-
-
-def handover(context: RunContext, attempt: Judged) -> str:
-    """Return the summary of an agent whose context was exhausted, its own if it wrote one; "" for other attempts."""
-    result = attempt.result
-    if result is None or result.failure != agent.CONTEXT_EXHAUSTED:
-        return ""
-    if result.handover.strip():
-        return result.handover.strip()
-    counts: Counts = context.work.line_counts(attempt.base, attempt.candidate)
-    return _handover_without_model(attempt.task, attempt.changes, counts, result)
-
-
-def _handover_without_model(task: Task, changes: tuple[Change, ...], counts: Counts, result: AgentResult) -> str:
-    """Return a summary without a model: the task, what is in the files so far, and the agent's last words."""
-    lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
-    lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]
-    if len(changes) > _MOST_FILES:
-        lines.append(f"- and {len(changes) - _MOST_FILES} files more")
-    last = (result.reply or result.output).strip()[-_LAST_WORDS:]
-    if last:
-        lines += ["", "The last words of the agent before:", "", *(f"> {line}" for line in last.splitlines())]
-    return "\n".join(lines)
-
-
-def _change_line(change: Change, counts: Counts) -> str:
-    added, removed = counts.get(change.path, (None, None))
-    size = "" if added is None else f", {added} lines added, {removed} removed"
-    return f"- {change.kind} `{change.path}`{size}"
 
 
 def call_id(run: str, task: str, attempt: int, index: int) -> str:
