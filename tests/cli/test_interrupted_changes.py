@@ -196,9 +196,10 @@ def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Pr
     assert "out.log" in words
 
 
-def test_in_a_clone_nothing_is_left_to_decide(project: Project) -> None:
+@pytest.mark.parametrize("configuration", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
+def test_in_a_clone_nothing_is_left_to_decide(project: Project, configuration: str) -> None:
     plan(project)
-    project.configure("run: {workspace: clone}\n")
+    project.configure(configuration)
     interrupt(project, "kill")
     assert project.resume().data["outcome"] == "complete"
     assert not project.exists(STRAY)

@@ -85,7 +85,9 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
         return None
     tip = _builder_s_commit(attempt)
     if tip is not None:
-        return context.services.history.tree_of(tip)
+        tree = context.services.history.tree_of(tip)
+        clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
+        return tree
     head, candidate, work = context.services.history.head().commit, attempt.candidate, context.work
     tree = work.committed(head, candidate, (*uncommitted(context.journal.state), *attempt.ledger.changed))
     if work.converted:

@@ -17,6 +17,7 @@ from idumb.domain import tool_files, wording
 from idumb.domain.proof.ledger import LINK, Change
 
 _REPORTED = "clone losses"
+_SPECIAL = "special files"
 _MOST = 5
 _EXECUTABLE = 0o100755
 
@@ -45,8 +46,10 @@ def _special(context: RunContext, attempt: Built, tree: str, inventory: Inventor
         return
     here = context.workspace.kind == "here"
     before = context.services.trees.special_at(attempt.snapshot.commit) if here else ()
-    made = (path for path in inventory.special if path not in before)
+    named: set[str] = context.notes.setdefault(_SPECIAL, set())  # a clone keeps those of earlier tasks
+    made = (path for path in inventory.special if path not in before and path not in named)
     new = tool_leftovers.work_only(context.services, context.journal.state, made, tree, trees=context.work)
+    named.update(new)
     if new:
         yield (
             f"{wording.listed(new)} is a pipe, a socket or a device, so no commit and no clone has it."
