@@ -324,6 +324,8 @@ class Container:
                     limits=settings.limits.chosen(),
                     private=private,
                     proving=clone,
+                    prepare=chosen.prepare,
+                    prepare_timeout=float(settings.run.check_timeout),
                 ),
             )
 
@@ -368,6 +370,8 @@ class Container:
             private=self._check_environment(run, chosen, continued=continued),
             proving=self._proving_tree if chosen.tree == IN_COMMIT else None,
             head=lambda: self.history.head().commit,
+            prepare=chosen.prepare if chosen.tree == IN_COMMIT else (),
+            prepare_timeout=float(settings.run.check_timeout),
         )
 
     @property

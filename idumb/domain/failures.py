@@ -10,11 +10,14 @@ from idumb.domain import agent
 NOT_PROVIDED = "not-provided"
 NOT_COMMITTED = "not-committed"
 """A check failed because of the user's ignored or uncommitted files, which are not in the commit."""
+NOT_PREPARED = "not-prepared"
+"""No check could run, because a command of `checks.prepare` failed."""
 
 STOPPING = frozenset(
     {
         NOT_PROVIDED,
         NOT_COMMITTED,
+        NOT_PREPARED,
         agent.MISSING,
         agent.NOT_LOGGED_IN,
         agent.UNKNOWN_MODEL,
@@ -76,7 +79,7 @@ def command(kind: str | None) -> str:
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
     """
-    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED) else "resume"
+    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_PREPARED) else "resume"
 
 
 def install(program: str) -> str | None:

@@ -140,15 +140,16 @@ class CheckSettings:
     """Where checks run: in a working tree of their own that holds what is committed (`commit`), or where tasks run.
 
     `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
-    the user's working tree that checks use there, `share` those that they may change. `home`: each check has a home of
-    its own (`private`), or the user's. `regression`: checks of completed tasks run again after each task (`each`), or
-    only at the end.
+    the user's working tree that checks use there, `share` those that they may change. `prepare` are commands that
+    install there what checks need. `home`: each check has a home of its own (`private`), or the user's. `regression`:
+    checks of completed tasks run again after each task (`each`), or only at the end.
     """
 
     tree: str = IN_COMMIT
     cache: tuple[str, ...] = ()
     provide: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
     home: str = PRIVATE_HOME
     regression: str = AFTER_EACH
 
@@ -210,6 +211,7 @@ _LATER = (
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
+_LATER_CHECKS = ("share", "prepare", "regression")
 _UNBOUND = ("ask", "configured_keys")  # these do not affect what runs or is written
 
 
@@ -312,7 +314,11 @@ class Settings:
     def deciding(self) -> dict[str, Any]:
         """Every setting that decides what runs or is written, as plain data; `checks` only if it is set."""
         omitted = _UNBOUND if self.checks is not None else (*_UNBOUND, "checks")
-        return {name: value for name, value in asdict(self).items() if name not in omitted}
+        values = {name: value for name, value in asdict(self).items() if name not in omitted}
+        if self.checks is not None:  # approvals of versions without these keys stay valid
+            usual = {name: getattr(CheckSettings(), name) for name in _LATER_CHECKS}
+            values["checks"] = {n: v for n, v in values["checks"].items() if n not in usual or v != usual[n]}
+        return values
 
     def digest(self) -> str:
         """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""

@@ -298,6 +298,10 @@ class CheckEnvironment:
         """Return the folder that keeps the bytecode between two checks."""
         return f"{self._session.path}/p" if self._session is not None else ""
 
+    def variables_for(self, root: str) -> Mapping[str, str]:
+        """Return the variables of a check in `root`; those of its private folders name none that exists."""
+        return self._computed.variables_of("", root)
+
     @cached_property
     def _user_git(self) -> Mapping[str, str]:
         settings = self._git_settings()

@@ -28,6 +28,8 @@ class Proving(Protocol):
 
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]: ...
 
+    def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
+
     def renew(self) -> None: ...
 
     def restore(self) -> tuple[str, ...]: ...
@@ -45,6 +47,8 @@ class ShellChecks:
     builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
     longer write, because the run's processes then belong to another owner. `private` gives each check an environment
     of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
+    `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
+    `prepare_timeout` seconds.
     """
 
     def __init__(
@@ -60,8 +64,13 @@ class ShellChecks:
         private: CheckEnvironment | None = None,
         proving: Proving | None = None,
         head: Callable[[], str | None] = lambda: None,
+        prepare: Sequence[str] = (),
+        prepare_timeout: float | None = None,
     ) -> None:
         self._guard = guard
+        self._prepare = tuple(prepare)
+        self._prepare_timeout = prepare_timeout
+        self._prepare_identity = ""
         self._proving = proving
         self._head = head
         self._root = root
@@ -91,7 +100,7 @@ class ShellChecks:
             environment = {**self._environment, **variables}
             return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         try:
-            with self._private.opened(command, root, lent) as surroundings:
+            with self._private.opened(command, root, (*lent, *borrowed.prepared)) as surroundings:
                 environment = {**surroundings.variables, **variables, **self._cookies}
                 made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         except OSError as problem:
@@ -140,7 +149,43 @@ class ShellChecks:
         if tree is None or self._proving is None:
             return self._root, {}, _NOTHING
         variables = self._proving.show(tree, self._head(), lent)
+        if self._prepare:
+            self._prepare_tree(self._proving, variables)
         return self._proving.root, variables, self._proving.borrowed
+
+    def _prepare_tree(self, proving: Proving, variables: Mapping[str, str]) -> None:
+        from idumb.gates import preparation
+
+        if not self._prepare_identity:
+            programs = self._private.variables_for(proving.root) if self._private is not None else self._environment
+            self._prepare_identity = preparation.identity(self._prepare, programs)
+
+        def run() -> None:
+            for command in self._prepare:
+                preparation.require(self._installed(command, proving, variables))
+
+        proving.prepare(self._prepare_identity, run)
+
+    def _installed(self, command: str, proving: Proving, variables: Mapping[str, str]) -> Evidence:
+        def run(environment: Mapping[str, str]) -> Evidence:
+            return check(
+                "setup (checks.prepare)",
+                command,
+                command,
+                root=proving.root,
+                environment={**environment, **variables, **self._cookies},
+                timeout=self._prepare_timeout,
+                tree=None,
+                redact=self._redact,
+                idle_timeout=self._idle_timeout,
+                limits=self._limits,
+                launcher=proving.borrowed.launcher,
+            )
+
+        if self._private is None:
+            return run(self._environment)
+        with self._private.opened(command, proving.root) as surroundings:
+            return run(surroundings.variables)
 
     @property
     def apart(self) -> bool:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.checks import COPIED, LINKED, PROTECTED, Borrowed
 from idumb.git import provided_paths
 from idumb.git.path_copies import PathCopies, is_small
 from idumb.system.files import file_systems, private_folders
 from idumb.system.processes import child_process, private_layers
+
+if TYPE_CHECKING:
+    from idumb.git.prepared_outputs import Prepared
 
 LAYERS = "layers"
 """The folder beside the working tree that holds what checks wrote into protected folders."""
@@ -46,15 +50,19 @@ class BorrowedPaths:
         """Return the copies, relative to the working tree; they stay when it changes."""
         return frozenset(os.path.relpath(place, self._root) for place in self._copies.places)
 
-    def bring(self, paths: Iterable[str]) -> None:
-        """Provide these paths, and no others."""
+    def bring(self, paths: Iterable[str], prepared: Prepared | None = None) -> None:
+        """Provide these paths of the user and what is `prepared`, and nothing else."""
         private_folders.remove_tree(self._layers)
-        names = provided_paths.present(self._user, self._root, paths)
-        real = {name: os.path.realpath(os.path.join(self._user, name)) for name in names}
+        made = () if prepared is None else provided_paths.present(prepared.folder, self._root, prepared.paths)
+        names = (*(n for n in provided_paths.present(self._user, self._root, paths) if n not in made), *made)
+        lenders = dict.fromkeys(names, self._user)
+        if prepared is not None:
+            lenders |= dict.fromkeys(made, prepared.folder)
+        real = {name: os.path.realpath(os.path.join(lenders[name], name)) for name in names}
         own = {name: real[name] for name in names if name not in self._shared}
         files = {name for name, place in own.items() if os.path.isfile(place) and self._is_small(place)}
         folders = {n: p for n, p in own.items() if n not in files and _is_data(p) and not self._is_around(p)}
-        outside = dict(self._links_out(folders))
+        outside = dict(self._links_out(name for name in folders if name not in made))
         launcher = self._protecting([*folders.values(), *outside.values(), *self._above])
         ways = dict.fromkeys(names, LINKED) | dict.fromkeys(files, COPIED)
         for name, place in folders.items():
@@ -65,9 +73,9 @@ class BorrowedPaths:
         unwanted = set(self._copies.places)
         for name in names:
             if ways[name] == COPIED:
-                self._copy(name, real[name], unwanted)
+                self._copy(name, lenders[name], real[name], unwanted)
             else:
-                provided_paths.provide(name, self._user, self._root)
+                provided_paths.provide(name, lenders[name], self._root)
         for place in unwanted:
             above = os.path.relpath(os.path.dirname(place), self._root)
             if os.path.realpath(os.path.dirname(place)) == os.path.normpath(os.path.join(self._real_root, above)):
@@ -76,20 +84,21 @@ class BorrowedPaths:
                 )  # otherwise a check made a link on the way, and it may lead to the user's files
         if not launcher:
             ways |= dict.fromkeys(outside, LINKED)
-        self.now = Borrowed(ways, launcher)
+        of_user = {name: way for name, way in ways.items() if name not in made}
+        self.now = Borrowed(of_user, launcher, made)
 
     def forget(self) -> None:
         """Start again in an empty working tree."""
         self._copies.forget()
 
-    def _copy(self, name: str, real: str, unwanted: set[str]) -> None:
+    def _copy(self, name: str, lender: str, real: str, unwanted: set[str]) -> None:
         top = os.path.join(self._root, name)
 
         def place(source: str, target: str) -> None:
             unwanted.discard(target)
             self._copies.bring(real if target == top else source, target)
 
-        provided_paths.provide(name, self._user, self._root, place, self._copies.places)
+        provided_paths.provide(name, lender, self._root, place, self._copies.places)
 
     def _links_out(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield the packages that are links to folders outside of the user's working tree, and where they lead."""

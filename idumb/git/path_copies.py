@@ -35,7 +35,7 @@ class _Stamp(NamedTuple):
 def is_small(source: str, room: int) -> bool:
     """Return whether a path has few enough entries and bytes for a copy, where `room` bytes are free."""
     entries = size = 0
-    for _, status in _walk(source):
+    for _, status in walk(source):
         entries, size = entries + 1, size + status.st_size
         if entries > MOST_ENTRIES or size > min(MOST_BYTES, room):
             return False
@@ -64,7 +64,7 @@ class PathCopies:
         copied: dict[str, tuple[_Stamp, _Stamp]] = {}
         names: dict[str, set[str]] = {}
         environment = os.path.isfile(os.path.join(source, _VENV))
-        for path, status in _walk(source):
+        for path, status in walk(source):
             place = os.path.join(target, path) if path else target
             own, present = _stamp(status), _present(place)
             if path:
@@ -116,7 +116,7 @@ class PathCopies:
         shutil.copystat(source, target)
 
 
-def _walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
+def walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield a path with everything below it, folders first, relative to it; "" is the path itself. Omit pipes."""
     status = os.lstat(top)
     yield "", status

@@ -20,7 +20,7 @@ import pygit2
 from pygit2.enums import BlobFilter
 
 from idumb.app.ports.checks import Borrowed
-from idumb.domain import errors
+from idumb.domain import errors, wording
 from idumb.git import discover, git_program, open_repository, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -29,6 +29,7 @@ from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
     from idumb.git.borrowed_paths import BorrowedPaths
+    from idumb.git.prepared_outputs import Prepared
 
 _WORK = "work"
 _MARKER = "verified"
@@ -82,6 +83,7 @@ class ProvingTree:
         self._shared = tuple(shared)
         self._lent: tuple[str, ...] = ()
         self._borrowed: BorrowedPaths | None = None
+        self._is_prepared = False
         self._objects = open_repository.repository(repository)
         self._alternates = open_repository.alternates(open_repository.lenders(repository))
         self._folder: tuple[str, int] | None = None
@@ -115,19 +117,65 @@ class ProvingTree:
             self._show(tree, head)
             self._is_used = False
             self._lent = borrowed
+            self._is_prepared = False
             self._borrow(borrowed)
         if not borrowed:
             return {}
         folders = provided_paths.python_path(self._lender, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
-    def _borrow(self, paths: Sequence[str]) -> None:
-        if self._borrowed is None and (paths or self._packages_above):
+    def _borrow(self, paths: Sequence[str], prepared: Prepared | None = None) -> None:
+        if self._borrowed is None and (paths or self._packages_above or prepared is not None):
             from idumb.git.borrowed_paths import BorrowedPaths
 
             self._borrowed = BorrowedPaths(self._lender, self.root, self._shared, self._packages_above)
         if self._borrowed is not None:
-            self._borrowed.bring(paths)
+            self._borrowed.bring(paths, prepared)
+
+    def prepare(self, identity: str, run: Callable[[], None]) -> None:
+        """Add what `run` makes of the tree shown, from an earlier time if `identity` and the lock files are the same.
+
+        Without lock files, the whole tree counts. Refusal `checks.prepare` if `run` changes files of the tree.
+        """
+        if self._is_prepared or self._tree is None:
+            return
+        from idumb.domain import lock_files
+        from idumb.git.prepared_outputs import PreparedOutputs, key
+
+        names = lock_files.among(self._files)
+        locks = [f"{name} {self._files[name][0].oid.hex()}" for name in names] or [self._tree]
+        outputs = PreparedOutputs(f"{self._top}/prepared-{os.path.basename(os.path.dirname(self.root))}", self.root)
+        entry = key(self.root, identity, *locks)
+        prepared = outputs.find(entry, self._tree)
+        if prepared is None:
+            before = set(self._untracked())
+            self._is_used = True  # if it fails or is interrupted, nothing of it stays
+            run()
+            if changed := self.restore():
+                raise errors.Refusal(
+                    "checks.prepare",
+                    f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                    hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
+                )
+            prepared = outputs.keep(entry, self._tree, sorted(set(self._untracked()) - before))
+            self._is_used = False
+        self._borrow(self._lent, prepared)
+        self._is_prepared = True
+
+    def _untracked(self) -> Iterator[str]:
+        """Yield the topmost paths that are not in the tree."""
+        folders = {path[:at] for path in self._files for at in _slashes(path)}
+        stack = [""]
+        while stack:
+            prefix = stack.pop()
+            for name in os.listdir(os.path.join(self.root, prefix)):
+                path = prefix + name
+                if path in folders and not os.path.islink(os.path.join(self.root, path)):
+                    stack.append(f"{path}/")
+                elif (
+                    path not in self._files and path != _GIT and not self._cached(path) and not self._cached(f"{path}/")
+                ):
+                    yield path
 
     def renew(self) -> None:
         """Make the next `show` remove what earlier checks left, even if it shows the same tree."""

@@ -291,3 +291,10 @@ def test_a_key_is_located_at_its_line_and_a_missing_one_where_it_belongs(tmp_pat
         assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
     place.unlink()
     assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
+
+
+def test_new_keys_of_checks_change_no_earlier_approval() -> None:
+    """An approval binds what decides; a key that is not set decides nothing."""
+    earlier = {"tree", "cache", "provide", "home"}
+    for text, more in (("provide: [data]", set()), ("prepare: [make], share: [data]", {"prepare", "share"})):
+        assert set(parsed(f"checks: {{{text}}}\n").deciding()["checks"]) == earlier | more

@@ -56,7 +56,13 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     tip = _builder_s_commit(attempt)
     checks = context.checks if tip is None else context.checks.on_top_of(tip)
     tree = attempt.proven or attempt.candidate
-    checked = [*check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)]
+    try:
+        checked = [*check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)]
+    except Refusal as refusal:
+        unprepared = missing_paths.not_prepared(context, refusal)
+        if unprepared is None:
+            raise
+        return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message)
     if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
         missing = missing_paths.explain(context, checks, attempt, checked)
         if missing is not None:

@@ -16,6 +16,7 @@ from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import failures, paths, tool_files, wording
+from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -25,6 +26,7 @@ _MOST_CANDIDATES = 64
 _LIKELY = ("node_modules", ".venv", "venv", "vendor", ".env", "env", "target", "data", "third_party")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 _NOTES = "missing paths"
+_PREPARE = "checks.prepare"
 
 
 class Candidate(NamedTuple):
@@ -111,6 +113,16 @@ def _usable(ignored: Sequence[str]) -> list[str]:
 def _sorted(ignored: Sequence[str], uncommitted: Sequence[str]) -> tuple[Candidate, ...]:
     candidates = [*(Candidate(p, ignored=True) for p in ignored), *(Candidate(p, ignored=False) for p in uncommitted)]
     return tuple(sorted(candidates, key=_likelihood)[:_MOST_CANDIDATES])
+
+
+def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None:
+    """Return the failure of an attempt whose checks could not run because `checks.prepare` failed; None for others."""
+    if refusal.code != _PREPARE:
+        return None
+    correct = "Correct checks.prepare in .idumb/config.yaml, or the files that it reads"
+    return FailureMessage(
+        failures.NOT_PREPARED, refusal.message, f"{correct}, then idumb execute-phase {context.contract.phase}"
+    )
 
 
 def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Candidate, ...]:

@@ -32,7 +32,7 @@ def parts(
     return approvals.bound(
         contract,
         services.settings,
-        commands=all_commands(contract),
+        commands=(*all_commands(contract), *prepare_commands(services.settings)),
         adapters=adapters(services, contract),
         files=_present(services, contract) if files is None else services.files.digests(files),
         policy=_policy(services),
@@ -45,7 +45,8 @@ def _present(services: Services, contract: Contract) -> Mapping[str, str]:
     written = [p for task in contract.tasks.values() for p in ledger.written_paths(task.files)]
     bindings = services.settings.bindings
     argv = [bindings[name].argv for name in agents(services.settings, contract)]
-    return named_files(services, argv, commands=all_commands(contract), written=written)
+    commands = (*all_commands(contract), *prepare_commands(services.settings))
+    return named_files(services, argv, commands=commands, written=written)
 
 
 def named_files(
@@ -110,6 +111,11 @@ def task_commands(task: Task) -> tuple[str, ...]:
     conditions = [c.subject for c in (*task.preconditions, *task.postconditions) if c.kind == "command"]
     criteria = [c.command for c in task.acceptance if c.command]
     return tuple(dict.fromkeys([*conditions, *of_steps, *criteria, *task.verify, *(t.command for t in task.tests)]))
+
+
+def prepare_commands(settings: Settings) -> tuple[str, ...]:
+    """Return the commands that install what checks need."""
+    return settings.checks.prepare if settings.checks is not None else ()
 
 
 def all_commands(contract: Contract) -> tuple[str, ...]:

@@ -22,11 +22,12 @@ class Borrowed(NamedTuple):
     """The paths of the user that a working tree of checks has, and how each is provided.
 
     A check can change LINKED ones. `launcher` are the arguments before those of a check, which protect the PROTECTED
-    ones from it.
+    ones from it. `prepared` are paths that `checks.prepare` made.
     """
 
     ways: Mapping[str, str] = MappingProxyType({})
     launcher: tuple[str, ...] = ()
+    prepared: tuple[str, ...] = ()
 
 
 class Checks(Protocol):

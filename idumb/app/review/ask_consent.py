@@ -306,6 +306,7 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
     yield from plan_lines(contract)
     for name, models in approval_parts.models_by_agent(services.settings, contract).items():
         yield f"agent {name}: {agent_programs.describe_binding(services, name, models=models)}"
+    yield from prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
     unjudged = [question.id for question in plan_checks.open_questions(services, contract)]
@@ -313,6 +314,11 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
         command = f"idumb check-plan {contract.phase} --verbose"
         yield f"not judged by idumb: {', '.join(unjudged)} ({command} shows the questions)"
     yield from warning_lines(services, contract)
+
+
+def prepare_lines(services: Services) -> Iterable[str]:
+    """Yield the commands that install what checks need, one line each."""
+    yield from (f"before checks: {command}" for command in approval_parts.prepare_commands(services.settings))
 
 
 def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:

@@ -43,6 +43,15 @@ ROWS: Mapping[str, Row] = {
             "checks run in your working tree; the evidence is weaker",
         ),
     ),
+    "checks.prepare": row(
+        "Install what the checks need",
+        way("correct", "correct checks.prepare in .idumb/config.yaml, or the files that it reads", "the checks run"),
+        way(
+            "provide",
+            "name the installed folders in checks.provide instead",
+            "checks use those of your working tree; the evidence is weaker",
+        ),
+    ),
     "checks.here": row(
         "Run the phase in strict mode",
         way("commit", "set `checks: commit` in .idumb/config.yaml", "then approve the phase", "idumb approve {phase}"),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb.app.ports.checks import Borrowed
 from idumb.app.ports.workspace import CheckedOut
+from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.git import borrowed_paths, git_program, provided_paths
 from idumb.git.discover import Repository
@@ -86,6 +87,7 @@ class FreshClone:
         self._provided = tuple(dict.fromkeys((*provided, *shared)))
         self._lent: tuple[str, ...] = ()
         self._tree = ""
+        self._prepared = ""
         self._differing: frozenset[str] = frozenset()
         self.root = os.path.join(folder, _CLONE)
         self._home = os.path.join(folder, _HOME)
@@ -145,6 +147,19 @@ class FreshClone:
             self._lent = borrowed
         folders = provided_paths.python_path(self._user.root, self.root, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+
+    def prepare(self, identity: str, run: Callable[[], None]) -> None:  # noqa: ARG002
+        """Run what prepares the checks, once for what is checked out."""
+        if self._prepared == self._tree:
+            return
+        run()
+        if changed := self.restore():
+            raise Refusal(
+                "checks.prepare",
+                f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
+            )
+        self._prepared = self._tree
 
     def renew(self) -> None:
         """Keep what earlier checks left."""

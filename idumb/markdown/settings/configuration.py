@@ -367,6 +367,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "cache": values.list_of(values.glob),
     "provide": values.list_of(values.glob),
     "share": values.list_of(values.glob),
+    "prepare": values.list_of(values.words),
     "home": values.one_of(HOMES),
     "regression": values.one_of(REGRESSIONS),
 }

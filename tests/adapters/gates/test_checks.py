@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,8 @@ class _Proving:
 
     def show(self, *_: object) -> Mapping[str, str]:
         return {}
+
+    def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
 
     def renew(self) -> None: ...
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.checks import COPIED, LINKED, PROTECTED
+from idumb.app.ports.checks import COPIED, LINKED, PROTECTED, Borrowed
 from idumb.git import borrowed_paths, path_copies
 from idumb.git.borrowed_paths import BorrowedPaths
 from idumb.git.path_copies import PathCopies
@@ -187,7 +187,7 @@ def test_a_large_file_is_read_only(folders: Folders, monkeypatch: pytest.MonkeyP
 def test_shared_paths_are_linked(folders: Folders) -> None:
     borrowed = folders.borrowing("node_modules/", "data.db")
     borrowed.bring(["node_modules/", "data.db"])
-    assert borrowed.now == ({"node_modules": LINKED, "data.db": LINKED}, ())
+    assert borrowed.now == Borrowed({"node_modules": LINKED, "data.db": LINKED})
     folders.run(borrowed, "echo x > data.db")
     assert (folders.user / "data.db").read_text() == "x\n"
 

@@ -1,0 +1,67 @@
+"""Commands of `checks.prepare`, which install what checks need: what identifies their results, and how they fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+
+from idumb.domain.errors import Refusal
+from idumb.domain.proof.evidence import Evidence
+
+CODE = "checks.prepare"
+_OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
+"""Variables that differ for each command."""
+_MOST_OUTPUT = 2000
+_VERSIONS = (
+    ("PYENV_ROOT", "version"),
+    ("NODENV_ROOT", "version"),
+    ("RBENV_ROOT", "version"),
+    ("NVM_DIR", "alias/default"),
+)
+"""Files in which managers of toolchains keep the version that their programs start."""
+
+
+def identity(commands: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
+    names = {word for command in commands for word in _words(command) if "/" not in word}
+    programs = {name: shutil.which(name, path=environment.get("PATH", os.defpath)) for name in sorted(names)}
+    versions = [os.path.join(environment[name], path) for name, path in _VERSIONS if name in environment]
+    facts = [
+        list(commands),
+        {name: value for name, value in sorted(environment.items()) if name not in _OWN},
+        {name: _facts(path) for name, path in programs.items() if path is not None},
+        [_facts(path) for path in versions],
+    ]
+    return json.dumps(facts)
+
+
+def require(result: Evidence) -> None:
+    """Refuse, with code `checks.prepare`, if a command of `checks.prepare` failed."""
+    if result.passed:
+        return
+    output = result.output.strip()[-_MOST_OUTPUT:]
+    how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
+    raise Refusal(
+        CODE,
+        f"No check could run, because `{result.command}` (checks.prepare) failed: {how}\n{output}",
+        hint="Correct checks.prepare in .idumb/config.yaml, or the files that it reads, then run the command again",
+        details={"command": result.command, "output": output},
+    )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _facts(path: str) -> list[object]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return [path]
+    return [os.path.realpath(path), status.st_size, status.st_mtime_ns]

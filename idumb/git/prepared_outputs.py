@@ -1,0 +1,106 @@
+"""What the commands of `checks.prepare` made, kept beside the proving tree until other commands or lock files count.
+
+Each entry belongs to one proving tree, because virtual environments hold absolute paths. What a check of another task,
+or anything else, changed in an entry is found by the `lstat` of its files; the entry is then made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idumb.git import path_copies
+from idumb.system.files import atomic_write, private_folders
+
+_MOST_ENTRIES = 3
+_FILES = "files"
+_RECORD = "record.json"
+_INSTALLED = ("lib/python*/site-packages/*.dist-info/direct_url.json", "Lib/site-packages/*.dist-info/direct_url.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The folder that holds the outputs, and their paths in it, which are those in the proving tree."""
+
+    folder: str
+    paths: tuple[str, ...]
+
+
+class PreparedOutputs:
+    """`folder` is where the entries are; `root` the working tree in which the commands run."""
+
+    def __init__(self, folder: str, root: str) -> None:
+        self._folder = folder
+        self._root = root
+
+    def find(self, key: str, tree: str) -> Prepared | None:
+        """Return the outputs of these commands and lock files, unless they changed or hold the sources of a tree."""
+        entry = os.path.join(self._folder, key)
+        try:
+            with open(os.path.join(entry, _RECORD), encoding="utf-8", errors="surrogateescape") as stream:
+                record = json.load(stream)
+            if record["tree"] not in (None, tree) or record["stamps"] != _stamps(os.path.join(entry, _FILES)):
+                return None
+            os.utime(os.path.join(entry, _RECORD))
+            return Prepared(os.path.join(entry, _FILES), tuple(record["paths"]))
+        except (OSError, LookupError, TypeError, ValueError):
+            return None
+
+    def keep(self, key: str, tree: str, paths: Iterable[str]) -> Prepared:
+        """Move these paths out of the working tree, and remove the oldest entries."""
+        paths = tuple(paths)
+        entry = os.path.join(self._folder, key)
+        files = os.path.join(entry, _FILES)
+        private_folders.remove_tree(entry)
+        os.makedirs(files, mode=0o700)
+        for path in paths:
+            target = os.path.join(files, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.rename(os.path.join(self._root, path), target)
+        own = tree if any(self._holds_sources(os.path.join(files, path)) for path in paths) else None
+        record = json.dumps({"tree": own, "paths": paths, "stamps": _stamps(files)})
+        atomic_write.write(os.path.join(entry, _RECORD), record.encode("ascii"), durable=False, mode=0o600)
+        self._tidy()
+        return Prepared(files, paths)
+
+    def _holds_sources(self, path: str) -> bool:
+        """Return whether a virtual environment has a copy of the project itself, which belongs to one tree only."""
+        for pattern in _INSTALLED:
+            for place in glob.glob(os.path.join(glob.escape(path), pattern)):
+                with contextlib.suppress(OSError, ValueError, AttributeError):
+                    with open(place, encoding="utf-8") as stream:
+                        source = json.load(stream)
+                    editable = source.get("dir_info", {}).get("editable", False)
+                    if f"{source.get('url')}/".startswith(f"file://{self._root}/") and not editable:
+                        return True
+        return False
+
+    def _tidy(self) -> None:
+        def used(entry: str) -> float:
+            with contextlib.suppress(OSError):
+                return os.stat(os.path.join(entry, _RECORD)).st_mtime
+            return 0
+
+        entries = sorted((entry.path for entry in os.scandir(self._folder)), key=used, reverse=True)
+        for entry in entries[_MOST_ENTRIES:]:
+            private_folders.remove_tree(entry)
+
+
+def key(*words: str) -> str:
+    """Return the name of an entry."""
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _stamps(folder: str) -> str:
+    """Return a digest of what `lstat` says about everything in a folder; nobody can set ctime."""
+    digest = hashlib.sha256()
+    for path, status in sorted(path_copies.walk(folder), key=lambda pair: pair[0]):
+        if path:
+            facts = (path, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            digest.update(repr(facts).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -1,0 +1,85 @@
+"""What `checks.prepare` made is kept until it changes or belongs to another tree; see idumb/git/prepared_outputs.py."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from idumb.domain import lock_files
+from idumb.git.prepared_outputs import PreparedOutputs, key
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def _outputs(root: Path) -> PreparedOutputs:
+    return PreparedOutputs(str(root.parent / "prepared-1"), str(root))
+
+
+def _install(root: Path, source: object) -> None:
+    info = root / ".venv/lib/python3.11/site-packages/own-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "direct_url.json").write_text(json.dumps(source))
+
+
+def test_outputs_are_moved_out_of_the_tree_and_found_again(root: Path) -> None:
+    (root / "vendor/lib").mkdir(parents=True)
+    (root / "vendor/lib/x").write_text("x\n")
+    (root / "vendor/kept").write_text("committed\n")
+    assert _outputs(root).find("k", "t1") is None
+    kept = _outputs(root).keep("k", "t1", ["vendor/lib"])
+    assert not (root / "vendor/lib").exists()
+    assert _outputs(root).find("k", "t2") == kept
+    assert (Path(kept.folder) / "vendor/lib/x").read_text() == "x\n"
+    record = Path(kept.folder).parent / "record.json"
+    record.write_text("{}")
+    assert _outputs(root).find("k", "t1") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "other"),
+    [
+        ({"url": "file://{root}", "dir_info": {}}, "made again"),
+        ({"url": "file://{root}/packages/own", "dir_info": {}}, "made again"),
+        ({"url": "file://{root}", "dir_info": {"editable": True}}, "kept"),
+        ({"url": "file:///elsewhere", "dir_info": {}}, "kept"),
+        ({"url": "https://host/own.whl", "archive_info": {}}, "kept"),
+        ([], "kept"),
+    ],
+)
+def test_an_installed_copy_of_the_project_belongs_to_its_tree(root: Path, source: object, other: str) -> None:
+    """A check would judge the sources of an earlier tree."""
+    _install(root, json.loads(json.dumps(source).replace("{root}", str(root))))
+    _outputs(root).keep("k", "t1", [".venv"])
+    assert _outputs(root).find("k", "t1") is not None
+    assert (_outputs(root).find("k", "t2") is None) == (other == "made again")
+
+
+def test_three_installations_stay(root: Path) -> None:
+    for number in range(4):
+        (root / "deps").mkdir()
+        kept = _outputs(root).keep(f"k{number}", "t", ["deps"])
+        os.utime(Path(kept.folder).parent / "record.json", (number, number))
+    assert sorted(path.name for path in (root.parent / "prepared-1").iterdir()) == ["k1", "k2", "k3"]
+
+
+def test_lock_files_of_every_folder_count() -> None:
+    paths = ["a.txt", "web/package-lock.json", "requirements-dev.txt", "uv.lock", "my-uv.lock", "go.sum", "x/pom.xml"]
+    assert lock_files.among(paths) == [
+        "go.sum",
+        "requirements-dev.txt",
+        "uv.lock",
+        "web/package-lock.json",
+        "x/pom.xml",
+    ]
+
+
+def test_each_word_makes_another_key() -> None:
+    assert key("a", "b") != key("ab")
+    assert key("a", "b") == key("a", "b")

@@ -1,0 +1,219 @@
+"""`checks.prepare`: what checks need is installed once per lock file, in the proving tree (R-RUN-3)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def _commit(project: Project, files: dict[str, str], ignored: str) -> None:
+    project.repo.write_all({**files, ".gitignore": f"{project.read('.gitignore')}{ignored}\n"})
+    project.repo.commit("project")
+
+
+def _plan(project: Project, check: str, *names: str) -> None:
+    tasks = [
+        task(f"T1-0{i}", files=f"create `{n}`", check=check, steps=[write(n, "x\n")]) for i, n in enumerate(names, 1)
+    ]
+    project.plan(tasks)
+
+
+def _runs(folder: Path) -> int:
+    counted = folder / "runs"
+    return len(counted.read_text().splitlines()) if counted.exists() else 0
+
+
+@pytest.fixture
+def made(project: Project, tmp_path: Path) -> Project:
+    """Return a project whose check needs what `make deps` installs; each installation is counted."""
+    makefile = f"deps:\n\techo run >> {tmp_path}/runs\n\tmkdir -p deps\n\tcp list.lock deps/list\n\ttouch deps/mine\n"
+    _commit(project, {"Makefile": makefile, "requirements.txt": "one\n", "list.lock": "one\n"}, "/deps")
+    project.configure("checks: {prepare: [make deps]}\n")
+    return project
+
+
+def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Project, tmp_path: Path) -> None:
+    """A check that deletes what was installed changes nothing for later ones."""
+    _plan(made, "grep one deps/list && rm deps/list && rm -rf deps", "a.txt", "b.txt")
+    answer = made.execute()
+    assert answer.code == 0, answer.out
+    assert not made.exists("deps")
+    assert _runs(tmp_path) == 1
+    proof = made.events("--kind", "evidence.recorded")[-1]["payload"]
+    assert "weaker" not in proof
+    assert made.idumb("verify-work", "1").code == 0
+    assert _runs(tmp_path) == 1
+    proven = made.idumb("prove", "1")
+    assert proven.code == 0, proven.out
+    assert _runs(tmp_path) == 2, "in a fresh clone, they are installed again"
+
+
+def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path) -> None:
+    _plan(made, "test -e deps/list", "a.txt", "requirements.txt")
+    made.plan(
+        [
+            task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")]),
+            task(
+                "T1-02",
+                files="modify `requirements.txt`",
+                check="test -e deps/list",
+                steps=[write("requirements.txt", "two\n")],
+            ),
+        ]
+    )
+    answer = made.execute()
+    assert answer.code == 0, answer.out
+    assert _runs(tmp_path) == 2
+
+
+def test_what_changed_since_it_was_installed_is_installed_again(made: Project, tmp_path: Path) -> None:
+    _plan(made, "grep one deps/list", "a.txt")
+    assert made.execute().code == 0
+    (kept,) = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/prepared-1/*/files/deps/list")
+    status = kept.stat()
+    kept.write_text("ONE\n")
+    os.utime(kept, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert made.idumb("verify-work", "1").code == 0
+    assert _runs(tmp_path) == 2
+
+
+def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) -> None:
+    made.configure("checks: {prepare: ['echo no such package; exit 3']}\n")
+    _plan(made, "test -e deps/list", "a.txt")
+    answer = made.execute()
+    assert answer.code == 1
+    assert "`echo no such package; exit 3` (checks.prepare) failed: exit 3" in answer.out
+    assert "Correct checks.prepare in .idumb/config.yaml" in answer.out
+    assert "idumb execute-phase 1" in answer.out
+    assert made.statuses()["T1-01"] != "failed"
+    made.configure("checks: {prepare: [make deps]}\n")
+    assert made.execute().code == 0
+
+
+def test_a_command_that_changes_committed_files_is_refused(made: Project) -> None:
+    made.configure("checks: {prepare: ['make deps && echo two > requirements.txt']}\n")
+    _plan(made, "true", "a.txt")
+    answer = made.execute()
+    assert answer.code == 1
+    assert "checks.prepare changed requirements.txt, which the commit holds" in answer.out
+    assert made.read("requirements.txt") == "one\n"
+
+
+def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Path) -> None:
+    _plan(made, "test -e deps/list", "a.txt")
+    asked = made.idumb("execute-phase", "1")
+    assert (asked.code, _runs(tmp_path)) == (5, 0)
+    assert "before checks: make deps" in asked.err
+    consent = re.findall("--approve ([0-9a-f]{64})", asked.err)[0]
+    made.configure("checks: {prepare: [make deps, 'echo more']}\n")
+    other = made.idumb("execute-phase", "1", "--approve", consent)
+    assert other.code != 0
+    assert "its plan or the configuration changed" in other.err
+    assert _runs(tmp_path) == 0
+
+
+def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Path) -> None:
+    project.configure(f"checks: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
+    _plan(project, "test -e made.log", "a.txt", "b.txt")
+    assert project.execute().code == 0
+    assert _runs(tmp_path) == 2
+
+
+def _wheel(path: Path, name: str, code: str) -> None:
+    info = f"{name}-1.dist-info"
+    files = {
+        f"{name}.py": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    digests = {n: base64.urlsafe_b64encode(hashlib.sha256(t.encode()).digest()).rstrip(b"=") for n, t in files.items()}
+    record = "".join(f"{n},sha256={digests[n].decode()},{len(t)}\n" for n, t in files.items())
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in {**files, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
+            archive.writestr(file, text)
+
+
+def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
+    (project.repo.root / "wheels").mkdir()
+    _wheel(project.repo.root / "wheels/lib-1-py3-none-any.whl", "lib", "VALUE = 1\n")
+    _commit(project, {"requirements.txt": "./wheels/lib-1-py3-none-any.whl\n", "app.py": "import lib\n"}, ".venv")
+    python = sys.executable
+    install = (
+        f"{python} -m pip --python .venv/bin/python install -q --no-index --no-deps --no-compile -r requirements.txt"
+    )
+    project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
+    _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert not project.exists(".venv")
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_npm_with_a_local_dependency(project: Project) -> None:
+    """The dependency is a folder of the project, so a check sees that of the tree to be committed."""
+    lock = (
+        '{"name": "app", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "app", "version": "1.0.0",'
+        ' "dependencies": {"dep": "file:dep"}}, "dep": {"version": "1.0.0"},'
+        ' "node_modules/dep": {"resolved": "dep", "link": true}}}'
+    )
+    files = {
+        "package.json": '{"name": "app", "version": "1.0.0", "dependencies": {"dep": "file:dep"}}',
+        "package-lock.json": lock,
+        "dep/package.json": '{"name": "dep", "version": "1.0.0", "main": "index.js"}',
+        "dep/index.js": "module.exports = 1\n",
+    }
+    _commit(project, files, "node_modules")
+    project.configure("checks: {prepare: [npm ci --offline --no-audit --no-fund]}\n")
+    check = "node -e 'process.exit(require(\"dep\") === 2 ? 0 : 1)'"
+    project.plan(
+        [
+            task(
+                "T1-01",
+                files="modify `dep/index.js`",
+                check=check,
+                steps=[write("dep/index.js", "module.exports = 2\n")],
+            )
+        ]
+    )
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert not project.exists("node_modules")
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_cargo_without_dependencies(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, name in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):
+        own = Path(pwd.getpwuid(os.getuid()).pw_dir) / name
+        if variable not in os.environ and own.is_dir():
+            monkeypatch.setenv(variable, str(own))  # tests have a home of their own
+    files = {
+        "Cargo.toml": '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n',
+        "Cargo.lock": 'version = 3\n\n[[package]]\nname = "app"\nversion = "0.1.0"\n',
+        "src/main.rs": 'fn main() { println!("one"); }\n',
+    }
+    _commit(project, files, "target")
+    project.configure("checks: {prepare: [cargo build --offline --locked -q]}\n")
+    check = "cargo run --offline --locked -q | grep two"
+    steps = [write("src/main.rs", 'fn main() { println!("two"); }\n')]
+    project.plan([task("T1-01", files="modify `src/main.rs`", check=check, steps=steps)])
+    answer = project.execute()
+    assert answer.code == 0, answer.out
+    assert not project.exists("target")
