@@ -23,188 +23,8 @@ from idumb.domain.runs.task_state import TaskState
 _Phase = TypeVar("_Phase", bound=Attempt)
 
 
-def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
-    """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
-    services = context.services
-    if not services.owner.check(context.journal.fence):
-        raise Refusal(
-            "lock.lost",
-            "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
-            hint="idumb doctor shows the owner, and whether anything needs a fix",
-        )
-    if services.history.head().branch != context.journal.state.branch:
-        preconditions.require_branch(services, context.journal.state)
-    run_lock.require(context, attempt)
-    return attempt
-
-
-def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
-    """Take a durable snapshot, read it back, then record that the attempt started."""
-    services, task = context.services, attempt.task
-    if not attempt.builder and not attempt.adopted:  # intake refuses such a plan before a run starts
-        raise Refusal("task.no-builder", f"Nothing can build {task.id}.")
-    before = services.history.state()
-    snapshot = services.trees.snapshot(
-        f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
-    )
-    in_place = context.workspace.kind == "here"
-    present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
-    base = task_base.task_base(context, attempt, present) if attempt.base else present
-    if in_place and base != snapshot.tree:
-        # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
-        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from", snapshot.commit)
-    attempt = dataclasses.replace(attempt, base=base)
-    caches = context.work.caches()
-    # An adopted attempt builds nothing, so no envelope describes its builder.
-    binding = "" if attempt.adopted else attempt.builder
-    environment = {"adopted": True} if attempt.adopted else _environment_payload(context, attempt)
-    context.journal.write(
-        context.journal.event(
-            "attempt.started",
-            task.id,
-            attempt.number,
-            base=base,
-            snapshot=snapshot.commit,
-            ref=snapshot.ref,
-            present=present,
-            builder=binding,
-            **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
-            **environment,
-            **_only_known_now(context, attempt, binding, before),
-        )
-    )
-    # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
-    before = dataclasses.replace(before, kept=services.history.expected_refs())
-    announced = {**environment, "present": present}
-    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
-
-
-def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
-    """Return what cannot be known after the work: folders that it will create, and git's own files if they changed."""
-    fields: dict[str, object] = {}
-    if context.workspace.kind != context.journal.state.workspace:
-        fields["workspace"] = context.workspace.kind
-    if context.workspace.kind == "here" and binding == agent.STEPS:
-        folders = [str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory"]
-        valid = [path for path in folders if not paths.problem(path.rstrip("/"))]
-        fields["folders"] = list(context.work.missing_folders(valid)) if valid else []
-    guarded = dict(before.guarded)
-    if guarded != context.journal.state.guarded.digests:
-        fields["guarded"] = guarded
-    return {name: value for name, value in fields.items() if value}
-
-
-def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
-    """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
-    key = contract.envelope_key(attempt.builder, attempt.validator)
-    locked = context.journal.state.contract.envelopes.get(key)
-    if locked is None:
-        locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
-    entries = {path: context.work.entry(attempt.base, path) for path in attempt.task.context_paths}
-    request = _request_digest(context, attempt, str(locked["adapter"]))
-    # A reference may not be a file, and a condition may name a folder, which has no hash.
-    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == CONTEXT}
-    hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
-    parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
-    sources: dict[str, Any] = {"context": hashes} if hashes else {}
-    if attempt.conversation is not None:
-        resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
-        parts["conversation"], sources["resumes"] = canonical_json.digest(resumes), resumes
-    return {"envelope": envelope.seal(locked, **parts) if parts else dict(locked), "request": request, **sources}
-
-
-def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
-    """Return a hash that distinguishes the requests of attempts under the same envelope.
-
-    The envelope includes plans and template. Steps ignore feedback.
-    """
-    task = context.journal.state.tasks[attempt.task.id].digest
-    if not attempt.feedback or agent.capabilities_of(adapter).deterministic:
-        return canonical_json.digest([task])
-    return canonical_json.digest([task, attempt.feedback, attempt.number])
-
-
-def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
-    """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
-    if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
-        return attempt  # there are none, or they held when the work was done
-    first = (
-        bool(attempt.task.tests)
-        and not context.journal.state.is_to_be_built(attempt.task.id)
-        and context.work.scan(attempt.literal_paths) == attempt.base
-    )
-    with context.services.interrupts.armed():
-        checked = _check_before(context, attempt, first=first)
-    attempt = dataclasses.replace(attempt, evidence=checked)
-    failed = [e for e in checked if not e.passed]
-    if failed:
-        attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
-    return _take_residue_into_base(context, attempt) if checked else attempt
-
-
-def _check_before(context: RunContext, attempt: Prepared, *, first: bool) -> tuple[Evidence, ...]:
-    """Check preconditions and, on the first attempt, tests that must fail or pass before the work.
-
-    Preconditions are about the machine and the workspace, so they are always checked there.
-    """
-    checks, task = context.checks, attempt.task
-    limit = float(context.services.settings.run.check_timeout)
-    checked = [
-        checks.condition(f"precondition {i}", condition, timeout=limit, tree=None if checks.apart else attempt.base)
-        for i, condition in enumerate(task.preconditions, 1)
-    ]
-    tests = task.tests if first else ()
-    tree = attempt.base
-    if tests and checks.apart:
-        tree = judge.tree_between_attempts(context.services, context.journal.state, attempt.base)
-    for i, test in enumerate(tests, 1):
-        name, text = f"test {i} before", test.intent or test.command
-        result = checks.command(name, text, test.command, timeout=limit, tree=tree)
-        checked.append(result if test.before == "passes" else _inverted(result))
-    return tuple(checked)
-
-
-def _inverted(result: Evidence) -> Evidence:
-    """Return the evidence of a test that must fail. An error or a timeout proves nothing."""
-    if result.result not in (evidence.PASSED, evidence.FAILED):
-        return result
-    inverted = evidence.FAILED if result.passed else evidence.PASSED
-    return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
-
-
-def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
-    """Add files that these checks left to the base, so that they do not count as the builder's work."""
-    context.checks.end_processes()
-    after = context.work.scan(attempt.literal_paths)
-    before = attempt.snapshot.tree if context.workspace.kind == "here" else attempt.base
-    new = tuple(c.path for c in context.work.changes(before, after) if c.old is None)
-    attempt = dataclasses.replace(attempt, caches=context.work.caches())
-    if not new:
-        return attempt
-    return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))
-
-
 PUT_BACK = "The files are again as they were before the first attempt: nothing that was written since then remains."
 """The note to an agent that remembers what it wrote."""
-
-
-def resumed_conversation(context: RunContext, task: Task) -> Conversation | None:
-    """Return the conversation that the builder continues; None if it starts a new one.
-
-    Only the same agent resumes, for the same task of the same contract, if its binding allows that. Strict and
-    deterministic runs never resume: an agent's memory is in no tree.
-    """
-    state, plan = context.journal.state, context.plans[task.id]
-    last = state.tasks[task.id].context.conversation
-    if last is None or context.deterministic or STRICT in (plan.mode, state.mode):
-        return None
-    builder = contract.builder_of(plan, task, context.services.settings) or ""
-    validator = contract.validator_of(plan, task, context.services.settings)
-    envelope = state.contract.envelopes.get(contract.envelope_key(builder, validator))
-    if envelope is None or not capabilities(context.agents.get(builder)).resumable:
-        return None
-    same = (last.speaker, last.contract) == (agent.speaker_digest(envelope), state.contract.hash)
-    return last if same else None
 
 
 def begin(context: RunContext, task: Task) -> Attempt:
@@ -274,3 +94,183 @@ def waits_for_verdict(context: RunContext, task: Task) -> bool:
 
 def _builder(context: RunContext, task: Task) -> Agent:
     return context.agents.get(contract.builder_of(context.plans[task.id], task, context.services.settings) or "")
+
+
+def resumed_conversation(context: RunContext, task: Task) -> Conversation | None:
+    """Return the conversation that the builder continues; None if it starts a new one.
+
+    Only the same agent resumes, for the same task of the same contract, if its binding allows that. Strict and
+    deterministic runs never resume: an agent's memory is in no tree.
+    """
+    state, plan = context.journal.state, context.plans[task.id]
+    last = state.tasks[task.id].context.conversation
+    if last is None or context.deterministic or STRICT in (plan.mode, state.mode):
+        return None
+    builder = contract.builder_of(plan, task, context.services.settings) or ""
+    validator = contract.validator_of(plan, task, context.services.settings)
+    envelope = state.contract.envelopes.get(contract.envelope_key(builder, validator))
+    if envelope is None or not capabilities(context.agents.get(builder)).resumable:
+        return None
+    same = (last.speaker, last.contract) == (agent.speaker_digest(envelope), state.contract.hash)
+    return last if same else None
+
+
+def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
+    """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
+    services = context.services
+    if not services.owner.check(context.journal.fence):
+        raise Refusal(
+            "lock.lost",
+            "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
+            hint="idumb doctor shows the owner, and whether anything needs a fix",
+        )
+    if services.history.head().branch != context.journal.state.branch:
+        preconditions.require_branch(services, context.journal.state)
+    run_lock.require(context, attempt)
+    return attempt
+
+
+def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
+    """Take a durable snapshot, read it back, then record that the attempt started."""
+    services, task = context.services, attempt.task
+    if not attempt.builder and not attempt.adopted:  # intake refuses such a plan before a run starts
+        raise Refusal("task.no-builder", f"Nothing can build {task.id}.")
+    before = services.history.state()
+    snapshot = services.trees.snapshot(
+        f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
+    )
+    in_place = context.workspace.kind == "here"
+    present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
+    base = task_base.task_base(context, attempt, present) if attempt.base else present
+    if in_place and base != snapshot.tree:
+        # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
+        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from", snapshot.commit)
+    attempt = dataclasses.replace(attempt, base=base)
+    caches = context.work.caches()
+    # An adopted attempt builds nothing, so no envelope describes its builder.
+    binding = "" if attempt.adopted else attempt.builder
+    environment = {"adopted": True} if attempt.adopted else _environment_payload(context, attempt)
+    context.journal.write(
+        context.journal.event(
+            "attempt.started",
+            task.id,
+            attempt.number,
+            base=base,
+            snapshot=snapshot.commit,
+            ref=snapshot.ref,
+            present=present,
+            builder=binding,
+            **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
+            **environment,
+            **_only_known_now(context, attempt, binding, before),
+        )
+    )
+    # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
+    before = dataclasses.replace(before, kept=services.history.expected_refs())
+    announced = {**environment, "present": present}
+    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
+
+
+def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
+    """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
+    key = contract.envelope_key(attempt.builder, attempt.validator)
+    locked = context.journal.state.contract.envelopes.get(key)
+    if locked is None:
+        locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
+    entries = {path: context.work.entry(attempt.base, path) for path in attempt.task.context_paths}
+    request = _request_digest(context, attempt, str(locked["adapter"]))
+    # A reference may not be a file, and a condition may name a folder, which has no hash.
+    needed = {c.subject.rstrip("/") for c in attempt.task.preconditions if c.kind == CONTEXT}
+    hashes = {p: e.oid if e else None for p, e in entries.items() if e is not None or p in needed}
+    parts: dict[str, Any] = {"context": envelope.context_digest(hashes)} if hashes else {}
+    sources: dict[str, Any] = {"context": hashes} if hashes else {}
+    if attempt.conversation is not None:
+        resumes = {"session": attempt.conversation.session, "attempt": attempt.conversation.attempt}
+        parts["conversation"], sources["resumes"] = canonical_json.digest(resumes), resumes
+    return {"envelope": envelope.seal(locked, **parts) if parts else dict(locked), "request": request, **sources}
+
+
+def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
+    """Return a hash that distinguishes the requests of attempts under the same envelope.
+
+    The envelope includes plans and template. Steps ignore feedback.
+    """
+    task = context.journal.state.tasks[attempt.task.id].digest
+    if not attempt.feedback or agent.capabilities_of(adapter).deterministic:
+        return canonical_json.digest([task])
+    return canonical_json.digest([task, attempt.feedback, attempt.number])
+
+
+def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
+    """Return what cannot be known after the work: folders that it will create, and git's own files if they changed."""
+    fields: dict[str, object] = {}
+    if context.workspace.kind != context.journal.state.workspace:
+        fields["workspace"] = context.workspace.kind
+    if context.workspace.kind == "here" and binding == agent.STEPS:
+        folders = [str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory"]
+        valid = [path for path in folders if not paths.problem(path.rstrip("/"))]
+        fields["folders"] = list(context.work.missing_folders(valid)) if valid else []
+    guarded = dict(before.guarded)
+    if guarded != context.journal.state.guarded.digests:
+        fields["guarded"] = guarded
+    return {name: value for name, value in fields.items() if value}
+
+
+def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
+    """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
+    if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
+        return attempt  # there are none, or they held when the work was done
+    first = (
+        bool(attempt.task.tests)
+        and not context.journal.state.is_to_be_built(attempt.task.id)
+        and context.work.scan(attempt.literal_paths) == attempt.base
+    )
+    with context.services.interrupts.armed():
+        checked = _check_before(context, attempt, first=first)
+    attempt = dataclasses.replace(attempt, evidence=checked)
+    failed = [e for e in checked if not e.passed]
+    if failed:
+        attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
+    return _take_residue_into_base(context, attempt) if checked else attempt
+
+
+def _check_before(context: RunContext, attempt: Prepared, *, first: bool) -> tuple[Evidence, ...]:
+    """Check preconditions and, on the first attempt, tests that must fail or pass before the work.
+
+    Preconditions are about the machine and the workspace, so they are always checked there.
+    """
+    checks, task = context.checks, attempt.task
+    limit = float(context.services.settings.run.check_timeout)
+    checked = [
+        checks.condition(f"precondition {i}", condition, timeout=limit, tree=None if checks.apart else attempt.base)
+        for i, condition in enumerate(task.preconditions, 1)
+    ]
+    tests = task.tests if first else ()
+    tree = attempt.base
+    if tests and checks.apart:
+        tree = judge.tree_between_attempts(context.services, context.journal.state, attempt.base)
+    for i, test in enumerate(tests, 1):
+        name, text = f"test {i} before", test.intent or test.command
+        result = checks.command(name, text, test.command, timeout=limit, tree=tree)
+        checked.append(result if test.before == "passes" else _inverted(result))
+    return tuple(checked)
+
+
+def _inverted(result: Evidence) -> Evidence:
+    """Return the evidence of a test that must fail. An error or a timeout proves nothing."""
+    if result.result not in (evidence.PASSED, evidence.FAILED):
+        return result
+    inverted = evidence.FAILED if result.passed else evidence.PASSED
+    return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
+
+
+def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
+    """Add files that these checks left to the base, so that they do not count as the builder's work."""
+    context.checks.end_processes()
+    after = context.work.scan(attempt.literal_paths)
+    before = attempt.snapshot.tree if context.workspace.kind == "here" else attempt.base
+    new = tuple(c.path for c in context.work.changes(before, after) if c.old is None)
+    attempt = dataclasses.replace(attempt, caches=context.work.caches())
+    if not new:
+        return attempt
+    return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))
