@@ -7,7 +7,6 @@ stopped and continues therefore notices before each effect, and the log refuses 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -298,8 +297,10 @@ class OwnerLock:
     def release(self) -> None:
         """Release explicitly: a program may have inherited the descriptor by mistake."""
         if self._process == os.getpid():
+            import filelock
+
             with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                filelock.unlock_descriptor(self._descriptor)
         os.close(self._descriptor)
 
 
@@ -338,15 +339,14 @@ def replace(path: str) -> OwnerLock:
 def _locked(descriptor: int, path: str) -> bool:
     import errno
 
+    import filelock
+
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # systems differ in how they say that another process has it
-        return False
+        return filelock.lock_descriptor(descriptor, blocking=False)
     except OSError as error:
         if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
             raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
         raise
-    return True
 
 
 def _key(status: os.stat_result) -> tuple[int, int]:

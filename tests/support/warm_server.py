@@ -24,6 +24,7 @@ _IMPORTED_LATE = (
     "ctypes",
     "difflib",
     "encodings.utf_8_sig",
+    "filelock",
     "frontmatter",
     "getpass",
     "gzip",
