@@ -37,6 +37,12 @@ class Proving(Protocol):
     @property
     def borrowed(self) -> Borrowed: ...
 
+    @property
+    def unlike(self) -> Sequence[str]: ...
+
+    @property
+    def missing(self) -> Sequence[str]: ...
+
 
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
@@ -137,6 +143,11 @@ class ShellChecks:
             return made
         if borrowed.ways:
             made = _with_borrowed(made, borrowed)
+        if unlike := self._proving.unlike:
+            made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
+        if (missing := self._proving.missing) and not made.passed:
+            lines = "".join(f"\n[{sentence}]" for sentence in missing)
+            made = dataclasses.replace(made, output=f"{made.output.rstrip()}{lines}".lstrip())
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
         changed = self._proving.restore()
         return _spoiled(made, changed) if changed else made

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from idumb.system.files import hidden_writes
+from idumb.system.files import private_folders
 
 Signature = tuple[int, ...]
 
@@ -56,7 +56,7 @@ class Bytecode:
         folder = os.open(prefix, _FOLDER)
         try:
             os.fchmod(folder, 0o700)
-            now = None if hidden_writes.possible(prefix) else os.fstat(folder).st_ctime_ns
+            now = None if private_folders.hides_writes(prefix) else os.fstat(folder).st_ctime_ns
             self._modules.update(_Cleaning(earlier, self._before, root, now).modules(folder, "/"))
         finally:
             os.close(folder)

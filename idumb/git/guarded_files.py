@@ -32,6 +32,7 @@ _HOOKS = frozenset(
 )  # fmt: skip
 _WRAPPERS = "_"
 """A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
+_CONVERTING = frozenset({"core.autocrlf", "core.eol"})
 _MOST_HOOKS = 1_000
 _MOST_INCLUDED = 200
 
@@ -40,7 +41,8 @@ class GuardedFiles:
     """The guarded files of one repository, and what git's configuration said about them when it was last asked.
 
     `excludes` is the user's own file of ignore rules. `settings` are those of each file of the configuration, by its
-    name in `digests`. `hooks_within` are the folders of hooks in the working tree.
+    name in `digests`. `hooks_within` are the folders of hooks in the working tree. `converts` says, after a call of
+    `digests`, whether a file outside the commit may decide which bytes a checkout writes.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -53,6 +55,9 @@ class GuardedFiles:
         self._names: dict[str, str] = {}
         self.settings: Mapping[str, Settings] = {}
         self._config: Stats = {}
+        self._effective: Mapping[str, str] = {}
+        self.converts: bool | None = None
+        self._own_attributes = ""
         self._hashed: dict[str, str | None] | None = None
 
     def rules(self) -> Stats:
@@ -60,9 +65,25 @@ class GuardedFiles:
         self._look()
         return {**self._config, **_stats((os.path.join(self._place.common_dir, "info", "exclude"), self.excludes))}
 
+    def effective(self) -> Mapping[str, str]:
+        """Return the settings in force: lower-case name to its last value."""
+        self._look()
+        return self._effective
+
+    @property
+    def attributes_in_force(self) -> tuple[str, ...]:
+        """Return the files of attributes that git reads outside the repository: the system's, and the user's last."""
+        self._look()
+        return (*_system("gitattributes"), self._own_attributes)
+
+    def _are_converting(self) -> bool:
+        files = (os.path.join(self._place.common_dir, "info", "attributes"), *self.attributes_in_force)
+        return not self._effective.keys().isdisjoint(_CONVERTING) or any(map(has_content, files))
+
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
         config = self._hash_config()
+        self.converts = self._are_converting()
         by_name = {guarded_names.SCOPE: guarded_names.EVERYWHERE}
         earlier = {path: f".git/{name}" for name, path in _files(self._place)}
         earlier.setdefault(self.excludes, self._name(self.excludes))
@@ -146,11 +167,15 @@ class GuardedFiles:
                 effective = os.path.join(root, _expanded(value, home))
         _include_all(root, home, stats, settings)
         named = [row for rows in settings.values() for row in rows]
+        self._effective = {key: value for _, key, value in active}
+        chosen = self._effective.get("core.attributesfile")
+        default = os.path.join(xdg, "attributes")
+        self._own_attributes = os.path.join(root, _expanded(chosen, home)) if chosen else default
         paths_of = functools.partial(_paths_of, root, home, named)
         self.excludes = effective
         self._ignored_by = tuple(path for path in paths_of("core.excludesfile") if path != effective)
         self._attributes = (
-            os.path.join(xdg, "attributes"),
+            default,
             *_system("gitattributes"),
             *paths_of("core.attributesfile"),
         )
@@ -282,6 +307,11 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def has_content(path: str) -> bool:
+    status = _stat(path)
+    return status is not None and status[2] > 0
 
 
 def digest(path: str) -> str | None:

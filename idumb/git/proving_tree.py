@@ -9,19 +9,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pygit2
-from pygit2.enums import BlobFilter
 
 from idumb.app.ports.checks import Borrowed
 from idumb.domain import errors, wording
-from idumb.git import discover, git_program, open_repository, provided_paths
+from idumb.git import discover, git_program, guarded_files, open_repository, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
@@ -29,12 +30,15 @@ from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
     from idumb.git.borrowed_paths import BorrowedPaths
+    from idumb.git.checkout_bytes import Settings, Source
     from idumb.git.prepared_outputs import Prepared
 
 _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
+_SCRATCH = "clone"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _RACY = 20_000_000
 """Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
 
@@ -42,8 +46,8 @@ _NOTHING = Borrowed()
 
 _LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
 _LFS_POINTER = 1024
-_LFS_FILTER = "lfs"
-_SMUDGE = re.compile(r"filter\.(.*)\.(?:smudge|process)\Z", re.DOTALL)
+_AT_ONCE = 500
+"""Files whose converted bytes are in memory together."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
 
 
@@ -57,12 +61,22 @@ class _Stamp(NamedTuple):
     inode: int
 
 
+class _Submodule(NamedTuple):
+    """Where the user has a submodule."""
+
+    place: Repository
+    objects: pygit2.Repository
+
+
 class ProvingTree:
     """`top` is the folder of this repository's proving trees.
 
     `cached` tells which untracked paths stay when the tree changes; everything else that is untracked is removed.
     `provided` are ignored paths that it borrows from `lender`, the user's working tree (by default `repository`'s).
     It also has the packages that Node finds in the folders above the lender, if they were there from the beginning.
+
+    After `show`, `unlike` has a sentence if files have other bytes than in a fresh clone, and `missing` one for each
+    submodule without files.
     """
 
     def __init__(
@@ -95,9 +109,15 @@ class ProvingTree:
         self._is_used = False
         self._converts = False
         self._opened: pygit2.Repository | None = None
-        self._configured: frozenset[str] | None = None
-        self._submodules: dict[str, pygit2.Repository] = {}
-        self._sparse: frozenset[str] | None = None
+        self._settings: Settings | None = None
+        self._unlike: set[str] = set()
+        self.unlike: tuple[str, ...] = ()
+        self._submodules: dict[str, _Submodule] = {}
+        self._empty: dict[str, str] = {}
+        self.missing: tuple[str, ...] = ()
+        self._sparse = self._left_out()
+        self._git_files: dict[str, tuple[_Stamp, bytes]] = {}
+        self._hides_writes = False
         self._identity: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -191,12 +211,18 @@ class ProvingTree:
         if before is None or self._is_replaced() or not self._follow(before, tree, head):
             self._rebuild(tree, head)
         self._tree, self._head = tree, head
+        self.missing = tuple(self._empty[path] for path in sorted(self._empty))
+        self.unlike = ()
+        if self._unlike and self._settings is not None:
+            files = wording.listed(sorted(self._unlike))
+            self.unlike = (f"your git settings give {files} other bytes than a clone has ({self._settings.words})",)
         self._verified = self._now()
 
     def _follow(self, before: str, tree: str, head: str | None) -> bool:
         """Change the files by the difference; return False if all have to be written again."""
         try:
             newest, changed = self._sweep()
+            self._make_git_folder(tree, head)
             if not self._restore(changed):
                 return False
             changes = self._difference(before, tree)
@@ -204,7 +230,6 @@ class ProvingTree:
             if any(_is_attributes(path) or f"{path}/".startswith(inside) for path, _ in changes):
                 return False
             self._apply(changes, newest)
-            self._make_git_folder(tree, head)
         except OSError:  # a check removed permissions from folders
             return False
         return True
@@ -218,11 +243,19 @@ class ProvingTree:
         return frozenset() if self._borrowed is None else self._borrowed.kept
 
     def restore(self) -> tuple[str, ...]:
-        """Restore the files of the tree that a check changed or removed; return their paths."""
+        """Restore the files of the tree that a check changed or removed; return their paths.
+
+        The git folder is rebuilt if the check changed it, because it decides what git runs in the next check.
+        """
         if self._is_replaced():
             self._tree = None
             return tuple(sorted(self._files))
-        root, settled = self.root, self._verified - _RACY
+        root, settled = self.root, self._settled()
+        if self._tree is not None and not self._is_git_intact(settled):
+            try:
+                self._make_git_folder(self._tree, self._head)
+            except OSError:  # a check removed permissions from folders
+                self._tree = None
         suspects = []
         for path, (_, stamp) in self._files.items():
             try:
@@ -231,7 +264,10 @@ class ProvingTree:
                 present = None
             if present != stamp or stamp.ctime >= settled:
                 suspects.append(path)
-        changed = [path for path in suspects if self._is_changed(path)]
+        try:
+            changed = [path for path in suspects if self._is_changed(path)]
+        except OSError:  # a check removed permissions from folders
+            changed, self._tree = suspects, None
         if not self._restore(changed):
             self._tree = None  # before the next check, all files are written again
         self._verified = self._now()
@@ -241,14 +277,20 @@ class ProvingTree:
         """Write files again; return False if that failed, or if attributes of a check converted them."""
         real = {self.root}
         try:
-            for path in paths:
-                digest = self._digests.get(path)
-                self._write(path, self._files[path][0], real)
-                if self._digests.get(path) != digest:
-                    return False
+            for some in _batches((path, self._files[path][0]) for path in paths):
+                converted = self._converted(some)
+                for path, item in some:
+                    digest = self._digests.get(path)
+                    self._write(path, item, real, converted)
+                    if self._digests.get(path) != digest:
+                        return False
         except OSError:  # a check removed permissions from folders
             return False
         return True
+
+    def _settled(self) -> int:
+        """Return the time before which a change of a file shows in its stamp, in nanoseconds."""
+        return 0 if self._hides_writes else self._verified - _RACY
 
     def close(self) -> None:
         """Remove it."""
@@ -275,7 +317,7 @@ class ProvingTree:
         marker = os.path.join(os.path.dirname(self.root), _MARKER)
         if os.path.lexists(marker):
             private_folders.remove_tree(marker)  # a check may have put a link there
-        os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(marker, _NEW, 0o600))
         return os.lstat(marker).st_ctime_ns
 
     def _identities(self) -> tuple[tuple[int, int], ...]:
@@ -305,6 +347,7 @@ class ProvingTree:
             self._place.guard()
             private_folders.remove(folder)
         self._folder = private_folders.lock(self._top)
+        self._hides_writes = private_folders.hides_writes(self._top)
         folder = self._folder[0]
         if os.path.lexists(folder):
             private_folders.remove_tree(folder)
@@ -320,7 +363,11 @@ class ProvingTree:
         self._identity = self._identities()
         if self._borrowed is not None:
             self._borrowed.forget()
-        self._files, self._digests, self._submodules, self._converts, self._opened = {}, {}, {}, False, None
+        self._files, self._digests, self._submodules, self._empty, self._unlike = {}, {}, {}, {}, set()
+        guarded = guarded_files.of_repository(self._place)
+        if guarded.converts is None:
+            guarded.digests()
+        self._converts = bool(guarded.converts)
         self._make_git_folder(tree, head)
         self._apply(self._difference(tree_objects.EMPTY_TREE, tree), 0)
 
@@ -332,30 +379,51 @@ class ProvingTree:
             if path.endswith("/") or self._is_left_out(path):
                 continue
             if before is not None and before.mode == tree_objects.SUBMODULE:
-                self._submodules.pop(path, None)
+                self._forget_submodule(path)
                 changes += [(known, None) for known in self._files if known.startswith(f"{path}/")]
-            files = self._submodule(path, item) if item is not None and item.mode == tree_objects.SUBMODULE else None
+            files = None
+            if item is not None and item.mode == tree_objects.SUBMODULE:
+                files = self._submodule(path, item)
             changes += [(path, item)] if files is None else [(path, None), *files]
         return changes
 
+    def _forget_submodule(self, path: str) -> None:
+        for known in (self._submodules, self._empty):
+            for inner in [each for each in known if f"{each}/".startswith(f"{path}/")]:
+                del known[inner]
+
     def _submodule(self, path: str, item: Item) -> list[tuple[str, Item | None]] | None:
-        """Return the files of a submodule at its recorded commit; None if the user has not checked it out."""
+        """Return the files of a submodule at its recorded commit, and of those in it; None if the user lacks it."""
         try:
-            repository = open_repository.repository(discover.at(os.path.join(self._place.root, path)))
+            place = discover.at(os.path.join(self._place.root, path))
+            repository = open_repository.repository(place)
             tree = repository[pygit2.Oid(item.oid)].peel(pygit2.Tree).id
         except (errors.Refusal, KeyError):
+            outermost = next((path[:at] for at in _slashes(path) if path[:at] in self._submodules), path)
+            line = f"git submodule update --init --recursive {shlex.quote(outermost)}"
+            self._empty[path] = f"submodule {path}: this machine does not have its commit {item.oid.hex()[:10]}; {line}"
             return None
-        self._submodules[path] = repository
-        rows = tree_objects.differences(_reader(repository), None, tree.raw)
-        return [(f"{path}/{below}", inner) for below, _, inner in rows if not below.endswith("/")]
+        self._submodules[path] = _Submodule(place, repository)
+        files: list[tuple[str, Item | None]] = []
+        for name, _, row in tree_objects.differences(_reader(repository), None, tree.raw):
+            if name.endswith("/") or row is None:
+                continue
+            below = None
+            if row.mode == tree_objects.SUBMODULE:
+                below = self._submodule(f"{path}/{name}", row)
+            files += [(f"{path}/{name}", row)] if below is None else below
+        return files
+
+    def _left_out(self) -> frozenset[str]:
+        """Return the paths that the user's sparse checkout leaves out before the first builder can do so."""
+        if not os.path.lexists(os.path.join(self._place.git_dir, "info", "sparse-checkout")):
+            return frozenset()
+        listed = git_program.output(self._place.root, ["ls-files", "-t", "-z"])
+        rows = (os.fsdecode(row) for row in listed.split(b"\0"))
+        return frozenset(row[2:] for row in rows if row.startswith("S "))
 
     def _is_left_out(self, path: str) -> bool:
         """Return whether the user's sparse checkout leaves a path out, and so the user's files lack it."""
-        if self._sparse is None:
-            is_sparse = os.path.lexists(os.path.join(self._place.git_dir, "info", "sparse-checkout"))
-            listed = git_program.output(self._place.root, ["ls-files", "-t", "-z"]) if is_sparse else b""
-            rows = (os.fsdecode(row) for row in listed.split(b"\0"))
-            self._sparse = frozenset(row[2:] for row in rows if row.startswith("S "))
         return (
             bool(self._sparse)
             and (path in self._sparse or any(f"{path[:at]}/" in self._sparse for at in _slashes(path)))
@@ -365,17 +433,23 @@ class ProvingTree:
     def _apply(self, changes: Iterable[tuple[str, Item | None]], newest: int) -> None:
         """Write changed files, each with a time of modification after `newest`, in nanoseconds."""
         real = {self.root}
-        changes = sorted(changes, key=lambda change: (change[1] is not None, not _is_attributes(change[0])))
-        for path, item in changes:
-            if item is None:
-                self._files.pop(path, None)
-                self._digests.pop(path, None)
-                self._remove(path)
-            else:
-                self._converts = self._converts or _is_attributes(path)
-                self._write(path, item, real, newest)
+        for path in (path for path, item in changes if item is None):
+            self._files.pop(path, None)
+            self._digests.pop(path, None)
+            self._unlike.discard(path)
+            self._remove(path)
+        writes = [(path, item) for path, item in changes if item is not None]
+        for path, item in writes:
+            if _is_attributes(path):
+                self._converts = True
+                self._write(path, item, real, {}, newest)
+        for some in _batches(writes):
+            converted = self._converted(some)
+            for path, item in some:
+                if not _is_attributes(path) or path in converted:
+                    self._write(path, item, real, converted, newest)
 
-    def _write(self, path: str, item: Item, real: set[str], newest: int = 0) -> None:
+    def _write(self, path: str, item: Item, real: set[str], converted: Mapping[str, bytes], newest: int = 0) -> None:
         """Write a file of the tree. `real` are folders that are known to exist and to be no links."""
         place = os.path.join(self.root, path)
         self._clear_way(path, real)
@@ -386,9 +460,9 @@ class ProvingTree:
             data = self._blob(path, item)
             os.symlink(data, os.fsencode(place))
         else:
-            data = self._content(path, item)
+            data = converted[path] if path in converted else self._blob(path, item)
             bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
-            with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, bits), "wb") as stream:
+            with open(os.open(place, _NEW, bits), "wb") as stream:
                 stream.write(data)
         if newest and os.lstat(place).st_mtime_ns <= newest:
             os.utime(place, ns=(newest + 1_000_000, newest + 1_000_000), follow_symlinks=False)
@@ -429,7 +503,7 @@ class ProvingTree:
         folders, kept = {path[:at] for path in self._files for at in _slashes(path)}, self._kept
         folders |= {path[:at] for path in kept for at in _slashes(path)}
         missing, suspects = dict.fromkeys(self._files), list[str]()
-        newest, settled = 0, self._verified - _RACY
+        newest, settled = 0, self._settled()
         stack = [""]
         while stack:
             prefix = stack.pop()
@@ -472,6 +546,13 @@ class ProvingTree:
         data = self._present(place, item)
         if data is None or _digest(data) != self._digests[path]:
             return True
+        if present != stamp and stat.S_ISREG(present.mode):
+            # A program may still write into it through shared memory, or it is linked to another file.
+            os.unlink(place)
+            with open(os.open(place, _NEW, stat.S_IMODE(stamp.mode)), "wb") as stream:
+                stream.write(data)
+            os.utime(place, ns=(present.mtime, present.mtime))
+            present = _stamp(os.lstat(place))
         self._files[path] = item, present
         return False
 
@@ -485,19 +566,71 @@ class ProvingTree:
         except OSError:
             return None
 
-    def _content(self, path: str, item: Item) -> bytes:
-        """Return a file's bytes as git checks them out: line endings converted, and a large file from the LFS store."""
-        data = self._blob(path, item)
-        pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
-        if pointer is not None and self._repository.get_attr(os.fsencode(path), "filter") == _LFS_FILTER:
-            return self._large_file(pointer[1].decode("ascii")) or data
-        if pointer is None and self._converts and self._owner(path) is self._objects:
-            return self._checked_out(path, item, data)
-        return data
+    def _converted(self, files: Sequence[tuple[str, Item]]) -> dict[str, bytes]:
+        """Return path to bytes where a checkout writes other bytes than the commit holds."""
+        if not self._converts:
+            return {}
+        from idumb.git import checkout_bytes
 
-    def _large_file(self, name: str) -> bytes | None:
-        """Return a file of the local LFS store; None if it is missing, or is not what its name says."""
-        stored = os.path.join(self._place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
+        chosen = self._chosen()
+        by_path: dict[str, bytes] = {}
+        by_source: dict[str, list[tuple[str, str]]] = {}
+        for path, item in files:
+            if item.mode in {tree_objects.SUBMODULE, tree_objects.LINK}:
+                continue
+            owner = self._owner(path)
+            if checkout_bytes.is_large(self._repository, path):
+                large = self._large_file(self._blob(path, item), owner)
+                by_path |= {path: large} if large is not None else {}
+            else:
+                by_source.setdefault(owner, []).append((path.removeprefix(f"{owner}/"), item.oid.hex()))
+        for owner, rows in by_source.items():
+            place = self._submodules[owner].place if owner else self._place
+            index = os.path.join(self.root, _GIT, "index" if not owner else "none")
+            source = checkout_bytes.Source(place, os.path.join(self.root, owner).rstrip("/"), index)
+            by_path |= self._of_source(owner, source, rows, chosen)
+        return by_path
+
+    def _of_source(
+        self, owner: str, source: Source, rows: Sequence[tuple[str, str]], chosen: Settings
+    ) -> dict[str, bytes]:
+        """Return the converted bytes of files from one repository, and record which a clone has in another way."""
+        from idumb.git import checkout_bytes
+
+        scratch = os.path.join(os.path.dirname(self.root), _SCRATCH)
+        if owner:  # nobody guards the settings of a submodule, so no program of it runs
+            ours = checkout_bytes.in_a_clone(source, rows, scratch, chosen.line_endings)
+            compared = rows if chosen.writes_crlf else []
+        else:
+            differing = [row for row in rows if checkout_bytes.may_differ(self._repository, row[0], chosen)]
+            ours = checkout_bytes.as_checked_out(source, differing, chosen)
+            filtered = [row for row in differing if checkout_bytes.has_filter(self._repository, row[0], chosen)]
+            compared = rows if chosen.is_local else filtered
+        clones = checkout_bytes.in_a_clone(source, compared, scratch) if compared else {}
+        for path, oid in compared:
+            stored = bytes(self._objects_of(owner)[oid].read_raw())
+            shown = os.path.join(owner, path)
+            self._unlike.discard(shown)
+            if ours.get(path, stored) != clones.get(path, stored):
+                self._unlike.add(shown)
+        return {os.path.join(owner, path): data for path, data in ours.items()}
+
+    def _chosen(self) -> Settings:
+        """Return the user's settings, which must be those that were in force when the tree was first made."""
+        if self._settings is None:
+            from idumb.git import checkout_bytes
+
+            self._settings = checkout_bytes.settings(self._place)
+        return self._settings
+
+    def _large_file(self, data: bytes, owner: str) -> bytes | None:
+        """Return a file of the local LFS store for its pointer; None if it is missing, or is not what its name says."""
+        place = self._submodules[owner].place if owner else self._place
+        pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
+        if pointer is None:
+            return None
+        name = pointer[1].decode("ascii")
+        stored = os.path.join(place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
         try:
             with open(stored, "rb") as stream:
                 data = stream.read()
@@ -505,40 +638,18 @@ class ProvingTree:
             return None
         return data if hashlib.sha256(data).hexdigest() == name else None
 
-    def _checked_out(self, path: str, item: Item, data: bytes) -> bytes:
-        """Return the bytes that a checkout writes; if a filter of the user fails, those that the commit holds."""
-        filtered = self._repository.get_attr(os.fsencode(path), "filter")
-        # pygit2 refuses a name that is not UTF-8, in a thread of its own for which it then waits forever.
-        if filtered in self._filters or os.fsencode(path) != path.encode("utf-8", "replace"):
-            variables = {
-                "GIT_DIR": self._place.git_dir,
-                "GIT_COMMON_DIR": self._place.common_dir,
-                "GIT_WORK_TREE": self.root,
-                "GIT_INDEX_FILE": os.path.join(self.root, _GIT, "index"),
-            }
-            arguments = ["cat-file", "--filters", f"--path={path}", item.oid.hex()]
-            result = git_program.read(self.root, arguments, extra=variables)
-            return result.out if result.status == 0 else data
-        blob = self._repository[pygit2.Oid(item.oid)].peel(pygit2.Blob)
-        with pygit2.BlobIO(blob, as_path=path, flags=BlobFilter.CHECK_FOR_BINARY) as stream:
-            return bytes(stream.read())
+    def _owner(self, path: str) -> str:
+        """Return the path of the innermost submodule that has a file, "" for a file of the repository itself."""
+        if not self._submodules:
+            return ""
+        return next((path[:at] for at in reversed([*_slashes(path)]) if path[:at] in self._submodules), "")
 
-    @property
-    def _filters(self) -> frozenset[str]:
-        """Return the names of the filters that the user configured."""
-        if self._configured is None:
-            matches = (_SMUDGE.match(entry.name) for entry in self._objects.config)
-            self._configured = frozenset(match[1] for match in matches if match)
-        return self._configured
-
-    def _owner(self, path: str) -> pygit2.Repository:
-        """Return the repository that stores a file: the user's, or that of a submodule."""
-        owners = (repository for place, repository in self._submodules.items() if path.startswith(f"{place}/"))
-        return next(owners, self._objects)
+    def _objects_of(self, owner: str) -> pygit2.Repository:
+        return self._submodules[owner].objects if owner else self._objects
 
     def _blob(self, path: str, item: Item) -> bytes:
         try:
-            return bytes(self._owner(path)[pygit2.Oid(item.oid)].read_raw())
+            return bytes(self._objects_of(self._owner(path))[pygit2.Oid(item.oid)].read_raw())
         except KeyError as problem:
             raise errors.Refusal(
                 "git.object-missing",
@@ -549,8 +660,7 @@ class ProvingTree:
     @property
     def _repository(self) -> pygit2.Repository:
         """Return the repository of the working tree itself, whose attributes apply."""
-        if self._opened is None:
-            self._opened = pygit2.Repository(self.root)
+        assert self._opened is not None  # noqa: S101 - the git folder is made before any file
         return self._opened
 
     def _make_git_folder(self, tree: str, head: str | None) -> None:
@@ -576,9 +686,25 @@ class ProvingTree:
         shallow = os.path.join(self._place.common_dir, "shallow")
         if os.path.isfile(shallow):
             shutil.copyfile(shallow, os.path.join(git_dir, "shallow"))
-        index = pygit2.Repository(self.root).index
+        if self._converts:
+            from idumb.git import checkout_bytes
+
+            checkout_bytes.put_into(git_dir, self._chosen())
+        self._opened = pygit2.Repository(self.root)
+        index = self._opened.index
         index.read_tree(pygit2.Oid(hex=tree))
         index.write()
+        self._git_files = {path: (_stamp(os.lstat(path)), _state(path)) for path in _below(git_dir)}
+
+    def _is_git_intact(self, settled: int) -> bool:
+        """Return whether no check changed the git folder. A check that only lists files with git may do so."""
+        try:
+            return all(
+                _stamp(os.lstat(path)) == stamp and (stamp.ctime < settled or _state(path) == state)
+                for path, (stamp, state) in self._git_files.items()
+            )
+        except OSError:
+            return False
 
     def _packed_tags(self) -> Iterator[str]:
         """Yield lines for tags, from which tools compute versions."""
@@ -588,6 +714,26 @@ class ProvingTree:
             reference = self._objects.references[name]
             if isinstance(reference.target, pygit2.Oid):
                 yield f"{reference.target} {name}\n"
+
+
+def _batches(files: Iterable[tuple[str, Item]]) -> Iterator[list[tuple[str, Item]]]:
+    rest = iter(files)
+    while some := list(itertools.islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _below(folder: str) -> Iterator[str]:
+    for at, _, names in os.walk(folder):
+        yield at
+        yield from (os.path.join(at, name) for name in names)
+
+
+def _state(path: str) -> bytes:
+    """Return what a file contains, as a digest, or the names in a folder."""
+    if os.path.isdir(path):
+        return b"\0".join(map(os.fsencode, sorted(os.listdir(path))))
+    with open(path, "rb") as stream:
+        return _digest(stream.read())
 
 
 def _reader(repository: pygit2.Repository) -> Callable[[bytes], Mapping[str, Item]]:

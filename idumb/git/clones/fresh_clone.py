@@ -168,6 +168,14 @@ class FreshClone:
     def borrowed(self) -> Borrowed:
         return self._borrowed.now
 
+    @property
+    def unlike(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return ()
+
     def restore(self) -> tuple[str, ...]:
         changed = [path for path in self._changed() if path not in self._differing]
         if changed:

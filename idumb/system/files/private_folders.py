@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ MANIFESTS = (
 )
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
+_IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
 
@@ -244,3 +246,22 @@ def remove_tree(folder: str) -> None:
                 with contextlib.suppress(OSError):
                     os.chmod(path, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def hides_writes(path: str) -> bool:
+    """Return whether a program can write into a file at `path` without changing its times, through shared memory."""
+    try:
+        return _is_in_memory(os.stat(path).st_dev)
+    except OSError:
+        return True
+
+
+@functools.lru_cache(maxsize=8)
+def _is_in_memory(device: int) -> bool:
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
+            rows = [line.split(" ") for line in stream]
+    except OSError:  # only Linux has this file, and these file systems
+        return False
+    return any(row[2] == number and row[row.index("-") + 1] in _IN_MEMORY for row in rows)

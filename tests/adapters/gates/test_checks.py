@@ -48,6 +48,7 @@ class _Proving:
     """A working tree in which `node_modules` is protected."""
 
     borrowed = Borrowed({"node_modules": PROTECTED, "data": COPIED}, ("/usr/bin/env", "PROTECTED=yes"))
+    unlike = missing = ()
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)

@@ -15,7 +15,7 @@ from idumb.domain.settings import PRIVATE_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.python_bytecode import Bytecode
-from idumb.system.files import hidden_writes
+from idumb.system.files import private_folders
 
 LATER = 1 << 62
 """Nanoseconds: a run that starts so much later finds what these tests write older than itself."""
@@ -123,7 +123,7 @@ def test_bytecode_of_other_bytes_than_the_source_s_is_not_taken(prefix: Prefix) 
 
 @pytest.mark.parametrize("settled", ["", "settled"])
 def test_what_a_check_changes_is_replaced(prefix: Prefix, settled: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hidden_writes, "possible", lambda _: not settled)  # TMPDIR may be in memory, or not
+    monkeypatch.setattr(private_folders, "hides_writes", lambda _: not settled)  # TMPDIR may be in memory, or not
     place, bytecode = prefix.module("kept"), later()
     prefix.forge(place)
     prefix.clean(bytecode)

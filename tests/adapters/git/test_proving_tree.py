@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -377,13 +380,18 @@ def test_a_submodule_that_is_not_checked_out_is_an_empty_folder(sandbox: GitSand
     assert proving.restore() == ()
 
 
-def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proving: ProvingTree) -> None:
+def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox) -> None:
+    """What a builder hides in the same way, with a bit of the index and a deletion, is in the tree."""
     sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", "top.txt": "t\n"})
     sandbox.commit()
     sandbox.git("sparse-checkout", "set", "in")
+    proving = create(sandbox)
+    sandbox.git("update-index", "--skip-worktree", "in/a.txt")
+    sandbox.remove("in/a.txt")
     show(proving, sandbox)
     assert set(shown(proving)) == {"in/a.txt", "top.txt"}
     assert proving.restore() == ()
+    proving.close()
 
 
 def test_a_file_that_the_user_s_folder_has_is_not_left_out(sandbox: GitSandbox, proving: ProvingTree) -> None:
@@ -523,3 +531,128 @@ def test_a_link_among_the_folders_of_proving_trees_is_not_followed(
     (tmp_path / "state/idumb-proving/x").symlink_to(tmp_path / "mine")
     proving_folders.clear()
     assert (tmp_path / "mine/1").exists()
+
+
+def test_submodules_in_submodules_are_checked_out_too(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    innermost = GitSandbox.create(tmp_path / "innermost")
+    innermost.write_all({"deep.txt": "one\n"})
+    innermost.commit()
+    inner = GitSandbox.create(tmp_path / "inner")
+    inner.write_all({"lib.txt": "lib\n"})
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    inner.git(*allowed, "add", "../innermost", "deep")  # relative to a repository that has no origin
+    inner.commit()
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.git(*allowed, "add", str(inner.root), "sub")
+    sandbox.commit()
+    show(proving, sandbox)
+    commit = innermost.head()[:10]
+    line = "git submodule update --init --recursive sub"
+    (sentence,) = proving.missing
+    assert sentence == f"submodule sub/deep: this machine does not have its commit {commit}; {line}"
+    sandbox.git(*allowed, "update", "--init", "--recursive")
+    sandbox.git("commit", "-qm", "next", "--allow-empty")
+    proving.close()
+    show(proving, sandbox)
+    assert shown(proving)["sub/deep/deep.txt"] == b"one\n"
+    assert not proving.missing
+    Path(proving.root, "sub/deep/deep.txt").write_text("by a check\n")
+    assert proving.restore() == ("sub/deep/deep.txt",)
+    sandbox.git("rm", "-qf", "sub")
+    sandbox.commit()
+    show(proving, sandbox)
+    assert not Path(proving.root, "sub").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git -c user.name=x -c user.email=x@y commit -q --allow-empty -m forged",
+        "git config core.hooksPath planted",
+        "mkdir -p .git/hooks && echo exit 1 > .git/hooks/pre-commit",
+        "git update-index --assume-unchanged a.txt",
+        "echo '*.txt -text' > .git/info/attributes",
+        "echo /nowhere > .git/objects/info/alternates",
+        "git tag forged",
+        "rm -r .git",
+        "rm -r .git && ln -s /nowhere .git",
+        "chmod 0 .git/refs/heads",
+    ],
+)
+def test_git_s_folder_is_as_new_for_the_next_check(sandbox: GitSandbox, proving: ProvingTree, command: str) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    before = {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()}
+    subprocess.run(command, cwd=root, shell=True, check=True, capture_output=True)
+    assert proving.restore() == ()
+    assert {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()} == before
+    assert proving.restore() == ()
+
+
+def test_a_file_that_is_linked_elsewhere_is_a_file_of_its_own_again(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    """Otherwise the next check could write through it into another file, or another program into the tree."""
+    sandbox.write_all({"a.txt": "a\n", "run.sh": "#!/bin/sh\n"})
+    os.chmod(sandbox.root / "run.sh", 0o755)
+    sandbox.commit()
+    root = show(proving, sandbox)
+    for name in ("a.txt", "run.sh"):
+        os.link(root / name, tmp_path / name)
+    assert proving.restore() == ()
+    assert [(root / name).stat().st_nlink for name in ("a.txt", "run.sh")] == [1, 1]
+    assert os.access(root / "run.sh", os.X_OK)
+
+
+def test_a_write_through_memory_is_found_although_it_leaves_no_time(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no file system in memory")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
+        monkeypatch.setenv("XDG_STATE_HOME", folder)
+        sandbox.write_all({"a.txt": "a\n"})
+        sandbox.commit()
+        proving = create(sandbox)
+        root = show(proving, sandbox)
+        assert str(root).startswith(folder)
+        with (root / "a.txt").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
+            assert mapped[0] == ord("a")  # pages that were read are written without a stamp
+            started = (root / "a.txt").stat().st_ctime_ns
+            while (root.parent / "verified").stat().st_ctime_ns < started + 25_000_000:
+                assert proving.restore() == ()
+            mapped[0] = ord("b")
+        assert proving.restore() == ("a.txt",)
+        assert shown(proving) == {"a.txt": b"a\n"}
+        proving.close()
+
+
+def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The tree is written again as soon as there is room."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "x", small], check=False).returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        monkeypatch.setenv("XDG_STATE_HOME", str(small))
+        sandbox.write_all({"a.txt": "a\n", "big.bin": b"x" * 100_000})
+        sandbox.commit()
+        before = sandbox.ledger()
+        proving = create(sandbox)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left") as full:
+                show(proving, sandbox)
+            assert full.value.errno == errno.ENOSPC
+        assert sandbox.ledger().changed_paths(before) == []
+        subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
+        show(proving, sandbox)
+        assert set(shown(proving)) == {"a.txt", "big.bin"}
+        proving.close()
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
