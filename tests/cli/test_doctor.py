@@ -139,7 +139,7 @@ def test_an_unreadable_configuration_is_one_problem(project: Project) -> None:
     project.configure("builder: [\n")
     answer, output = doctor(project), project.quick("doctor").out
     assert [one["code"] for one in answer.data["checks"] if one["state"] == "problem"] == ["config.reads"]
-    assert "skipped  plans.read: see config.reads" in output
+    assert "skipped  checks.dependencies, plans.read: see config.reads" in output
     assert output.count("Invalid YAML") == 1
     assert "phase 1 cannot run" not in output
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -228,6 +229,36 @@ def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox
     )
     assert project.execute().code == 0
     assert not project.exists("node_modules/b")
+
+
+def test_init_and_doctor_propose_what_installs_dependencies(sandbox: GitSandbox) -> None:
+    """`init` writes it as a comment, and `doctor` writes nothing."""
+    manifests = {"package.json": '{"dependencies": {"a": "1"}}\n', "package-lock.json": "{}\n"}
+    sandbox.write_all({".gitignore": "node_modules\n", "go.mod": "module x\nrequire a v1\n", **manifests})
+    sandbox.commit()
+    project = Project(sandbox, sandbox.root)
+    answer = project.json("init")
+    assert (answer.data["provided"], answer.data["proposed"]) == ([], ["npm ci", "go mod download"])
+    written = project.read(".idumb/config.yaml")
+    assert "#   prepare: [npm ci, go mod download]" in written
+    (symptom,) = _dependencies(project)
+    assert symptom["state"] == "warn"
+    assert symptom["found"] == "package.json names dependencies, and checks do not have node_modules"
+    assert symptom["mend"] == (
+        "Add `checks: {prepare: [npm ci]}` or `checks: {provide: [node_modules]}` to .idumb/config.yaml"
+    )
+    assert project.read(".idumb/config.yaml") == written
+    for line in ("checks: {prepare: [npm ci]}", "checks: {share: [node_modules/]}", "checks: here"):
+        project.configure(f"{line}\n")
+        assert _dependencies(project) == [], line
+    sandbox.write_all({".idumb/config.yaml": written.replace("# checks", "checks").replace("#   pre", "  pre")})
+    assert _dependencies(project) == [], "without the comment signs, the proposal is valid"
+
+
+def _dependencies(project: Project) -> list[dict[str, Any]]:
+    checks = {check["code"]: check for check in project.json("doctor").data["checks"]}
+    assert checks["config.reads"]["state"] == "ok"
+    return [symptom for symptom in checks["checks.dependencies"]["symptoms"] if symptom["state"] != "ok"]
 
 
 @pytest.mark.parametrize("commit", ["task", "none"])

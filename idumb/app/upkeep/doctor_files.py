@@ -14,7 +14,7 @@ from idumb.app.core.services import Services, kept_at
 from idumb.app.engine import state_file
 from idumb.app.upkeep import init
 from idumb.app.upkeep.doctor_log import latest_runs
-from idumb.domain import canonical_json, finding, health, outcome
+from idumb.domain import canonical_json, dependency_setup, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
@@ -22,6 +22,7 @@ from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint
+from idumb.domain.settings import IN_COMMIT, CheckSettings
 
 _SHOWN = 20
 _MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
@@ -32,6 +33,7 @@ def checks(services: Services) -> tuple[Check, ...]:
     look = _Look(services)
     return (
         Check("config.reads", ".idumb/config.yaml can be read", look.configuration),
+        Check("checks.dependencies", "checks have the dependencies of the project", look.dependencies),
         Check("plans.read", "every plan can be read", look.plans),
         Check("files.emptied", "no crash emptied a file of a completed task", look.emptied),
         Check("projections.true", "the files in .idumb/brain match the event log", look.projections, look.project),
@@ -59,6 +61,27 @@ class _Look:
             for message in messages[:_SHOWN]:
                 yield health.problem(
                     message, ".idumb/config.yaml", means="commands that need it cannot run", mend="Fix this line"
+                )
+
+    def dependencies(self) -> Iterator[Symptom]:
+        try:
+            checks = self.services.settings.checks or CheckSettings()
+        except IdumbError:
+            yield health.warn(health.NOT_EXAMINED, means="see config.reads")
+            return
+        borrowed = {path.rstrip("/") for path in (*checks.provide, *checks.share)}
+        if checks.tree != IN_COMMIT or checks.prepare:
+            return
+        for proposal in init.proposals(self.services):
+            line = f"checks: {{{dependency_setup.line(proposal.commands)}}}"
+            if not proposal.folder:
+                yield health.passed(f"{line} would install what {proposal.manifest} names", proposal.manifest)
+            elif proposal.folder not in borrowed:
+                yield health.warn(
+                    f"{proposal.manifest} names dependencies, and checks do not have {proposal.folder}",
+                    proposal.manifest,
+                    means="a check that needs them stops the run",
+                    mend=f"Add `{line}` or `checks: {{provide: [{proposal.folder}]}}` to .idumb/config.yaml",
                 )
 
     def plans(self) -> Iterator[Symptom]:

@@ -15,6 +15,8 @@ from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
+from idumb.domain import dependency_setup
+from idumb.domain.dependency_setup import Proposal
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
@@ -43,15 +45,23 @@ checks:
   provide: [{folders}]   # ignored folders that checks may use; otherwise they see only what is committed
 """
 
+PREPARED = "  # {line}   # or installed once per lock file, as a stranger would\n"
+PROPOSED = """
+# checks:
+#   {line}   # installs what checks need, once per lock file
+"""
+
 CONFIGURATION = ".idumb/config.yaml"
-DEPENDENCIES = ("node_modules", ".venv", "venv", "vendor")
 
 
 def init(services: Services, templates: Mapping[str, str]) -> Result:
     """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat."""
     preconditions.require_supported(services)
     provided = _dependencies(services)
+    proposed = [command for proposal in proposals(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
+    if proposed:
+        checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))
     files = {CONFIGURATION: CONFIG + checks, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
     created, kept = [], []
     for path, text in files.items():
@@ -62,14 +72,21 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
             created.append(path)
     report = import_files(services)
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
-    return Result({**data, "provided": list(provided) if CONFIGURATION in created else []})
+    is_new = CONFIGURATION in created
+    return Result({**data, "provided": list(provided) if is_new else [], "proposed": proposed if is_new else []})
+
+
+def proposals(services: Services) -> tuple[Proposal, ...]:
+    """Return how to install the dependencies that the project's manifests name."""
+    present = services.files.existing(dependency_setup.FILES)
+    return dependency_setup.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    present = services.trees.present_folders(DEPENDENCIES)
+    present = services.trees.present_folders(dependency_setup.DEPENDENCIES)
     ignored = services.history.ignored(present) if present else frozenset()
-    return tuple(folder for folder in DEPENDENCIES if folder in ignored)
+    return tuple(folder for folder in dependency_setup.DEPENDENCIES if folder in ignored)
 
 
 BRAIN = """\

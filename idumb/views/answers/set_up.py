@@ -14,6 +14,9 @@ def init(data: phrases.Data) -> str:
     if data.get("provided"):
         folders = ", ".join(markup.one_line(path) for path in data["provided"])
         lines.append(f"Checks may use {folders}, which git ignores (checks.provide in .idumb/config.yaml).")
+    if data.get("proposed"):
+        commands = "; ".join(markup.one_line(command) for command in data["proposed"])
+        lines.append(f"What checks need could be installed by: {commands} (see checks.prepare in .idumb/config.yaml).")
     lines += _taken_over(data.get("taken_over"))
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 
