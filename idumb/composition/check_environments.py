@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from idumb.domain.settings import IN_COMMIT, CheckSettings
+from idumb.domain.settings import CONTROL_ON, IN_COMMIT, CheckSettings
 from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.git import git_program
@@ -37,6 +37,7 @@ def build(
         (*chosen.provide, *chosen.share),
         chosen.home,
         here,
+        controlled=run is None or chosen.control == CONTROL_ON,
     )
     record = None if run is None else os.path.join(repository.state_dir, _RECORD)
     settings = partial(git_program.settings, repository.root)

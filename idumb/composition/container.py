@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
     from idumb.domain.settings import CheckSettings, Policy, Settings
+    from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
+    from idumb.gates.checks import Proving
     from idumb.git.proving_tree import ProvingTree
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
@@ -372,6 +374,7 @@ class Container:
             head=lambda: self.history.head().commit,
             prepare=chosen.prepare if chosen.tree == IN_COMMIT else (),
             prepare_timeout=float(settings.run.check_timeout),
+            base=lambda: self._base_checks(run),
         )
 
     @property
@@ -381,18 +384,42 @@ class Container:
 
     @cached_property
     def _proving_tree(self) -> ProvingTree:
+        return self._new_proving_tree()
+
+    @cached_property
+    def _base_tree(self) -> ProvingTree:
+        return self._new_proving_tree("-base")
+
+    @cached_property
+    def _base_checks_of_runs(self) -> dict[str, BaseChecks[Proving]]:
+        return {}
+
+    def _base_checks(self, run: str) -> BaseChecks[Proving]:
+        """Return the checks of a run before the work, which share one working tree."""
+        from idumb.gates.base_checks import BaseChecks
+
+        if run not in self._base_checks_of_runs:
+            record = os.path.join(self.repository.state_dir, "controls.json")
+            self._base_checks_of_runs[run] = BaseChecks(lambda: self._base_tree, record=record, run=run)
+        return self._base_checks_of_runs[run]
+
+    def _new_proving_tree(self, suffix: str = "") -> ProvingTree:
         from idumb.domain import paths
         from idumb.domain.settings import CheckSettings
         from idumb.git import proving_folders, proving_tree
 
         chosen = self.settings.checks or CheckSettings()
-        top = proving_folders.place(self.user_repository)
+        top = proving_folders.place(self.user_repository) + suffix
         lender = self.user_repository.root
         return proving_tree.ProvingTree(
             self.repository, top, paths.cover(chosen.cache), chosen.provide, lender, chosen.share
         )
 
     def close_proving_tree(self) -> None:
+        for checks in self._base_checks_of_runs.values():
+            checks.close()
+        if "_base_tree" in self.__dict__:
+            self._base_tree.close()
         if "_proving_tree" in self.__dict__:
             self._proving_tree.close()
 

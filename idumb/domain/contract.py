@@ -16,6 +16,8 @@ from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
 _MOST = 100  # reported cycles and unreachable tasks
+_LATER = frozenset({"keeps"})
+"""Fields that older digests do not contain are hashed only if they are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +282,8 @@ def task_digest(task: Task) -> str:
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name not in skip}
+        pairs = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in skip)
+        return {name: _plain(each) for name, each in pairs if each or name not in _LATER}
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):

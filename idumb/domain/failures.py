@@ -12,12 +12,15 @@ NOT_COMMITTED = "not-committed"
 """A check failed because of the user's ignored or uncommitted files, which are not in the commit."""
 NOT_PREPARED = "not-prepared"
 """No check could run, because a command of `checks.prepare` failed."""
+PASSED_BEFORE = "passed-before"
+"""In strict mode, a check passed before the work too, so it does not show that the work was done."""
 
 STOPPING = frozenset(
     {
         NOT_PROVIDED,
         NOT_COMMITTED,
         NOT_PREPARED,
+        PASSED_BEFORE,
         agent.MISSING,
         agent.NOT_LOGGED_IN,
         agent.UNKNOWN_MODEL,

@@ -134,6 +134,10 @@ PRIVATE_HOME = "private"
 USER_HOME = "user"
 HOMES = (PRIVATE_HOME, USER_HOME)
 
+CONTROL_ON = "on"
+CONTROL_OFF = "off"
+CONTROLS = (CONTROL_ON, CONTROL_OFF)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
@@ -142,7 +146,8 @@ class CheckSettings:
     `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
     the user's working tree that checks use there, `share` those that they may change. `prepare` are commands that
     install there what checks need. `home`: each check has a home of its own (`private`), or the user's. `regression`:
-    checks of completed tasks run again after each task (`each`), or only at the end.
+    checks of completed tasks run again after each task (`each`), or only at the end. `control`: checks also
+    run before the work (`on`), which shows whether they depend on it.
     """
 
     tree: str = IN_COMMIT
@@ -152,6 +157,7 @@ class CheckSettings:
     prepare: tuple[str, ...] = ()
     home: str = PRIVATE_HOME
     regression: str = AFTER_EACH
+    control: str = CONTROL_ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +217,8 @@ _LATER = (
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
-_LATER_CHECKS = ("share", "prepare", "regression")
+_LATER_CHECKS = ("share", "prepare", "regression", "control")
+
 _UNBOUND = ("ask", "configured_keys")  # these do not affect what runs or is written
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import stat
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from idumb.domain import canonical_json
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import entry_points, toolchains
 from idumb.system.files import atomic_write
@@ -26,6 +28,7 @@ _NAME = "idumb"
 """Of the folder in TMPDIR that has the private folders of checks."""
 _IN_PLACE = "it judges the files of the working tree, not the commit (checks: here)"
 _HOME = "HOME is the user's (checks.home: user)"
+_NO_CONTROL = "nothing shows whether it passed before the work (checks.control: off)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Inputs:
     - `environment`: the user's, as far as `allowed` and the toolchains name it. `home` is absolute.
     - `inside`: absolute folders of the repository: its working tree first, then its git folder; empty if checks may see
       them.
-    - `in_place`: checks judge the files of the working tree.
+    - `in_place`: checks judge the files of the working tree. `controlled`: they also run before the work.
     - `provided`: paths below the working tree that the proving tree has too.
     """
 
@@ -46,6 +49,7 @@ class Inputs:
     provided: Sequence[str] = ()
     home_of_checks: str = PRIVATE_HOME
     in_place: bool = False
+    controlled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +210,12 @@ class CheckEnvironment:
         self._home = inputs.home
         self._session: TemporaryFolder | None = None
         self._bytecode: Bytecode | None = None
+        self._is_watched = True
         self._number = 0
         self._weaker = (
             *((_IN_PLACE,) if inputs.in_place else ()),
             *((_HOME,) if inputs.home_of_checks == USER_HOME else ()),
+            *(() if inputs.controlled else (_NO_CONTROL,)),
         )
         top = self._inside[0] if self._inside else ""
         self._user_path = tuple(self._computed.folders(top)[0])
@@ -222,6 +228,20 @@ class CheckEnvironment:
         self._record, self._run = record, run
         if continued and record is not None:
             self._restore(record)
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of what its checks see, except for the paths that differ for each check."""
+        computed = self._computed
+        seen = [dict(computed.variables), dict(computed.kept), dict(computed.links), computed.search_path]
+        return canonical_json.digest([*seen, computed.provided, computed.home])
+
+    def unwatched(self) -> CheckEnvironment:
+        """Return the same environment with folders of its own, for another thread. It compares no entry points."""
+        environment = copy.copy(self)
+        environment._session, environment._bytecode = None, None  # noqa: SLF001 - its own class
+        environment._is_watched = False  # noqa: SLF001 - its own class
+        return environment
 
     def watch(self, commands: Iterable[str]) -> None:
         """Record which programs these commands start."""
@@ -247,7 +267,7 @@ class CheckEnvironment:
 
         `lent` are paths of the user's working tree that it has, in addition to those that are provided.
         """
-        changed = self._entry_points.changed(command, self._user_path)
+        changed = self._entry_points.changed(command, self._user_path) if self._is_watched else ()
         from idumb.system.files import private_folders
 
         if self._session is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
-from idumb.domain import wording
+from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
 from idumb.domain.proof.evidence import Evidence
@@ -17,6 +17,7 @@ from idumb.gates import conditions
 from idumb.system.processes import child_process, process_tree
 
 if TYPE_CHECKING:
+    from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment, Conditions
 
 
@@ -72,6 +73,7 @@ class ShellChecks:
         head: Callable[[], str | None] = lambda: None,
         prepare: Sequence[str] = (),
         prepare_timeout: float | None = None,
+        base: Callable[[], BaseChecks[Proving]] | None = None,
     ) -> None:
         self._guard = guard
         self._prepare = tuple(prepare)
@@ -79,6 +81,8 @@ class ShellChecks:
         self._prepare_identity = ""
         self._proving = proving
         self._head = head
+        self._base = base
+        self._started: Callable[[int], None] | None = None
         self._root = root
         self._redact = redact
         self._idle_timeout = idle_timeout
@@ -138,6 +142,7 @@ class ShellChecks:
             idle_timeout=self._idle_timeout,
             limits=self._limits,
             launcher=borrowed.launcher,
+            beside=self._started,
         )
         if tree is None or self._proving is None:
             return made
@@ -191,6 +196,7 @@ class ShellChecks:
                 idle_timeout=self._idle_timeout,
                 limits=self._limits,
                 launcher=proving.borrowed.launcher,
+                beside=self._started,
             )
 
         if self._private is None:
@@ -210,6 +216,36 @@ class ShellChecks:
         checks = copy.copy(self)
         checks._head = lambda: commit  # noqa: SLF001 - its own class
         return checks
+
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
+        if self._base is None:
+            return
+        private = None if self._private is None else self._private.digest
+        limits = [dict(self._limits or {}), self._idle_timeout, timeout]
+        environment = canonical_json.digest([private, limits, self._prepare])
+        self.end_processes()  # the first search ends every process of the run, so it must come before the controls
+        base, head = self._base(), self._head()
+        base.start(self._beside, commands, tree=tree, head=head, environment=environment, timeout=timeout, delay=delay)
+
+    def controls(self, *, wait: bool) -> Mapping[str, str]:
+        return {} if self._base is None else self._base().results(wait=wait)
+
+    def stop_controls(self) -> None:
+        if self._base is not None:
+            self._base().stop()
+
+    def _beside(self, proving: Proving, head: str | None, started: Callable[[int], None]) -> ShellChecks:
+        """Return the same checks for another thread, in a working tree and private folders of their own."""
+        checks = copy.copy(self)
+        private = None if self._private is None else self._private.unwatched()
+        checks._proving, checks._private = proving, private  # noqa: SLF001 - its own class
+        checks._head, checks._started = (lambda: head), started  # noqa: SLF001 - its own class
+        return checks
+
+    def close(self) -> None:
+        """Remove the private folders."""
+        if self._private is not None:
+            self._private.close()
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
         if condition.kind == "command":
@@ -258,10 +294,11 @@ def check(
     idle_timeout: float | None = None,
     limits: Mapping[str, int] | None = None,
     launcher: Sequence[str] = (),
+    beside: Callable[[int], None] | None = None,
 ) -> Evidence:
     """Run one fixed string with `/bin/sh -c` in `root`, an absolute path. Times are in seconds.
 
-    `launcher` are the arguments of a program that becomes the shell.
+    `launcher` are the arguments of a program that becomes the shell. `beside` is that of `child_process.run`.
     """
     argv = (SHELL, "-c", command)
     if "\0" in command:
@@ -274,6 +311,7 @@ def check(
             timeout=timeout,
             idle_timeout=idle_timeout,
             limits=limits,
+            beside=beside,
         )
     except OSError as problem:
         words = f"{SHELL} could not be started in {root}: {problem.strerror}"

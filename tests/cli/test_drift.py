@@ -140,7 +140,7 @@ def test_changes_staged_by_the_user_during_a_task_stay_and_are_in_no_commit(
     project.configure(f"git: {{commit: {policy}}}\n")
     (project.folder.parent / "actor").write_text(STAGING.format(folder=shlex.quote(str(project.folder))))
     step = shell(f"sh {shlex.quote(str(project.folder.parent / 'actor'))}")
-    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", steps=[write("b.txt", "b\n"), step])])
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[write("b.txt", "made\n"), step])])
     if "strict" in flags:
         assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
     answer = project.execute(*flags, "--max-attempts", "1")

@@ -127,7 +127,8 @@ def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     executable.parent.mkdir()
     rewrite(executable, PROVE)
     first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
-    second = task("T1-02", files="create `b.txt`", check="prove ok.txt", after="T1-01", steps=(write("b.txt", "b\n"),))
+    check = "prove ok.txt && prove b.txt"
+    second = task("T1-02", files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
     project.plan([first, second])
     monkeypatch.setenv("PATH", f"{executable.parent}:{os.environ['PATH']}")
     return executable

@@ -87,3 +87,13 @@ def test_every_finding_is_actionable(name: str) -> None:
         assert finding.field or finding.code.split(".")[0] in OF_NO_FIELD
         assert finding.found or finding.code in NOTHING_FOUND
         assert finding.mend
+
+
+def test_words_that_only_newer_versions_read_as_keeps_stay_text_in_approved_plans() -> None:
+    parsed = plan_parser.parse((CASES / "criterion-keeps-bare.md").read_bytes(), "case.md")
+    agreed = parsed.as_agreed.plan
+    assert parsed.plan is None
+    assert agreed is not None
+    assert as_json(agreed.tasks[0].acceptance) == [
+        {"id": "AC-1", "text": "the exit codes stay — keeps: make", "proof": "unproven"}
+    ]

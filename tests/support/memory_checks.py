@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
@@ -22,6 +22,15 @@ class MemoryChecks:
         self.ran: list[str] = []
 
     def renew(self) -> None:
+        pass
+
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
+        pass
+
+    def controls(self, *, wait: bool) -> Mapping[str, str]:
+        return {}
+
+    def stop_controls(self) -> None:
         pass
 
     def on_top_of(self, commit: str) -> MemoryChecks:

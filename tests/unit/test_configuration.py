@@ -141,6 +141,16 @@ def test_a_configured_idle_timeout_overrides_the_adapter_s_own_and_changes_no_co
     assert run.deciding() == Settings().deciding()
 
 
+def test_the_control_of_checks_changes_no_contract_unless_it_is_off() -> None:
+    """R-LOCK-1: a contract that was approved before checks had one stays approved."""
+    before = "d05dbe925ccb493c36355b1efbcc5d46b88e82bf121bfb24ab9ea396364f7df6"
+    assert parsed("checks: {home: user}").digest() == before
+    assert parsed("checks: {home: user, control: on}").digest() == before
+    assert "control" not in parsed("checks: {home: user, control: on}").deciding()["checks"]
+    assert parsed("checks: {home: user, control: off}").digest() != before
+    assert parsed("checks: {control: off}").checks == CheckSettings(control="off")
+
+
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "git:\nrun:\nbindings:\n"])
 def test_settings_missing_from_the_file_have_their_defaults(text: str) -> None:
     assert parsed(text) == Settings()

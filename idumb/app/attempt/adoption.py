@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from idumb.app.attempt import budget, handoff_writer, judge, measure, missing_paths, questions, step_evidence
 from idumb.app.contract import legacy_claims
 from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
+from idumb.app.worktree import task_base
 from idumb.domain import contract, outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.plans.plan import HUMAN, FileClaim, Task
@@ -67,7 +68,7 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
         tool_files=left_by_tools,
     )
     if context.checks.apart and contract.is_checked(attempt.plan, task):
-        tree = judge.tree_between_attempts(services, context.journal.state, candidate)
+        tree = task_base.tree_between_attempts(services, context.journal.state, candidate)
         measured = dataclasses.replace(measured, proven=tree)
     judged_tree = measured.proven or candidate
     checked = list(

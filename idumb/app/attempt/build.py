@@ -186,6 +186,10 @@ def build(context: RunContext, attempt: Prepared) -> Built:
         request = dataclasses.replace(
             request, question=decisions[0], answer=_given_answer(context, attempt, decisions[0])
         )
+    if context.strict or not able.deterministic:
+        from idumb.app.attempt import negative_control  # most tasks with steps need none
+
+        negative_control.start(context, attempt)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     result = agent_client.ask(context.services, context.journal, call)
     if request.session is not None and not result.resumed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from idumb.app.attempt import budget, builder_commits, judge
+from idumb.app.attempt import budget, builder_commits
 from idumb.app.contract import envelopes, run_lock
 from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.ports.agents import Agent
@@ -248,7 +248,7 @@ def _check_before(context: RunContext, attempt: Prepared, *, first: bool) -> tup
     tests = task.tests if first else ()
     tree = attempt.base
     if tests and checks.apart:
-        tree = judge.tree_between_attempts(context.services, context.journal.state, attempt.base)
+        tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base)
     for i, test in enumerate(tests, 1):
         name, text = f"test {i} before", test.intent or test.command
         result = checks.command(name, text, test.command, timeout=limit, tree=tree)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from idumb.app.attempt import build, interruption, missing_paths, questions, step_evidence, validator
-from idumb.app.core.run_context import Built, Judged, Measured, Prepared, RunContext
-from idumb.app.core.services import Services
+from idumb.app.core import run_context
+from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
@@ -19,8 +19,6 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -68,6 +66,12 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message)
+    if context.strict or CONTROLS in context.notes:
+        from idumb.app.attempt import negative_control  # most tasks with steps need none
+
+        attempt, checked = negative_control.compare(context, attempt, checked)
+        if attempt.outcome is not None:
+            return attempt
     proofs = [*checked, *gate_evidence(context, attempt)]
     if any(c.proof == STEPS for c in task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
@@ -95,7 +99,7 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
         clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
         return tree
     head, candidate, work = context.services.history.head().commit, attempt.candidate, context.work
-    tree = work.committed(head, candidate, (*uncommitted(context.journal.state), *attempt.ledger.changed))
+    tree = work.committed(head, candidate, (*run_context.uncommitted(context.journal.state), *attempt.ledger.changed))
     if work.converted:
         clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
     return tree
@@ -104,23 +108,6 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
 def _builder_s_commit(attempt: Measured) -> str | None:
     """Return the last commit of a builder that commits itself."""
     return attempt.commits.tip if attempt.commits is not None and attempt.commits.has_commits else None
-
-
-def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
-    """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree."""
-    return services.trees.committed(services.history.head().commit, present, uncommitted(state))
-
-
-def uncommitted(state: RunState) -> tuple[str, ...]:
-    """Return the paths of finished tasks without a commit."""
-    done = (task for task in state.tasks.values() if task.status in outcome.DONE)
-    without = (task for task in done if task.checkpoint is None or task.checkpoint.commit is None)
-    return tuple(dict.fromkeys(path for task in without for path in _written_by(task)))
-
-
-def _written_by(task: TaskState) -> tuple[str, ...]:
-    """Return what a finished task wrote; of a task that an earlier run finished, only the checkpoint says it."""
-    return task.work.touched or (task.checkpoint.files if task.checkpoint is not None else ())
 
 
 def _require_entry_points(context: RunContext, attempt: Measured) -> Measured:

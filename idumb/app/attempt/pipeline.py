@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, measure, record
-from idumb.app.core.run_context import Attempt, Built, Prepared, Recorded, RunContext
+from idumb.app.core.run_context import CONTROLS, Attempt, Built, Prepared, Recorded, RunContext
 from idumb.app.worktree import exposed_secrets
 
 
@@ -94,11 +94,15 @@ def adopt(context: RunContext, attempt: Attempt) -> Recorded:
 def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
-    for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
-        if attempt.outcome is not None and not stage.also_failed:
-            continue
-        guard()
-        if attempt.outcome is None and interrupts.received is not None:
-            interrupts.check()
-        attempt = stage.run(context, attempt)
+    try:
+        for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
+            if attempt.outcome is not None and not stage.also_failed:
+                continue
+            guard()
+            if attempt.outcome is None and interrupts.received is not None:
+                interrupts.check()
+            attempt = stage.run(context, attempt)
+    finally:
+        if context.notes.pop(CONTROLS, None):
+            context.checks.stop_controls()
     return attempt

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
+from idumb.app.core import run_context
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import clone_losses, preconditions, staged_changes
+from idumb.app.worktree import clone_losses, preconditions, staged_changes, task_base
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
@@ -187,7 +188,7 @@ def _changed_while_committing(context: RunContext, attempt: Judged, commit: str,
 def _is_without(context: RunContext, attempt: Judged, tree: str, parent: str | None) -> bool:
     """Return whether the commit differs from what was proven only by finished tasks that nobody committed."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
-    uncommitted = judge.uncommitted(context.journal.state)
+    uncommitted = run_context.uncommitted(context.journal.state)
     return (
         bool(uncommitted)
         and tree == trees.committed(parent, candidate, changed)
@@ -200,7 +201,7 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     services = context.services
     judged_tree = tree
     if attempt.proven is not None:
-        judged_tree = judge.tree_between_attempts(services, context.journal.state, tree)
+        judged_tree = task_base.tree_between_attempts(services, context.journal.state, tree)
     checked = judge.check_after(
         context.checks, attempt.task, attempt.plan, services.settings, judged_tree, services.interrupts
     )

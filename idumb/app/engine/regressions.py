@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from idumb.app.attempt import judge, own_checks
+from idumb.app.attempt import own_checks
 from idumb.app.attempt.own_checks import OwnCheck
+from idumb.app.core import run_context
 from idumb.app.core.run_context import RunContext
+from idumb.app.worktree import task_base
 from idumb.domain import outcome, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import check_inputs, evidence
@@ -89,9 +91,9 @@ def _tree_after(context: RunContext, task_state: TaskState) -> str:
 
 def _present_tree(context: RunContext) -> str:
     services, state = context.services, context.journal.state
-    if not judge.uncommitted(state):
+    if not run_context.uncommitted(state):
         return services.history.tree_of(services.history.head().commit)
-    return judge.tree_between_attempts(services, state, services.trees.scan())
+    return task_base.tree_between_attempts(services, state, services.trees.scan())
 
 
 def _inputs(context: RunContext, checks: Iterable[OwnCheck], tree: str) -> frozenset[str] | None:

@@ -63,6 +63,18 @@ class Checks(Protocol):
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
+    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
+        """Begin to run commands, each with its subject, on the tree before the work; begin after `delay` seconds.
+
+        They run beside everything else, in a working tree of their own.
+        """
+
+    def controls(self, *, wait: bool) -> Mapping[str, str]:
+        """Return the result of each control that has ended, by its command; with `wait`, of all."""
+
+    def stop_controls(self) -> None:
+        """End the control that runs now, and begin no other."""
+
     def watch(self, commands: Iterable[str]) -> None:
         """Record which programs these commands start, before the first builder can replace them."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import judge as attempt_judge
 from idumb.app.attempt import missing_paths, projections, questions
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
@@ -17,7 +16,7 @@ from idumb.app.ports.checks import Checks
 from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
-from idumb.app.worktree import final_state, preconditions, tool_leftovers
+from idumb.app.worktree import final_state, preconditions, task_base, tool_leftovers
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -104,7 +103,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     workspace = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(workspace, journal.state.id)
     tree = final_state.scan(services, contract)
-    judged_tree = attempt_judge.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
+    judged_tree = task_base.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
     accepted = regression.accepted(journal.state)
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)

@@ -83,7 +83,8 @@ class Interface:
 class Criterion:
     """`proof` is check, verify, human, opinion, steps (their own results), changed (a declared change) or unproven.
 
-    `command` is set only for check.
+    `command` is set only for check. `keeps`: the check may pass before the work too, because it is about a property
+    that must stay true.
     """
 
     id: str
@@ -92,6 +93,7 @@ class Criterion:
     command: str | None = None
     instructions: tuple[str, ...] = ()
     span: Span | None = None
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

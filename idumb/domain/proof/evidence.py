@@ -22,6 +22,8 @@ WAITING = "waiting"
 OPINION = "opinion"
 UNPROVEN = "unproven"
 TOLERATED = "tolerated"
+NOT_RUN = "not run"
+"""How a control begins that was not run; the reason follows."""
 BROKEN = frozenset({FAILED, ERRORED, TIMED_OUT})
 
 SECRET = "secret"
@@ -42,6 +44,7 @@ class Evidence:
     - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
       a check runs, and that changed during the run.
     - `changed`: committed files that the check changed, so that its result proves nothing.
+    - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
     """
 
     subject: str
@@ -62,6 +65,7 @@ class Evidence:
     locations: tuple[str, ...] = ()
     entry_points: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    control: str = ""
 
     @property
     def passed(self) -> bool:
@@ -86,6 +90,8 @@ class Evidence:
             row[name] = list(row[name])
             if not row[name]:
                 del row[name]
+        if not self.control:
+            del row["control"]
         if self.level == levels.ADVISORY:
             del row["level"]
         return row

@@ -47,6 +47,8 @@ _OF_FAILURE: Mapping[str, str] = {
     failures.NOT_PROVIDED: "A check needs ignored files: name them in `checks.provide` of .idumb/config.yaml.",
     failures.NOT_PREPARED: "A command of `checks.prepare` failed: correct it in .idumb/config.yaml.",
     failures.NOT_COMMITTED: "A check needs files that you have not committed: commit them.",
+    failures.PASSED_BEFORE: "A check passed before the work: correct it, or write `keeps:` for a property that must"
+    " stay true.",
     agent.OVER_BUDGET: "A ceiling was reached: if the work is worth it, raise the ceiling in .idumb/config.yaml.",
 }
 _OF_CAUSE: Mapping[str, str] = {

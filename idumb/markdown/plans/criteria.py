@@ -24,12 +24,17 @@ ID = re.compile(r"AC-(\d+):(?:\s+|$)")
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
 _PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
 _CHECK = re.compile(r"check:\s*")
+_KEEPS = re.compile(r"keeps:\s*(?=`|$)")
+_NEAR_KEEPS = re.compile(r"keeps?\s*:|keeps?\s*\x00+$", re.IGNORECASE)
+_MASKED_KEEPS = re.compile(r"keeps:\s*\x00")
+_STRAY_KEEPS = re.compile(r"\(\s*keeps\s*:|\bkeeps\s*:\s*\x00|--keeps:", re.IGNORECASE)
 _STRAY = re.compile(
     r"\(\s*(?:check\s*:|(?:verify|human|opinion)\s*\))|\bcheck\s*:\s*\x00|--(?:check:|(?:verify|human|opinion)\s*$)",
     re.IGNORECASE,
 )
 MARKS = (plan.VERIFY, plan.HUMAN, plan.OPINION)
-PROOFS = "— check: `command`, — verify, — human or — opinion"
+PROOFS = "— check: `command`, — keeps: `command`, — verify, — human or — opinion"
+_ACCEPTED_KEEPS = "— keeps: `command`"
 
 
 @dataclass(slots=True)
@@ -43,6 +48,7 @@ class Draft:
     proof: str | None = None
     command: str | None = None
     notes: tuple[str, ...] = ()
+    keeps: bool = False
 
 
 @dataclass(slots=True)
@@ -118,9 +124,9 @@ def _number(text: Text, rules: Rules) -> tuple[str, Text]:
 def _proof(draft: Draft, text: Text, dash: re.Match[str], rules: Rules, fences: Bullet | None) -> None:
     tail = text.part(dash.end())
     before = text.s[: dash.start()].rstrip(" \t—–")
-    check = _CHECK.match(tail.s)
+    check = _CHECK.match(tail.s) or _keeps(tail, rules, fences)
     if check:
-        draft.text, draft.proof = before, plan.CHECK
+        draft.text, draft.proof, draft.keeps = before, plan.CHECK, check.re is _KEEPS
         draft.command = _check(tail.part(check.end()), rules, fences)
     elif tail.s in MARKS:
         draft.text, draft.proof = before, tail.s
@@ -129,6 +135,27 @@ def _proof(draft: Draft, text: Text, dash: re.Match[str], rules: Rules, fences: 
     elif _PROOF.match(tail.s):
         draft.text, draft.proof = before, plan.UNPROVEN
         _near_miss(tail, rules)
+
+
+def _keeps(text: Text, rules: Rules, fences: Bullet | None) -> re.Match[str] | None:
+    """Match `keeps:` with a command; report what only looks like it."""
+    keeps = _KEEPS.match(text.s)
+    if rules.task and keeps and (keeps.end() < len(text.s) or (fences and fences.fences)):
+        return keeps
+    if _NEAR_KEEPS.match(inline.masked(text.s)):
+        _bad_keeps(text, rules)
+    return None
+
+
+def _bad_keeps(text: Text, rules: Rules) -> None:
+    """Report a property to keep that is not written as one. Plans of earlier versions may contain such words."""
+    if rules.task:
+        message = f"`{text.s}` looks like a property that must stay true, but is not written as one"
+        mend = "write — keeps: and the whole command in backticks"
+        rules.error("criterion.bad-keeps", text.at(0), message, text.s, _ACCEPTED_KEEPS, mend)
+        return
+    message = "Only a criterion of a task can say keeps: success criteria are judged after the work"
+    rules.error("criterion.bad-keeps", text.at(0), message, text.s, "— check: `command`", "write check: instead")
 
 
 def _check(text: Text, rules: Rules, fences: Bullet | None) -> str | None:
@@ -143,7 +170,7 @@ def _check(text: Text, rules: Rules, fences: Bullet | None) -> str | None:
 def _near_miss(tail: Text, rules: Rules) -> None:
     message = f"`{tail.s}` looks like a proof but is not one"
     mend = "write the proof exactly as shown, or put the word in backticks"
-    accepted = PROOFS if rules.task else PROOFS.replace("— verify, ", "")
+    accepted = PROOFS if rules.task else PROOFS.replace("— keeps: `command`, — verify, ", "")
     rules.error("criterion.bad-proof", tail.at(0), message, tail.s, accepted, mend)
 
 
@@ -161,19 +188,21 @@ def _strays(draft: Draft, text: Text, rules: Rules) -> None:
     elif stray and draft.proof != plan.UNPROVEN:
         draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
         _near_miss(text.part(stray.start()), rules)
+    elif (kept := _STRAY_KEEPS.search(blotted)) and not (dashes and dashes[-1].end() <= kept.start()):
+        _bad_keeps(text.part(kept.start()), rules)
 
 
 def _is_proof(text: str) -> bool:
-    return bool(_CHECK.match(text)) or text in MARKS
+    return bool(_CHECK.match(text) or _MASKED_KEEPS.match(text)) or text in MARKS
 
 
 def _nested(draft: Draft, bullet: Bullet, rules: Rules) -> None:
     """Read nested bullets: a check, or notes."""
     notes: list[str] = []
     for child in bullet.children:
-        check = _CHECK.match(child.text.s)
+        check = _CHECK.match(child.text.s) or _keeps(child.text, rules, child)
         if check:
-            _nested_check(draft, child, child.text.part(check.end()), rules)
+            _nested_check(draft, child, check, rules)
         elif BOX.match(child.text.s) or BROKEN_BOX.match(child.text.s):
             _nested_box(child, rules)
         elif _is_near_proof(child.text.s):
@@ -187,10 +216,10 @@ def _is_near_proof(text: str) -> bool:
     return bool(_STRAY.match(inline.masked(text))) or text.casefold() in MARKS
 
 
-def _nested_check(draft: Draft, child: Bullet, command: Text, rules: Rules) -> None:
+def _nested_check(draft: Draft, child: Bullet, check: re.Match[str], rules: Rules) -> None:
     if draft.proof is None:
-        draft.proof = plan.CHECK
-        draft.command = _check(command, rules, child)
+        draft.proof, draft.keeps = plan.CHECK, check.re is _KEEPS
+        draft.command = _check(child.text.part(check.end()), rules, child)
         return
     message = "This criterion has two proofs"
     mend = "split it into two criteria, or join the commands with &&"
@@ -225,7 +254,7 @@ def settle(drafts: list[Draft], rules: Rules) -> tuple[Criterion, ...]:
             _nothing_to_verify(draft, rules)
         elif proof == plan.UNPROVEN and draft.proof is None:
             _unproven(draft, rules)
-        settled.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span))
+        settled.append(Criterion(id, draft.text, proof, draft.command, draft.notes, draft.span, draft.keeps))
     return tuple(settled)
 
 
@@ -273,7 +302,8 @@ def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
 
 # Criteria in YAML: texts or mappings
 
-_KEYS = ("id", "text", "check", "verify", "human", "opinion", "changed")
+_YAML_KEEPS = "keeps"
+_KEYS = ("id", "text", "check", _YAML_KEEPS, "verify", "human", "opinion", "changed")
 
 
 def from_nodes(nodes: Iterable[yaml_nodes.Node], rules: Rules) -> list[Draft]:
@@ -296,7 +326,7 @@ def _from_node(node: yaml_nodes.Node, rules: Rules) -> Draft | None:
 
 
 def _bad_node(rules: Rules, code: str, at: int, message: str, found: str = "", mend: str = "") -> None:
-    accepted = "a text, or {id?, text, check | verify | human | opinion | changed}"
+    accepted = "a text, or {id?, text, check | keeps | verify | human | opinion | changed}"
     rules.error(code, at, message, found, accepted, mend or "write " + accepted)
 
 
@@ -331,19 +361,22 @@ def _mapping_id(draft: Draft, pairs: _Pairs, rules: Rules) -> None:
 
 
 def _mapping_proof(draft: Draft, pairs: _Pairs, rules: Rules) -> None:
-    marks = [name for name in (plan.CHECK, *MARKS, plan.CHANGED) if name in pairs]
+    marks = [name for name in (plan.CHECK, _YAML_KEEPS, *MARKS, plan.CHANGED) if name in pairs]
     if len(marks) > 1:
         at = pairs[marks[1]][0].start
         _bad_node(rules, "criterion.two-proofs", at, "This criterion has two proofs", ", ".join(marks))
     if not marks:
         return
     key, node = pairs[marks[0]]
-    draft.proof = marks[0]
-    if draft.proof == plan.CHECK:
+    draft.keeps = marks[0] == _YAML_KEEPS
+    draft.proof = plan.CHECK if draft.keeps else marks[0]
+    if draft.keeps and not rules.task:
+        _bad_node(rules, "criterion.bad-proof", key.start, "Success criteria cannot say keeps", "keeps", "write check")
+    elif draft.proof == plan.CHECK:
         if isinstance(node, yaml_nodes.Scalar) and not node.is_null and node.value.strip():
             draft.command = inline.code(node.value.strip()) or node.value.strip()
         else:
-            _bad_node(rules, "command.empty", key.start, "check must be a command")
+            _bad_node(rules, "command.empty", key.start, f"{marks[0]} must be a command")
     elif draft.proof == plan.VERIFY and not rules.task:
         _bad_node(rules, "criterion.bad-proof", key.start, "Success criteria cannot be proven by verify", "verify")
     elif draft.proof == plan.CHANGED and not rules.task:

@@ -16,6 +16,7 @@ from idumb.domain.settings import (
     BRANCHES,
     CHECKED_TREES,
     COMMIT_POLICIES,
+    CONTROLS,
     DEFAULT_ENVIRONMENT,
     DEVIATION_POLICIES,
     HOMES,
@@ -370,6 +371,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "prepare": values.list_of(values.words),
     "home": values.one_of(HOMES),
     "regression": values.one_of(REGRESSIONS),
+    "control": values.one_of(CONTROLS),
 }
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,

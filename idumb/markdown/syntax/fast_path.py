@@ -33,7 +33,7 @@ _FIELD = re.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n(
 _CODE = r"`[^`\s][^`\n]*`"
 _WORDS = rf"(?:[^`\n—–<\\-]++|(?<=\w)-(?=\w)|{_CODE})++"
 _CRITERION = re.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
-_PROOF_WORDS = re.compile(r"check|verify|human|opinion", re.IGNORECASE)
+_PROOF_WORDS = re.compile(r"check|keep|verify|human|opinion", re.IGNORECASE)
 _NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
 _FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\s][^`\n]*)`$", re.MULTILINE)
 _FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
@@ -218,7 +218,7 @@ def _plain(words: str) -> bool:
     if not words.isascii():
         return not _PROOF_WORDS.search(words)
     folded = words.lower()
-    return not ("check" in folded or "verify" in folded or "human" in folded or "opinion" in folded)
+    return not any(word in folded for word in ("check", "keep", "verify", "human", "opinion"))
 
 
 _ODD_BEGINNINGS = frozenset(" \t[(*_`aA")

@@ -122,6 +122,7 @@ def run(
     talk: Talk | None = None,
     watch: Watch | None = None,
     progress: Progress | None = None,
+    beside: Callable[[int], None] | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started. Raises OSError if it cannot start.
 
@@ -131,7 +132,9 @@ def run(
     worker, which decides what its waiting means. If the output exceeds what is kept, `sink` receives all of it in
     pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it receives the output and replies;
     when it is over, the program is ended unless it exits by itself. A `watch` is polled while the program runs.
-    `progress` decides which standard output counts as activity; standard error then does not count.
+    `progress` decides which standard output counts as activity; standard error then does not count. `beside` is for a
+    program that runs in another thread: it is called with the id of the process, and only what carries the program's
+    cookie is ended with it, because this process may run git at the same time.
     """
     started = time.monotonic()
     before = process_tree.baseline()
@@ -154,6 +157,8 @@ def run(
             supervisor = Supervisor(
                 child, captures, talking, watching, TimeLimits(started, timeout, idle_timeout, agent=agent)
             )
+        if beside is not None:
+            beside(child.pid)
         tree = functools.partial(_tree, child.pid, guarded=guarded)
         over = supervisor.until_over(tree)
         if not over:
@@ -161,7 +166,7 @@ def run(
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:
-        leftovers = process_tree.end_program(child, cookie, before.children, grace)
+        leftovers = process_tree.end_program(child, cookie, None if beside else before.children, grace)
         if supervisor is not None:
             supervisor.close()
         for end in alive or ():

@@ -284,16 +284,19 @@ def baseline() -> Baseline:
 
 
 def end_program(
-    child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int], grace: float
+    child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int] | None, grace: float
 ) -> tuple[int, ...]:
     """End a program if it still runs, then everything it left behind. Return the ids of the latter.
 
-    `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan.
+    `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan. Without
+    `before`, the children that existed before it, only what carries its cookie is known to be its own.
     """
     if child is not None and child.poll() is None:
         _end_child(child, grace)
     running.pop(cookie, None)
-    if adopt_orphans():
+    if before is None and adopt_orphans():
+        return end(lambda: _carriers(cookie), grace)
+    if before is not None and adopt_orphans():
         # What a program leaves behind is adopted before the program itself can be seen as ended.
         if not _strays(cookie, before):
             return ()
@@ -334,6 +337,12 @@ def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
         return [pid for pid in _living("", frozenset()) if variable(pid, _COOKIE) is not None]
 
     return end(find, grace, lambda: _reap(_dead("", frozenset())))
+
+
+def _carriers(cookie: str) -> list[int]:
+    """Return live processes below adopted orphans that carry the cookie."""
+    name = cookie.encode()
+    return list(filter(is_alive, descendants(pid for pid in children() if variable(pid, _COOKIE) == name)))
 
 
 def _strays(cookie: str, before: frozenset[int]) -> list[int]:

@@ -60,7 +60,7 @@ def _claim(claim: phrases.Data) -> str:
 def _criteria(task: phrases.Data, proofs: phrases.Data) -> list[str]:
     lines = []
     for criterion in task["acceptance"]:
-        proof = proofs.get(criterion["id"], criterion["proof"])
+        proof = "keeps" if criterion.get("keeps") else proofs.get(criterion["id"], criterion["proof"])
         command = f" `{criterion['command']}`" if criterion.get("command") else ""
         lines.append(f"  {criterion['id']}: {markup.one_line(criterion['text'] + f' — {proof}{command}')}")
     return lines

@@ -27,7 +27,7 @@ def render(events: Sequence[Recorded]) -> list[str]:
     if not events:
         return ["No evidence recorded."]
     table = markup.table(("Proves", "Result", "How", "Exit", "Took", "Output"), (_row(row) for row in events))
-    weaker = weakened(events)
+    weaker = [*weakened(events), *controls(events)]
     return [*table, "", *(f"- {line}" for line in weaker)] if weaker else table
 
 
@@ -38,6 +38,22 @@ def weakened(events: Sequence[Recorded]) -> list[str]:
         for reason in row.get("weaker", ()):
             subjects.setdefault(reason, []).append(row["subject"])
     return [f"Weaker: {markup.prose(reason)} ({markup.prose(', '.join(s))})" for reason, s in subjects.items()]
+
+
+def controls(events: Sequence[Recorded]) -> list[str]:
+    """Return one line for the checks that passed before the work, and one for each reason why a control did not run."""
+    subjects: dict[str, list[str]] = {}
+    for row in events:
+        result = str(row.get("control") or "")
+        if result == evidence.PASSED or result.startswith(evidence.NOT_RUN):
+            subjects.setdefault(result, []).append(row["subject"])
+    return [f"{_control_words(result)}: {markup.prose(', '.join(s))}" for result, s in subjects.items()]
+
+
+def _control_words(result: str) -> str:
+    if result == evidence.PASSED:
+        return "Passed before the work, and so does not show that the work was done"
+    return f"Its control before the work was {markup.prose(result)}"
 
 
 def _row(row: Recorded) -> tuple[str, ...]:

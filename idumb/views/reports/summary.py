@@ -199,7 +199,11 @@ def _completed(facts: _Facts) -> list[str]:
         (facts.linked(i), facts.title(i), _duration(facts.task(i)), _validator(facts, i), _own_commit(facts.task(i)))
         for i in ids
     )
-    return [*markup.table(("ID", "Title", "Duration", "Validator", "Commit"), rows), *_proof(facts, ids)]
+    controls = [
+        f"- {facts.linked(i)}: {line}" for i in ids for line in evidence_table.controls(facts.evidence.get(i, ()))
+    ]
+    table = markup.table(("ID", "Title", "Duration", "Validator", "Commit"), rows)
+    return [*table, *(["", *controls] if controls else []), *_proof(facts, ids)]
 
 
 def _proof(facts: _Facts, ids: Sequence[str]) -> list[str]:

@@ -205,6 +205,15 @@ def test_the_digest_of_a_task_without_a_timeout_action_is_unchanged_from_earlier
     assert contract.task_digest(Task("T1-01", "t", on_timeout="retry")) != before
 
 
+def test_the_digest_of_a_criterion_that_keeps_nothing_is_unchanged_from_earlier_versions() -> None:
+    """R-LOG-6."""
+    before = "4b1ac65d185a06ae2405911087c2fa372eb8dbc19a9def998e40c568fbab2a1a"
+    criterion = Criterion("AC-1", "a", "check", "true")
+    assert contract.task_digest(Task("T1-01", "t", acceptance=(criterion,))) == before
+    keeps = dataclasses.replace(criterion, keeps=True)
+    assert contract.task_digest(Task("T1-01", "t", acceptance=(keeps,))) != before
+
+
 @pytest.mark.parametrize(
     ("one", "limits"),
     [

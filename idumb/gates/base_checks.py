@@ -1,0 +1,177 @@
+"""Runs checks on the tree before the work, in a thread and a working tree of their own, while a builder works.
+
+Results are remembered by tree, command and environment, so that an unchanged base costs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from idumb.domain import canonical_json
+from idumb.domain.proof import evidence
+from idumb.system.files import atomic_write
+
+
+class _Tree(Protocol):
+    def renew(self) -> None: ...
+
+
+class _Checks(Protocol):
+    def command(
+        self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None
+    ) -> evidence.Evidence: ...
+
+    def close(self) -> None: ...
+
+
+TreeT = TypeVar("TreeT", bound=_Tree)
+
+_LATE = f"{evidence.NOT_RUN}: it had not ended when the task was judged"
+_KILLED = 2.0
+"""Seconds in which a check ends that was killed, with everything that it started."""
+
+
+_IDLE = 0.05
+"""Seconds in which a thread ends that runs no check, unless it checks out the tree."""
+
+
+class _StoppedError(Exception):
+    """A check was started although the checks were stopped."""
+
+
+class BaseChecks(Generic[TreeT]):
+    """The checks of a run before the work. `record` is the file that remembers their results for this `run`.
+
+    `opened` returns the working tree in which they run; it is called in the thread of the caller.
+    """
+
+    def __init__(self, opened: Callable[[], TreeT], *, record: str, run: str) -> None:
+        self._opened = opened
+        self._record, self._run = record, run
+        self._results: dict[str, str] = {}
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._process: tuple[int, int | None] | None = None
+
+    def start(
+        self,
+        beside: Callable[[TreeT, str | None, Callable[[int], None]], _Checks],
+        commands: Mapping[str, str],
+        *,
+        tree: str,
+        head: str | None,
+        environment: str,
+        timeout: float,
+        delay: float,
+    ) -> None:
+        """Run commands, each with its subject, on a tree, after `delay` seconds. Times are in seconds.
+
+        `beside` opens the checks of a working tree for a commit as HEAD, with a function to call with the id of each
+        process. `environment` is a digest of what decides a result besides tree and command.
+        """
+        self.stop()
+        if self._thread is not None:  # it still checks out the tree of an earlier task
+            self._results = dict.fromkeys(commands, f"{evidence.NOT_RUN}: an earlier one had not ended")
+            return
+        keys = {command: canonical_json.digest([tree, command, environment]) for command in commands}
+        remembered = self._remembered()
+        self._results = {command: remembered[key] for command, key in keys.items() if key in remembered}
+        waiting = {command: key for command, key in keys.items() if key not in remembered}
+        if not waiting:
+            return
+        proving = self._opened()
+        self._stopped = threading.Event()
+
+        def run() -> None:
+            if not self._stopped.wait(delay):
+                proving.renew()
+                self._results.update(dict.fromkeys(waiting, _LATE))
+                with contextlib.closing(beside(proving, head, self._started)) as checks:
+                    self._run_all(checks, {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
+
+        self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
+        self._thread.start()
+
+    def _run_all(self, checks: _Checks, waiting: Mapping[str, tuple[str, str]], tree: str, timeout: float) -> None:
+        for command, (subject, key) in waiting.items():
+            if self._stopped.is_set():
+                return
+            problem, made = "a signal ended it", None
+            try:
+                made = checks.command(subject, "", command, timeout=timeout, tree=tree)
+            except Exception as exception:  # noqa: BLE001 - a control never fails a task
+                problem = str(exception)
+            finally:
+                self._ended()
+            if self._stopped.is_set():
+                return
+            if made is None or (made.result == evidence.FAILED and made.exit_code is None):
+                self._results[command] = f"{evidence.NOT_RUN}: {problem}"
+            else:
+                self._results[command] = made.result
+                self._remember(key, made.result)
+
+    def _started(self, pid: int) -> None:
+        self._process = pid, os.pidfd_open(pid) if sys.platform == "linux" else None
+        if self._stopped.is_set():
+            raise _StoppedError
+
+    def _ended(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process[1] is not None:
+            os.close(process[1])
+
+    def results(self, *, wait: bool) -> dict[str, str]:
+        """Return the result of each command that has ended; with `wait`, of all."""
+        if wait and self._thread is not None:
+            self._thread.join()
+        return dict(self._results)
+
+    def stop(self) -> None:
+        """End the check that runs now, and begin no other."""
+        self._stopped.set()
+        thread = self._thread
+        if thread is None:
+            return
+        thread.join(_KILLED if self._kill() else _IDLE)
+        if not thread.is_alive():
+            self._thread = None
+
+    def _kill(self) -> bool:
+        """Kill the process that runs now, whose thread ends what it left. Return whether one runs."""
+        process = self._process
+        if process is None:
+            return False
+        pid, descriptor = process
+        with contextlib.suppress(OSError):
+            if descriptor is None:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return True
+
+    def close(self) -> None:
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _remembered(self) -> dict[str, str]:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with open(self._record, encoding="utf-8") as stream:
+                content = json.load(stream)
+            if content["run"] == self._run:
+                return {str(key): str(result) for key, result in content["results"].items()}
+        return {}
+
+    def _remember(self, key: str, result: str) -> None:
+        content = {"run": self._run, "results": {**self._remembered(), key: result}}
+        with contextlib.suppress(OSError):  # without the file, the check only runs again
+            atomic_write.write(self._record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)

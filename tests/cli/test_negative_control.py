@@ -1,0 +1,218 @@
+"""Checks also run on the tree before the work: what passes there does not show that the work was done (R-RUN-3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.app.attempt import negative_control
+from idumb.app.contract import run_lock
+from idumb.system.processes import process_tree
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task, write
+
+COMMIT = "git add a.txt; git commit -qm 'Add a'"
+DONE = "test -s a.txt"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def execute(project: Project, *flags: str) -> Answer:
+    return project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", *flags, "--json")
+
+
+STRICT = ("--mode", "strict", "--max-attempts", "1", "--no-verify")
+
+
+def strict(project: Project, *flags: str) -> Answer:
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
+    assert approved.code == 0, approved
+    return project.quick("execute-phase", "1", *STRICT, *flags, "--json")
+
+
+def built_by(project: Project, script: str, *settings: str) -> None:
+    """Configure an agent that runs a shell script."""
+    agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
+    project.configure("\n".join((f"builder: agent\nbindings:\n  agent: {agent}", *settings, "")))
+
+
+def criteria(*lines: str) -> str:
+    return "".join(f"  - [ ] {line}\n" for line in lines)
+
+
+def controls(project: Project, id: str = "T1-01") -> dict[str, str]:
+    """Return the recorded control of each check of a task's last attempt."""
+    (*_, last) = project.quick("show", id, "--json").data["attempts"]
+    return {row["subject"]: row["control"] for row in last["evidence"] if "control" in row}
+
+
+def summary(project: Project) -> str:
+    return project.read(".planning/phases/1/1-SUMMARY.md")
+
+
+def is_alive(pid: Path) -> bool:
+    return process_tree.is_alive(int(pid.read_text()))
+
+
+def test_a_guided_task_completes_and_the_summary_names_a_check_that_passed_before(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negative_control, "DELAY", 0.0)
+    begun = tmp_path / "begun"
+    built_by(project, f"until [ -e {begun} ]; do :; done; echo one > a.txt")
+    fields = f"- **Verify:** `{DONE}`, `touch {begun}`\n"
+    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria("it holds — check: `true`"), fields=fields)])
+    assert execute(project).code == 0
+    found = controls(project)
+    assert (found["AC-1"], found["verify 1"]) == ("passed", "failed")
+    assert "Passed before the work, and so does not show that the work was done: AC-1" in summary(project)
+
+
+def test_a_short_guided_task_runs_no_check_twice(project: Project, tmp_path: Path) -> None:
+    built_by(project, "echo one > a.txt")
+    ran = tmp_path / "ran"
+    project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
+    assert execute(project).code == 0
+    assert (controls(project), ran.read_text()) == ({}, "x\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields", "named"),
+    [
+        (("a — check: `true`",), "", "AC-1"),
+        (("a — check: `true`", f"b — check: `{DONE}`", "c — keeps: `test -e README.md`"), "", "AC-1"),
+        (("a — verify",), "- **Verify:** `true`, `test -e README.md`\n", "AC-1"),
+    ],
+)
+def test_a_strict_task_does_not_complete_if_a_criterion_was_proven_before(
+    project: Project, lines: tuple[str, ...], fields: str, named: str
+) -> None:
+    steps = [write("a.txt", "one\n")]
+    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria(*lines), fields=fields, steps=steps)])
+    answer = strict(project)
+    assert answer.code == 1
+    assert project.statuses() == {"T1-01": "ready"}
+    assert f"{named} passed before the work too, and so does not show that it was done" in answer.out
+    assert "keeps:" in answer.out
+    assert "a.txt" not in project.repo.git("ls-files")
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields"),
+    [
+        ((f"a — check: `{DONE}`", "b — keeps: `test -e README.md`"), ""),
+        (("a — verify",), f"- **Verify:** `true`, `{DONE}`\n"),
+        ((f"a — check: `{DONE}`",), "- **Verify:** `test -e README.md`\n"),
+    ],
+)
+def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_a_property(
+    project: Project, lines: tuple[str, ...], fields: str
+) -> None:
+    steps = [write("a.txt", "one\n")]
+    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria(*lines), fields=fields, steps=steps)])
+    assert strict(project).code == 0
+    assert "failed" in controls(project).values()
+
+
+def test_a_run_that_an_earlier_version_locked_keeps_its_rules(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = run_lock._lock_payload
+
+    def earlier(*arguments: Any) -> dict[str, Any]:
+        return {name: value for name, value in payload(*arguments).items() if name != "controlled"}
+
+    monkeypatch.setattr(run_lock, "_lock_payload", earlier)
+    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
+    assert strict(project).code == 0
+    assert controls(project) == {"AC-1": "passed"}
+
+
+def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(project: Project) -> None:
+    project.configure("checks: {control: off}\n")
+    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
+    assert strict(project).code == 0
+    (attempt,) = project.quick("show", "T1-01", "--json").data["attempts"]
+    assert [row["weaker"] for row in attempt["evidence"]] == [
+        ["nothing shows whether it passed before the work (checks.control: off)"]
+    ]
+
+
+def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    built_by(project, "true", "git: {commit_reports: false}")
+    project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
+    assert strict(project, "--max-attempts", "2").code == 1
+    first = ran.read_text().count("x")
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 1
+    judged = [event for event in project.events() if event["kind"] == "evidence.recorded"]
+    assert (first, ran.read_text().count("x")) == (3, len(judged) + 1)
+
+
+def test_a_hanging_control_delays_no_guided_task_and_is_ended(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negative_control, "DELAY", 0.0)
+    pid = tmp_path / "pid"
+    built_by(project, f"until [ -s {pid} ]; do :; done; echo one > a.txt")
+    check = f"{DONE} || {{ echo $$ > {pid}; exec tail -f /dev/null; }}"
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    assert execute(project).code == 0
+    assert controls(project) == {"AC-1": "not run: it had not ended when the task was judged"}
+    assert not is_alive(pid)
+    assert "Its control before the work was not run: it had not ended" in summary(project)
+
+
+def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Project) -> None:
+    project.configure("run: {check_timeout: 1}\n")
+    check = f"{DONE} || exec tail -f /dev/null"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "one\n")])])
+    assert strict(project).code == 0
+    assert controls(project) == {"AC-1": "timed_out"}
+
+
+@pytest.mark.parametrize("settings", ["git: {commit: builder}", "run: {workspace: clone}"])
+@pytest.mark.parametrize(("check", "code"), [(DONE, 0), ("true", 1)])
+def test_clones_and_builders_that_commit_are_controlled_too(
+    project: Project, settings: str, check: str, code: int
+) -> None:
+    built_by(project, f"echo one > a.txt{f'; {COMMIT}' if 'builder' in settings else ''}", settings)
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    assert strict(project).code == code
+    assert controls(project) == {"AC-1": "passed" if code else "failed"}
+
+
+def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Project) -> None:
+    second = task("T1-02", files="create `b.txt`", check=DONE, after="T1-01", steps=[write("b.txt", "b\n")])
+    project.configure("git: {commit: none}\n")
+    project.plan([making("T1-01", "a.txt"), second])
+    assert strict(project).code == 1
+    assert (controls(project), controls(project, "T1-02")) == ({"AC-1": "failed"}, {"AC-1": "passed"})
+
+
+def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project: Project, tmp_path: Path) -> None:
+    pid, again = tmp_path / "pid", tmp_path / "again"
+    built_by(project, f"[ -e {again} ] || exec tail -f /dev/null; echo one > a.txt")
+    check = f"{DONE} || {{ [ -e {again} ] && exit 1; echo $$ > {pid}; exec tail -f /dev/null; }}"
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    with project.started("execute-phase", "1", *STRICT) as process:
+        while not pid.exists() or not pid.read_text().strip():
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGKILL)
+    again.touch()
+    assert project.resume().code == 0
+    assert not is_alive(pid)
+    assert controls(project) == {"AC-1": "failed"}
+    left = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/*")
+    assert list(left) == []
