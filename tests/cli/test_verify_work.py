@@ -97,6 +97,22 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
     assert "It is &lt;fast&gt;: unproven" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
+def test_verification_passed_is_only_said_if_nothing_is_open(project: Project) -> None:
+    """A role that was not asked, a criterion that no plan covers, and silence that blocks nothing, are open."""
+    text = project.quick("verify-work", "1", "--checks-only").out
+    assert "Verification passed" not in text
+    assert "Checks passed, not everything is verified: every check passed; the verifier and the skeptic were" in text
+    assert "roadmap 2 has no proof" in text
+    assert "**Open:** roadmap 2 has no proof" in project.read(".planning/phases/1/1-VERIFICATION.md")
+    (project.folder / ".planning/ROADMAP.md").unlink()
+    (project.folder / "skeptic.json").write_text("All is well.", encoding="utf-8")
+    digest = consented(project)
+    silent = project.quick("verify-work", "1", "--approve", digest)
+    assert "Verification partial: the skeptic gave no opinion" in silent.out
+    (project.folder / "skeptic.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
+    assert "Verification passed: every check passed" in project.quick("verify-work", "1").out
+
+
 def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_makes_it_partial(
     project: Project,
 ) -> None:
@@ -168,6 +184,8 @@ def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(projec
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (0, "passed"), answer
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
+    assert any("the verifier gave no opinion" in words for words in answer.data["open"])
+    assert "Verification passed" not in project.quick("verify-work", "1").out
     assert "Refuted by the skeptic" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 

@@ -78,6 +78,23 @@ def test_a_complete_run_proceeds_to_verification() -> None:
     assert "Verification passed: every check passed" in text
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"decision": "1.verified.1.x"}, "Verification accepted: AC-2 has no proof; Ann accepted it"),
+        (
+            {"open": ["roadmap 2 has no proof"]},
+            "Checks passed, not everything is verified: AC-2 has no proof; Ann accepted it; roadmap 2 has no proof",
+        ),
+    ],
+)
+def test_passed_is_not_said_of_what_is_open_or_accepted(more: dict[str, Any], words: str) -> None:
+    record = {"status": "passed", "reason": "AC-2 has no proof; Ann accepted it", **more}
+    text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
+    assert words in text
+    assert "Verification passed" not in text
+
+
 def test_a_partial_run_offers_to_continue_debug_verify_and_halt() -> None:
     """R-RUN-6: the options of a partial completion, each as a command."""
     text = answer.render("resume", _run("partial", reason="3 tasks failed in a row"))
