@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,18 @@ class Decision:
         """Return the decision that an event recorded."""
         choices = tuple(Choice(**choice) for choice in row["choices"])
         return cls(**{**row, "evidence": tuple(row["evidence"]), "choices": choices})
+
+    @classmethod
+    def confirmation(
+        cls, id: str, kind: str, what: str, why: str, evidence: Iterable[str], yes: Choice, no: str, otherwise: str,
+        *, task: str | None = None,
+    ) -> Decision:  # fmt: skip
+        """Return a question with one choice, and `no`. `otherwise` is what happens without that choice."""
+        return cls(id, kind, what, why, tuple(evidence), (yes, Choice("no", no, otherwise)), task)
+
+    def agreed(self, answer: Answer | None) -> bool:
+        """Return whether the answer to a confirmation is its choice."""
+        return answer is not None and answer.choice == self.choices[0].id
 
     def choice(self, choice_id: str) -> Choice | None:
         return next((c for c in self.choices if c.id == choice_id), None)

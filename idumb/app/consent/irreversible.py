@@ -73,17 +73,16 @@ def _command(contract: Contract, tasks: list[str]) -> str:
 
 
 def _question(contract: Contract, task: Task) -> Decision:
-    return Decision(
-        id=f"{task.id}.irreversible",
-        kind="irreversible",
+    return Decision.confirmation(
+        f"{task.id}.irreversible",
+        "irreversible",
+        f"Run {task.id} {task.title}, which is irreversible",
+        task.rollback.reason or "Its effects cannot be rolled back.",
+        (f"runs {command}" for command in approval_parts.task_commands(task)),
+        Choice(ACCEPT, "accept this task", "it runs when its turn comes", _command(contract, [task.id])),
+        "do not accept it",
+        "the phase does not run",
         task=task.id,
-        what=f"Run {task.id} {task.title}, which is irreversible",
-        why=task.rollback.reason or "Its effects cannot be rolled back.",
-        evidence=tuple(f"runs {command}" for command in approval_parts.task_commands(task)),
-        choices=(
-            Choice(ACCEPT, "accept this task", "it runs when its turn comes", _command(contract, [task.id])),
-            Choice("no", "do not accept it", "the phase does not run"),
-        ),
     )
 
 

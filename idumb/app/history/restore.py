@@ -73,8 +73,8 @@ def confirm(services: Services, target: Target, word: Confirmation) -> None:
         if word.tell is not None:
             word.tell(_effect(target, word))
         return
-    answer = services.asker.ask(_question(target, word))
-    if answer is None or answer.choice != "yes":
+    question = _question(target, word)
+    if not question.agreed(services.asker.ask(question)):
         raise Refusal(
             "rollback.not-confirmed",
             f"Nothing was changed: {_target_with_operation(target, word)} needs your confirmation.",
@@ -106,17 +106,11 @@ def _effect(target: Target, word: Confirmation) -> str:
 
 def _question(target: Target, word: Confirmation) -> Decision:
     operation = (word.operation,) if word.operation else ()
-    return Decision(
-        id="confirm",
-        kind="rollback",
-        what=target.words,
-        why="Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it.",
-        evidence=(*operation, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths)),
-        choices=(
-            Choice("yes", "restore them", "these files change, and a new commit records it", word.command),
-            Choice("no", "change nothing", "nothing changes"),
-        ),
-    )
+    evidence = (*operation, *word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths))
+    why = "Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it."
+    yes = Choice("yes", "restore them", "these files change, and a new commit records it", word.command)
+    no = ("change nothing", "nothing changes")
+    return Decision.confirmation("confirm", "rollback", target.words, why, evidence, yes, *no)
 
 
 def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:

@@ -217,8 +217,7 @@ def _confirm(
     if request.yes or request.agreed is not None:
         return
     question = _question(services, request, difference, next_version, overlaps)
-    answer = services.asker.ask(question)
-    if answer is None or answer.choice != "amend":
+    if not question.agreed(services.asker.ask(question)):
         raise Refusal(
             "amend.not-confirmed",
             f"Nothing was written: the amendment of phase {request.phase} needs your confirmation.",
@@ -255,25 +254,15 @@ def _question(
     locked_lines = set(ask_consent.lines(services, difference.contract))
     runs = [line for line in ask_consent.lines(services, next_version.contract) if line not in locked_lines]
     resets = [f"{task} can be retried" for task in next_version.reset]
-    return Decision(
-        id=f"amend.{next_version.contract.hash[:12]}",
-        kind="consent",
-        what=f"Amend phase {request.phase} to version {difference.state.contract.version + 1} of its contract",
-        why="The run continues under the version that you agree to. Completed work stays as it is, and nothing runs"
-        " now.",
-        evidence=(
-            *next_version.changes,
-            *(overlap.words for overlap in overlaps),
-            *(f"new: {line.strip()}" for line in runs),
-            *resets,
-        ),
-        choices=(
-            Choice(
-                "amend",
-                "write it and lock it",
-                f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}",
-                f"{request.command} --hash {next_version.contract.hash}",
-            ),
-            Choice("no", "do not change the plan", "nothing happens"),
-        ),
+    words, new = (overlap.words for overlap in overlaps), (f"new: {line.strip()}" for line in runs)
+    means = f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}"
+    return Decision.confirmation(
+        f"amend.{next_version.contract.hash[:12]}",
+        "consent",
+        f"Amend phase {request.phase} to version {difference.state.contract.version + 1} of its contract",
+        "The run continues under the version that you agree to. Completed work stays as it is, and nothing runs now.",
+        (*next_version.changes, *words, *new, *resets),
+        Choice("amend", "write it and lock it", means, f"{request.command} --hash {next_version.contract.hash}"),
+        "do not change the plan",
+        "nothing happens",
     )

@@ -282,8 +282,7 @@ def _confirm(
     if request.hash is not None:
         return approval
     question = decision(contract, approval, covered)
-    answer = services.asker.ask(question)
-    if answer is not None and answer.choice == APPROVE:
+    if question.agreed(services.asker.ask(question)):
         return approval
     raise Refusal(
         "approval.not-given",
@@ -295,23 +294,17 @@ def _confirm(
 
 def decision(contract: Contract, approval: Approval, covered: tuple[str, ...]) -> Decision:
     until = f" until {approval.expires}" if approval.expires else ""
-    return Decision(
-        id=f"approval.{contract.hash[:12]}",
-        kind="approval",
-        what=f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of"
-        f" {', '.join(p.path for p in contract.plans)}",
-        why="Once approved, it runs on this machine without further questions, whenever you start it, until anything"
+    means = f"contract {contract.hash[:16]} is approved{until}; nothing is run now"
+    return Decision.confirmation(
+        f"approval.{contract.hash[:12]}",
+        "approval",
+        f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}",
+        "Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
-        evidence=covered,
-        choices=(
-            Choice(
-                APPROVE,
-                "approve it",
-                f"contract {contract.hash[:16]} is approved{until}; nothing is run now",
-                _command(contract, approval),
-            ),
-            Choice("no", "do not approve it", "nothing happens"),
-        ),
+        covered,
+        Choice(APPROVE, "approve it", means, _command(contract, approval)),
+        "do not approve it",
+        "nothing happens",
     )
 
 

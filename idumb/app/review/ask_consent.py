@@ -171,8 +171,7 @@ def _ask_now(
     """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
     invalid = None if services.consent.has_consent(contract.hash) else approvals.why_invalid(services, contract)
     question = decision(services, contract, request, moved, invalid)
-    answer = services.asker.ask(question) if not approve else None
-    if answer is not None and answer.choice == pending_consent.YES:
+    if not approve and question.agreed(services.asker.ask(question)):
         return
     refusal = _refusal(contract, question, moved, invalid)
     if request.open_judges is not None:
@@ -227,26 +226,17 @@ def decision(
     tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
     subject = f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
     text, consequence = request.yes(contract)
-    return Decision(
-        id=f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
-        kind="consent",
-        what=request.summary(subject),
-        why=request.why,
-        evidence=(
-            *(move.words for move in moved),
-            *approval_changes,
-            *lines(services, contract),
-            *(role_consent.lines(services, judges) if judges is not None else ()),
-        ),
-        choices=(
-            Choice(
-                pending_consent.YES,
-                text,
-                consequence,
-                " ".join([request.again, *(f"--approve {digest}" for digest in approve)]),
-            ),
-            Choice("no", "do not run it", "nothing happens"),
-        ),
+    command = " ".join([request.again, *(f"--approve {digest}" for digest in approve)])
+    agents = role_consent.lines(services, judges) if judges is not None else ()
+    return Decision.confirmation(
+        f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
+        "consent",
+        request.summary(subject),
+        request.why,
+        (*(move.words for move in moved), *approval_changes, *lines(services, contract), *agents),
+        Choice(pending_consent.YES, text, consequence, command),
+        "do not run it",
+        "nothing happens",
     )
 
 

@@ -88,8 +88,7 @@ def ensure(services: Services, role_names: Iterable[str], *, approve: Collection
 def ask_now(services: Services, needed: RoleConsent, command: str) -> None:
     """Ask at the terminal; Refusal on a no, `Waiting` without a terminal or an answer in time."""
     decision = question(services, needed, command)
-    answer = services.asker.ask(decision)
-    if answer is not None and answer.choice == pending_consent.YES:
+    if decision.agreed(services.asker.ask(decision)):
         record(services, needed, "terminal")
         return
     refusal = _refusal(decision, needed.whole, command)
@@ -110,22 +109,17 @@ def require(services: Services, filled: list[ResolvedRole]) -> None:
 
 def question(services: Services, needed: RoleConsent, command: str) -> Decision:
     whole = needed.whole
-    return Decision(
-        id=f"{pending_consent.MARK}{whole}",
-        kind="consent",
-        what=f"Ask the {', '.join(needed.names)}",
-        why="The configuration names programs to run on this machine. idumb runs them only with your consent to"
+    means = f"consent is recorded for these agents ({whole[:16]})"
+    return Decision.confirmation(
+        f"{pending_consent.MARK}{whole}",
+        "consent",
+        f"Ask the {', '.join(needed.names)}",
+        "The configuration names programs to run on this machine. idumb runs them only with your consent to"
         " exactly these.",
-        evidence=lines(services, needed),
-        choices=(
-            Choice(
-                "run",
-                "run them",
-                f"consent is recorded for these agents ({whole[:16]})",
-                f"{command} --approve {whole}",
-            ),
-            Choice("no", "do not run them", "nothing happens"),
-        ),
+        lines(services, needed),
+        Choice(pending_consent.YES, "run them", means, f"{command} --approve {whole}"),
+        "do not run them",
+        "nothing happens",
     )
 
 

@@ -300,19 +300,13 @@ def _confirm(services: Services, saved: SavedAnswer, request: Request) -> None:
         return
     command = f"idumb decide {request.decision} {request.choice} --remember --yes"
     applies = "every failure that asks" if saved.kind == saved_answers.FAILURE else "this question"
-    question = Decision(
-        id=f"remember.{saved.id}",
-        kind="remember",
-        what=f"Remember {saved.choice} as your answer to {applies}, in this repository",
-        why="idumb gives a remembered answer without asking you.",
-        evidence=(saved.what, f"idumb decide --forget {saved.id} removes it"),
-        choices=(
-            Choice("remember", "remember it", "from now on the same question gets this answer", command),
-            Choice("no", "do not remember it", "nothing is recorded"),
-        ),
-    )
-    answer = services.asker.ask(question)
-    if answer is None or answer.choice != "remember":
+    what = f"Remember {saved.choice} as your answer to {applies}, in this repository"
+    why = "idumb gives a remembered answer without asking you."
+    evidence = (saved.what, f"idumb decide --forget {saved.id} removes it")
+    yes = Choice("remember", "remember it", "from now on the same question gets this answer", command)
+    no = ("do not remember it", "nothing is recorded")
+    question = Decision.confirmation(f"remember.{saved.id}", "remember", what, why, evidence, yes, *no)
+    if not question.agreed(services.asker.ask(question)):
         raise Refusal(
             "decision.not-confirmed",
             f"Nothing was recorded: remembering {saved.choice} needs your confirmation.",

@@ -66,8 +66,7 @@ def _confirm_skip(
         if tell is not None:
             tell(f"{question.what}.")
         return
-    answer = services.asker.ask(question)
-    if answer is None or answer.choice != "skip":
+    if not question.agreed(services.asker.ask(question)):
         raise Refusal(
             "skip.not-confirmed",
             f"Nothing was changed. {question.what}.",
@@ -79,22 +78,17 @@ def _confirm_skip(
 def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[str]) -> Decision:
     stay = "stays" if len(blocked) == 1 else "stay"
     drop = f"idumb amend {contract.phase} --drop-dependency {blocked[0]} {task}"
-    return Decision(
-        id=f"{task}.skip",
-        kind="skip",
+    means = f"{wording.listed(blocked)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run"
+    return Decision.confirmation(
+        f"{task}.skip",
+        "skip",
+        f"Skipping {task} leaves {wording.listed(blocked)} blocked",
+        "A task that depends on a skipped task runs only after you accept that task or drop the dependency.",
+        (f"{t} {contract.tasks[t].title} needs {task}" for t in blocked),
+        Choice("skip", "skip it", means, shlex.join(["idumb", "skip", task, "--why", why, "--yes"])),
+        "do not skip it",
+        "nothing changes",
         task=task,
-        what=f"Skipping {task} leaves {wording.listed(blocked)} blocked",
-        why="A task that depends on a skipped task runs only after you accept that task or drop the dependency.",
-        evidence=tuple(f"{t} {contract.tasks[t].title} needs {task}" for t in blocked),
-        choices=(
-            Choice(
-                "skip",
-                "skip it",
-                f"{wording.listed(blocked)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run",
-                shlex.join(["idumb", "skip", task, "--why", why, "--yes"]),
-            ),
-            Choice("no", "do not skip it", "nothing changes"),
-        ),
     )
 
 

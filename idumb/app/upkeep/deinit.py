@@ -71,20 +71,16 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
 
 
 def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:
-    answer = services.asker.ask(_question(going, backup))
-    if services.asker.interactive and (answer is None or answer.choice != "yes"):
-        # The question has just listed what would be removed.
-        words = "Nothing was removed."
-        raise Refusal("deinit.not-confirmed", words, hint="idumb deinit --yes", details={**going, "backup": backup})
-    if answer is None or answer.choice != "yes":
-        raise Refusal(
-            "deinit.not-confirmed",
-            f"Nothing was removed: idumb deinit needs your confirmation. It removes {_summed(going)}, and"
-            f" {f'writes a backup to {backup} first' if backup else 'writes no backup'}."
-            f" It keeps {'; '.join(going['stays'])}.",
-            hint="idumb deinit --yes",
-            details={**going, "backup": backup},
-        )
+    question = _question(going, backup)
+    if question.agreed(services.asker.ask(question)):
+        return
+    words = "Nothing was removed"
+    if not services.asker.interactive:  # a question at a terminal has just listed what would be removed
+        copy = f"writes a backup to {backup} first" if backup else "writes no backup"
+        words += f": idumb deinit needs your confirmation. It removes {_summed(going)}, and {copy}."
+        words += f" It keeps {'; '.join(going['stays'])}"
+    details = {**going, "backup": backup}
+    raise Refusal("deinit.not-confirmed", f"{words}.", hint="idumb deinit --yes", details=details)
 
 
 def _refs(going: Mapping[str, Any]) -> str:
@@ -104,22 +100,12 @@ def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
     evidence += [f"removes {len(going['files'])} files in {FILES}/"] if going["files"] else []
     evidence += [f"keeps {kept}" for kept in going["stays"]]
     how = f"idumb first writes a backup to {backup}." if backup else "No backup is written."
-    return Decision(
-        id="confirm",
-        kind="deinit",
-        what="Remove idumb from this repository",
-        why=f"This removes snapshots, checkpoints and the history of runs. {how}",
-        evidence=tuple(evidence),
-        choices=(
-            Choice(
-                "yes",
-                "remove idumb",
-                "earlier runs can be rolled back or undone only after you restore the backup",
-                "idumb deinit --yes",
-            ),
-            Choice("no", "keep everything", "nothing is removed"),
-        ),
-    )
+    what = "Remove idumb from this repository"
+    why = f"This removes snapshots, checkpoints and the history of runs. {how}"
+    means = "earlier runs can be rolled back or undone only after you restore the backup"
+    yes = Choice("yes", "remove idumb", means, "idumb deinit --yes")
+    no = ("keep everything", "nothing is removed")
+    return Decision.confirmation("confirm", "deinit", what, why, evidence, yes, *no)
 
 
 def _back_up(
