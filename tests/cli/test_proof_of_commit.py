@@ -35,19 +35,6 @@ def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
     assert proofs() == []
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
-@pytest.mark.parametrize("commit", ["task", "none"])
-def test_honest_work_passes_and_later_tasks_see_it(project: Project, workspace: str, commit: str) -> None:
-    project.configure(f"run: {{workspace: {workspace}}}\ngit: {{commit: {commit}}}\n")
-    second = task(
-        "T1-02", files="create `b.txt`", check="cat a.txt b.txt", after="T1-01", steps=[write("b.txt", "b\n")]
-    )
-    project.plan([making("T1-01", "a.txt"), second])
-    assert project.execute().code == 0
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
-    assert proofs() == []
-
-
 def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> None:
     """Two versions of a module of the same length, written within one second: Python would run the old one."""
     check = f"{sys.executable} -c 'import app; assert app.VALUE == 2, app.VALUE'"

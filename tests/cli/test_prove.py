@@ -359,17 +359,6 @@ def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(projec
     assert (answer.code, [*results(answer).values()]) == (0, ["proven"])
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
-@pytest.mark.parametrize("commit", ["task", "none"])
-def test_every_workspace_and_commit_policy_is_proven(project: Project, workspace: str, commit: str) -> None:
-    project.configure(f"run: {{workspace: {workspace}}}\ngit: {{commit: {commit}}}\n")
-    project.repo.write("README.md", "not committed\n")
-    both = "  - [ ] both — check: `cat a.txt b.txt && ! grep -q not README.md`\n"
-    done(project, making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01", criteria=both))
-    for arguments in ((), ("--each",), ("T1-02",)):
-        assert set(results(prove(project, *arguments)).values()) == {"proven"}
-
-
 def test_a_repository_that_git_cannot_clone_is_reported_and_leaves_nothing(project: Project, place: Path) -> None:
     done(project, making("T1-01", "a.txt"))
     blob = project.repo.git("rev-parse", "HEAD:README.md")

@@ -1,0 +1,96 @@
+"""The table of `docs/what-proof-means.md`: what checks judge for each place of work and each way to commit. R-RUN-3."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.meta import source
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import task
+
+PAGE = source.ROOT / "docs" / "what-proof-means.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One column: `heads` are the subjects of HEAD in the checks of two tasks; `hooks`: whether hooks change the work.
+
+    `apart`: whether checks see neither ignored nor uncommitted files. `clean`: whether the index equals HEAD.
+    """
+
+    settings: str
+    heads: tuple[str, str] = ("plan", "Task T1-01")
+    hooks: bool = True
+    apart: bool = True
+    clean: bool = False
+    commits: int = 2
+
+
+WAYS = {
+    "`task`, `here`": Way(""),
+    "`task`, `clone`": Way("run: {workspace: clone}\n"),
+    "`builder`": Way("git: {commit: builder}\n", ("first", "second"), hooks=False, clean=True),
+    "`none`, `here`": Way("git: {commit: none}\n", ("plan", "plan"), hooks=False, commits=0),
+    "`none`, `clone`": Way("git: {commit: none}\nrun: {workspace: clone}\n", ("plan", "plan"), hooks=False, commits=0),
+    "`checks: here`": Way("checks: here\n", hooks=True, apart=False),
+}
+SEES = (
+    "git show -s --format=%s HEAD; git diff --cached --quiet HEAD && echo clean;"
+    " test -e ignored.log && echo ignored; grep -q mine README.md && echo uncommitted; cat *.txt"
+)
+HOOK = "#!/bin/sh\nfor f in $(git diff --cached --name-only -- '*.txt'); do echo hooked >> $f; git add $f; done\n"
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
+    way = WAYS[name]
+    project = projects.create(sandbox, files={"README.md": "one\n", ".gitignore": "*.log\n"})
+    script = project.folder.parent / "builder.sh"
+    commit = "git add *.txt; git commit -qm $2" if "builder" in way.settings else ":"
+    script.write_text(
+        f"if test -e a.txt; then set -- b second; else set -- a first; fi\necho built > $1.txt\n{commit}\n"
+    )
+    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(script))}]}}\n"
+    project.plan(
+        [
+            task("T1-01", files="create `a.txt`", check=f"{SEES} && test -s a.txt"),
+            task("T1-02", files="create `b.txt`", check=f"{SEES} && test -s b.txt", after="T1-01"),
+        ]
+    )
+    project.configure(f"builder: b\n{way.settings}{binding}")
+    sandbox.write(".git/hooks/pre-commit", HOOK, mode=0o755)
+    sandbox.write_all({"ignored.log": "x\n", "README.md": "mine\n"})
+    before = len(project.subjects())
+    answer = project.execute()
+    assert answer.data["outcome"] == "complete", answer
+    made = [subject for subject in project.subjects()[before:] if not subject.startswith("Phase 1: reports")]
+    assert len(made) == way.commits
+    for number, head in zip(("1", "2"), way.heads, strict=True):
+        rows = [row["payload"] for row in project.events("--task", f"T1-0{number}", "--kind", "evidence.recorded")]
+        assert {row["result"] for row in rows} == {"passed"}
+        assert [row.get("weaker") is None for row in rows] == [way.apart] * len(rows)
+        saw = rows[0]["output"].splitlines()
+        if way.apart:
+            assert saw[0] == head
+            assert ("clean" in saw) == way.clean
+        assert ("ignored" in saw, "uncommitted" in saw) == (not way.apart,) * 2
+        assert saw.count("built") == int(number)  # its work, and that of the finished tasks
+        assert ("hooked" in rows[-1]["output"]) == way.hooks, rows  # proven once more, as committed
+    for arguments in ((), ("--each",), ("T1-02",)):
+        proven = project.quick("prove", "1", *arguments, "--json")
+        assert {row["result"] for row in proven.data["tasks"]} == {"proven"}, proven
+        assert any("no commit" in words for words in proven.object["warnings"]) == (way.commits == 0), proven
+    left = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/*")
+    assert list(left) == []
+
+
+def test_the_page_has_a_column_for_each() -> None:
+    (head,) = re.findall(r"^\| what holds \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [cell.strip() for cell in head.split("|")] == list(WAYS)
