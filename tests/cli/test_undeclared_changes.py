@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, failing_task, making, task, write
+from tests.support.project import Project, failing_task, making, shell, task, write
 
 
 @pytest.fixture
@@ -82,6 +82,36 @@ def test_an_unchanged_declared_file_fails_the_task(project: Project) -> None:
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "b.txt" in answer.data["tasks"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "does", "code"),
+    [
+        ("modify `README.md`", "echo x >> README.md", 0),
+        ("modify `README.md`", "rm README.md", 1),
+        ("delete `README.md`", "rm README.md", 0),
+        ("delete `README.md`", "echo x >> README.md", 1),
+    ],
+)
+def test_another_kind_of_change_than_declared_fails_the_task(
+    project: Project, declared: str, does: str, code: int
+) -> None:
+    """R-GIT-5."""
+    project.plan([task("T1-01", files=declared, check="true", steps=[shell(does)])])
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
+    assert answer.code == code, answer
+    if code:
+        assert "README.md" in answer.data["tasks"][0]["reason"]
+        assert project.trailers("Idumb-Task") == []
+
+
+@pytest.mark.parametrize("check", ["false", "kill -9 $$"])
+def test_a_check_that_does_not_end_with_0_completes_nothing(project: Project, check: str) -> None:
+    """R-RUN-3."""
+    project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] it holds — check: `{check}`\n")])
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
+    assert (answer.code, project.statuses()) == (1, {"T1-01": "failed"})
+    assert project.trailers("Idumb-Task") == []
 
 
 def test_a_check_that_changes_its_files_fails_the_task_and_residue_is_never_committed(
