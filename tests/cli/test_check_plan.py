@@ -251,7 +251,7 @@ def test_a_listed_requirement_must_be_in_the_requirements_file(project: Project)
 
 
 def test_an_unproven_criterion_is_reported_once_with_the_requested_mode(project: Project) -> None:
-    """R-LOCK-1."""
+    """R-LOCK-1, R-RUN-3."""
     boxes = "  - [ ] It is there — check: `true`\n  - [ ] It is friendly\n"
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
     for mode, severity in (("guided", "warning"), ("strict", "error")):

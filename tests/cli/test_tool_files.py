@@ -1,4 +1,4 @@
-"""Files that tools leave, in a project that does not ignore them: reported once, in no commit, no reason to stop."""
+"""Files that tools leave, in a project that does not ignore them: named once, in no commit, no failure. R-GIT-5."""
 
 from __future__ import annotations
 
