@@ -44,6 +44,7 @@ _ROWS = (
 )
 """The first row for a manifest counts; for Python, the first row of all."""
 
+FOLDERS = frozenset({_MODULES, _ENVIRONMENT})
 FILES = tuple(dict.fromkeys([*(name for row in _ROWS for name in row.files), _MAKEFILE]))
 
 

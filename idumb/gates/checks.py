@@ -116,7 +116,11 @@ class ShellChecks:
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
-        return _under(surroundings, made)
+        made = _under(surroundings, made)
+        if borrowed.prepared:
+            installed = f"{wording.listed(borrowed.prepared)} <- checks.prepare"
+            made = dataclasses.replace(made, locations=(*made.locations, installed))
+        return made
 
     def _check(
         self,
@@ -379,7 +383,7 @@ def _with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
 
 _NOTHING = Borrowed()
 _DENIED = re.compile(
-    "Read-only file system|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
+    "Read-only file system|cross-device link|EXDEV|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
     "effective uid is not 0|must be (?:owned|setuid)|new privileges"
 )
 """What programs print that miss the rights of another user, or that cannot write to a protected file."""

@@ -59,6 +59,7 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     assert _runs(tmp_path) == 1
     proof = made.events("--kind", "evidence.recorded")[-1]["payload"]
     assert "weaker" not in proof
+    assert "deps <- checks.prepare" in proof["locations"]
     assert made.idumb("verify-work", "1").code == 0
     assert _runs(tmp_path) == 1
     proven = made.idumb("prove", "1")

@@ -67,6 +67,18 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     assert project.read("data.log") == "needed\n"
 
 
+def test_the_commands_that_install_what_a_check_needs_are_proposed_too(project: Project) -> None:
+    manifests = {"package.json": '{"dependencies": {"a": "1"}}\n', "package-lock.json": "{}\n"}
+    project.repo.write_all({**manifests, ".gitignore": f"{project.read('.gitignore')}node_modules\n"})
+    project.repo.commit("manifests")
+    project.repo.write_all({"node_modules/a/index.js": "x\n"})
+    check = "test -s a.txt && test -s node_modules/a/index.js"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
+    answer = project.execute()
+    assert answer.code == 1
+    assert "`checks: {provide: [node_modules]}` or `checks: {prepare: [npm ci]}`" in answer.out
+
+
 def test_a_check_cannot_damage_what_the_user_provides_unless_it_is_shared(project: Project) -> None:
     project.repo.write_all({"deps.log/lib/x": "x\n", "own.log/y": "y\n", "data.log": "data\n"})
     project.configure("checks: {provide: [deps.log, data.log], share: [own.log]}\n")

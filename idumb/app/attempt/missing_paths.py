@@ -14,8 +14,8 @@ from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
-from idumb.app.worktree import tool_leftovers
-from idumb.domain import failures, paths, tool_files, wording
+from idumb.app.worktree import dependencies, tool_leftovers
+from idumb.domain import dependency_setup, failures, paths, tool_files, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
@@ -198,7 +198,10 @@ def _message(
     by_git = {path.rstrip("/") for path in ignored_by_git}
     why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
     words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
-    line = f"checks: {{provide: [{', '.join(ignored)}]}}"
-    return FailureMessage(
-        failures.NOT_PROVIDED, words, f"Add `{line}` to .idumb/config.yaml, then idumb execute-phase {search.phase}"
-    )
+    lines = [f"`checks: {{provide: [{', '.join(ignored)}]}}`"]
+    proposed = dependencies.proposals(search.services) if dependency_setup.FOLDERS.issuperset(ignored) else ()
+    commands = [command for each in proposed if each.folder in ignored for command in each.commands]
+    if commands:
+        lines.append(f"`checks: {{{dependency_setup.line(commands)}}}`")
+    correct = f"Add {' or '.join(lines)} to .idumb/config.yaml"
+    return FailureMessage(failures.NOT_PROVIDED, words, f"{correct}, then idumb execute-phase {search.phase}")

@@ -14,6 +14,7 @@ from idumb.app.core.services import Services, kept_at
 from idumb.app.engine import state_file
 from idumb.app.upkeep import init
 from idumb.app.upkeep.doctor_log import latest_runs
+from idumb.app.worktree import dependencies
 from idumb.domain import canonical_json, dependency_setup, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
@@ -72,7 +73,7 @@ class _Look:
         borrowed = {path.rstrip("/") for path in (*checks.provide, *checks.share)}
         if checks.tree != IN_COMMIT or checks.prepare:
             return
-        for proposal in init.proposals(self.services):
+        for proposal in dependencies.proposals(self.services):
             line = f"checks: {{{dependency_setup.line(proposal.commands)}}}"
             if not proposal.folder:
                 yield health.passed(f"{line} would install what {proposal.manifest} names", proposal.manifest)

@@ -14,9 +14,8 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
-from idumb.app.worktree import preconditions
+from idumb.app.worktree import dependencies, preconditions
 from idumb.domain import dependency_setup
-from idumb.domain.dependency_setup import Proposal
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
@@ -58,7 +57,7 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
     """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat."""
     preconditions.require_supported(services)
     provided = _dependencies(services)
-    proposed = [command for proposal in proposals(services) for command in proposal.commands]
+    proposed = [command for proposal in dependencies.proposals(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
         checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))
@@ -74,12 +73,6 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
     is_new = CONFIGURATION in created
     return Result({**data, "provided": list(provided) if is_new else [], "proposed": proposed if is_new else []})
-
-
-def proposals(services: Services) -> tuple[Proposal, ...]:
-    """Return how to install the dependencies that the project's manifests name."""
-    present = services.files.existing(dependency_setup.FILES)
-    return dependency_setup.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _dependencies(services: Services) -> tuple[str, ...]:
