@@ -68,8 +68,8 @@ def _provide(source: str, target: str, user: str, root: str, place: Placing, aga
     elif os.path.isdir(source) and os.path.isdir(target) and not os.path.islink(target):
         for name in os.listdir(source):
             below = os.path.join(source, name)
-            if packages and _is_group(below):
-                os.makedirs(os.path.join(target, name), exist_ok=True)
+            if packages and _is_group(below) and not os.path.lexists(os.path.join(target, name)):
+                os.mkdir(os.path.join(target, name))
             _provide(below, os.path.join(target, name), user, root, place, again)
 
 
@@ -97,8 +97,9 @@ def link_above(user: str, root: str, sources: Sequence[str]) -> None:
     for source in sources:
         name = source.rpartition(f"/{PACKAGES}/")[2]
         target = os.path.join(os.path.dirname(root), PACKAGES, name)
-        if not os.path.lexists(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+        scope = os.path.dirname(target)
+        if not os.path.lexists(target) and not os.path.islink(scope):  # a link may lead to the user's own folder
+            os.makedirs(scope, exist_ok=True)
             os.symlink(_redirected(source, user, root), target)
 
 

@@ -7,6 +7,7 @@ each new tree by the difference, so its cost follows the change. It is made when
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import itertools
@@ -38,6 +39,10 @@ _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
 _SCRATCH = "clone"
+_IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""What the system says of a folder that is missing, is a file or is a link."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _RACY = 20_000_000
 """Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
@@ -66,6 +71,42 @@ class _Submodule(NamedTuple):
 
     place: Repository
     objects: pygit2.Repository
+
+
+class _Folders:
+    """Open folders of a working tree. Each is opened below the other and is no link, whatever programs put there."""
+
+    def __init__(self, root: str, identity: tuple[int, int]) -> None:
+        """Open `root`. Raises OSError if another folder is there."""
+        self._open = [("", os.open(root, _FOLDER))]
+        status = os.fstat(self._open[0][1])
+        if (status.st_dev, status.st_ino) != identity:
+            self.close()
+            raise NotADirectoryError(errno.ENOTDIR, "the working tree of checks was replaced", root)
+
+    def at(self, folder: str, *, make: bool = False) -> int:
+        """Return the descriptor of a folder, valid until the next call. With `make`, replace what is in its way."""
+        while (top := self._open[-1][0]) and top != folder and not folder.startswith(f"{top}/"):
+            os.close(self._open.pop()[1])
+        if top != folder:
+            for name in folder[len(top) :].strip("/").split("/"):
+                above = self._open[-1][1]
+                try:
+                    below = os.open(name, _FOLDER, dir_fd=above)
+                except OSError as problem:
+                    if not make or problem.errno not in _IN_THE_WAY:
+                        raise
+                    if problem.errno != errno.ENOENT:
+                        os.unlink(name, dir_fd=above)
+                    os.mkdir(name, dir_fd=above)
+                    below = os.open(name, _FOLDER, dir_fd=above)
+                top = f"{top}/{name}" if top else name
+                self._open.append((top, below))
+        return self._open[-1][1]
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop()[1])
 
 
 class ProvingTree:
@@ -222,7 +263,7 @@ class ProvingTree:
         """Change the files by the difference; return False if all have to be written again."""
         try:
             newest, changed = self._sweep()
-            self._make_git_folder(tree, head)
+            self._make_git_folder(tree, head, is_intact=self._is_git_intact(self._settled()))
             if not self._restore(changed):
                 return False
             changes = self._difference(before, tree)
@@ -250,40 +291,54 @@ class ProvingTree:
         if self._is_replaced():
             self._tree = None
             return tuple(sorted(self._files))
-        root, settled = self.root, self._settled()
+        settled = self._settled()
         if self._tree is not None and not self._is_git_intact(settled):
             try:
                 self._make_git_folder(self._tree, self._head)
             except OSError:  # a check removed permissions from folders
                 self._tree = None
-        suspects = []
-        for path, (_, stamp) in self._files.items():
-            try:
-                present = _stamp(os.lstat(f"{root}/{path}"))
-            except OSError:
-                present = None
-            if present != stamp or stamp.ctime >= settled:
-                suspects.append(path)
         try:
-            changed = [path for path in suspects if self._is_changed(path)]
+            with contextlib.closing(self._folders()) as folders:
+                suspects = self._suspects(folders, settled)
+                changed = [path for path in suspects if self._is_changed(path, folders)]
         except OSError:  # a check removed permissions from folders
-            changed, self._tree = suspects, None
+            changed, self._tree = [*self._files], None
         if not self._restore(changed):
             self._tree = None  # before the next check, all files are written again
         self._verified = self._now()
         return tuple(sorted(changed))
 
+    def _suspects(self, folders: _Folders, settled: int) -> list[str]:
+        """Return the files whose stamp does not show that they are as written."""
+        suspects, last, at = list[str](), None, -1
+        for path, (_, stamp) in self._files.items():
+            folder, _, name = path.rpartition("/")
+            try:
+                if folder != last:
+                    last, at = folder, -1
+                    at = folders.at(folder)
+                is_certain = at >= 0 and stamp.ctime < settled
+                if is_certain and _is_same(os.stat(name, dir_fd=at, follow_symlinks=False), stamp):
+                    continue
+            except OSError:
+                pass
+            suspects.append(path)
+        return suspects
+
+    def _folders(self) -> _Folders:
+        return _Folders(self.root, self._identity[2])
+
     def _restore(self, paths: Iterable[str]) -> bool:
         """Write files again; return False if that failed, or if attributes of a check converted them."""
-        real = {self.root}
         try:
-            for some in _batches((path, self._files[path][0]) for path in paths):
-                converted = self._converted(some)
-                for path, item in some:
-                    digest = self._digests.get(path)
-                    self._write(path, item, real, converted)
-                    if self._digests.get(path) != digest:
-                        return False
+            with contextlib.closing(self._folders()) as folders:
+                for some in _batches((path, self._files[path][0]) for path in paths):
+                    converted = self._converted(some)
+                    for path, item in some:
+                        digest = self._digests.get(path)
+                        self._write(path, item, folders, converted)
+                        if self._digests.get(path) != digest:
+                            return False
         except OSError:  # a check removed permissions from folders
             return False
         return True
@@ -432,88 +487,91 @@ class ProvingTree:
 
     def _apply(self, changes: Iterable[tuple[str, Item | None]], newest: int) -> None:
         """Write changed files, each with a time of modification after `newest`, in nanoseconds."""
-        real = {self.root}
-        for path in (path for path, item in changes if item is None):
-            self._files.pop(path, None)
-            self._digests.pop(path, None)
-            self._unlike.discard(path)
-            self._remove(path)
-        writes = [(path, item) for path, item in changes if item is not None]
-        for path, item in writes:
-            if _is_attributes(path):
-                self._converts = True
-                self._write(path, item, real, {}, newest)
-        for some in _batches(writes):
-            converted = self._converted(some)
-            for path, item in some:
-                if not _is_attributes(path) or path in converted:
-                    self._write(path, item, real, converted, newest)
+        with contextlib.closing(self._folders()) as folders:
+            for path in [path for path, item in changes if item is None]:
+                self._files.pop(path, None)
+                self._digests.pop(path, None)
+                self._unlike.discard(path)
+                self._remove(path, folders)
+            writes = [(path, item) for path, item in changes if item is not None]
+            for path, item in writes:
+                if _is_attributes(path):
+                    self._converts = True
+                    self._write(path, item, folders, {}, newest)
+            for some in _batches(writes):
+                converted = self._converted(some)
+                for path, item in some:
+                    if not _is_attributes(path) or path in converted:
+                        self._write(path, item, folders, converted, newest)
 
-    def _write(self, path: str, item: Item, real: set[str], converted: Mapping[str, bytes], newest: int = 0) -> None:
-        """Write a file of the tree. `real` are folders that are known to exist and to be no links."""
-        place = os.path.join(self.root, path)
-        self._clear_way(path, real)
-        if item.mode == tree_objects.SUBMODULE:
-            data = b""
-            os.mkdir(place)
-        elif item.mode == tree_objects.LINK:
-            data = self._blob(path, item)
-            os.symlink(data, os.fsencode(place))
-        else:
-            data = converted[path] if path in converted else self._blob(path, item)
-            bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
-            with open(os.open(place, _NEW, bits), "wb") as stream:
-                stream.write(data)
-        if newest and os.lstat(place).st_mtime_ns <= newest:
-            os.utime(place, ns=(newest + 1_000_000, newest + 1_000_000), follow_symlinks=False)
-        self._files[path] = item, _stamp(os.lstat(place))
-        self._digests[path] = _digest(data)
-
-    def _clear_way(self, path: str, real: set[str]) -> None:
-        """Make the folders above a path, and remove whatever is at it."""
+    def _write(self, path: str, item: Item, folders: _Folders, converted: Mapping[str, bytes], newest: int = 0) -> None:
+        """Write a file of the tree, in the place of whatever is there."""
         if any(name.lower() == _GIT or name in {"", ".", ".."} for name in path.split("/")):
             raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {path!r}", hint="git fsck")
-        place = os.path.join(self.root, path)
-        if os.path.dirname(place) not in real:
-            at = self.root
-            for name in path.split("/")[:-1]:
-                at = os.path.join(at, name)
-                if os.path.islink(at) or not os.path.isdir(at):
-                    if os.path.lexists(at):
-                        os.unlink(at)
-                    os.mkdir(at)
-                real.add(at)
-        if os.path.lexists(place):
-            private_folders.remove_tree(place)
+        folder, _, name = path.rpartition("/")
+        at = folders.at(folder, make=True)
+        is_file = item.mode not in {tree_objects.SUBMODULE, tree_objects.LINK}
+        data = converted.get(path)
+        if data is None:
+            data = b"" if item.mode == tree_objects.SUBMODULE else self._blob(path, item)
+        bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+        for is_free in (False, True):
+            try:
+                if is_file:
+                    with open(os.open(name, _NEW, bits, dir_fd=at), "wb") as stream:
+                        stream.write(data)
+                elif item.mode == tree_objects.LINK:
+                    os.symlink(data, os.fsencode(name), dir_fd=at)
+                else:
+                    os.mkdir(name, dir_fd=at)
+                break
+            except FileExistsError:
+                if is_free:
+                    raise
+                _remove(name, at)
+        stamp = _stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        if newest and stamp.mtime <= newest:
+            os.utime(name, ns=(newest + 1_000_000, newest + 1_000_000), dir_fd=at, follow_symlinks=False)
+            stamp = _stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        self._files[path] = item, stamp
+        self._digests[path] = _digest(data)
 
-    def _remove(self, path: str) -> None:
+    @staticmethod
+    def _remove(path: str, folders: _Folders) -> None:
         """Remove a file, and the folders that are empty without it."""
-        place = os.path.join(self.root, path)
-        if os.path.lexists(place):
-            private_folders.remove_tree(place)
+        folder, _, name = path.rpartition("/")
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            _remove(name, folders.at(folder))
         with contextlib.suppress(OSError):
-            while (place := os.path.dirname(place)) != self.root:
-                os.rmdir(place)
+            while folder:
+                folder, _, name = folder.rpartition("/")
+                os.rmdir(name, dir_fd=folders.at(folder))
 
     def _sweep(self) -> tuple[int, list[str]]:
         """Remove what is not in the tree, except caches.
 
         Return the newest time of modification of those, and the files of the tree that were changed or removed.
         """
-        folders, kept = {path[:at] for path in self._files for at in _slashes(path)}, self._kept
-        folders |= {path[:at] for path in kept for at in _slashes(path)}
+        with contextlib.closing(self._folders()) as folders:
+            missing, suspects, newest = self._swept(folders)
+            return newest, [*missing, *(path for path in suspects if self._is_changed(path, folders))]
+
+    def _swept(self, folders: _Folders) -> tuple[Iterable[str], list[str], int]:
+        own, kept = {path[:at] for path in self._files for at in _slashes(path)}, self._kept
+        own |= {path[:at] for path in kept for at in _slashes(path)}
         missing, suspects = dict.fromkeys(self._files), list[str]()
         newest, settled = 0, self._settled()
         stack = [""]
         while stack:
             prefix = stack.pop()
-            with os.scandir(os.path.join(self.root, prefix)) as entries:
+            at = folders.at(prefix.rstrip("/"))
+            with os.scandir(at) as entries:
                 for entry in list(entries):
                     path = prefix + entry.name
                     known = self._files.get(path)
                     if known is not None:
                         del missing[path]
-                        if _stamp(entry.stat(follow_symlinks=False)) != known[1] or known[1].ctime >= settled:
+                        if known[1].ctime >= settled or not _is_same(entry.stat(follow_symlinks=False), known[1]):
                             suspects.append(path)
                         if known[0].mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
                             stack.append(f"{path}/")
@@ -523,19 +581,20 @@ class ProvingTree:
                         if self._cached(path):
                             newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
                         else:
-                            os.unlink(entry.path)
-                    elif path in folders or self._cached(f"{path}/") or self._cached(path):
+                            os.unlink(entry.name, dir_fd=at)
+                    elif path in own or self._cached(f"{path}/") or self._cached(path):
                         stack.append(f"{path}/")
                     else:
-                        private_folders.remove_tree(entry.path)
-        return newest, [*missing, *filter(self._is_changed, suspects)]
+                        _remove(entry.name, at)
+        return missing, suspects, newest
 
-    def _is_changed(self, path: str) -> bool:
+    def _is_changed(self, path: str, folders: _Folders) -> bool:
         """Return whether a file differs from the tree; if only its stamp differs, remember that."""
         item, stamp = self._files[path]
-        place = os.path.join(self.root, path)
+        folder, _, name = path.rpartition("/")
         try:
-            present = _stamp(os.lstat(place))
+            at = folders.at(folder)
+            present = _stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
         except OSError:
             return True
         if item.mode == tree_objects.SUBMODULE:
@@ -543,28 +602,18 @@ class ProvingTree:
         if stat.S_IFMT(present.mode) != stat.S_IFMT(stamp.mode) or (present.mode ^ stamp.mode) & 0o100:
             return True
         # What was written counts: a check may have changed the attributes by which a checkout converts it.
-        data = self._present(place, item)
+        data = _present(name, at, item)
         if data is None or _digest(data) != self._digests[path]:
             return True
         if present != stamp and stat.S_ISREG(present.mode):
             # A program may still write into it through shared memory, or it is linked to another file.
-            os.unlink(place)
-            with open(os.open(place, _NEW, stat.S_IMODE(stamp.mode)), "wb") as stream:
+            os.unlink(name, dir_fd=at)
+            with open(os.open(name, _NEW, stat.S_IMODE(stamp.mode), dir_fd=at), "wb") as stream:
                 stream.write(data)
-            os.utime(place, ns=(present.mtime, present.mtime))
-            present = _stamp(os.lstat(place))
+            os.utime(name, ns=(present.mtime, present.mtime), dir_fd=at, follow_symlinks=False)
+            present = _stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
         self._files[path] = item, present
         return False
-
-    @staticmethod
-    def _present(place: str, item: Item) -> bytes | None:
-        try:
-            if item.mode == tree_objects.LINK:
-                return os.readlink(os.fsencode(place))
-            with open(place, "rb") as stream:
-                return stream.read()
-        except OSError:
-            return None
 
     def _converted(self, files: Sequence[tuple[str, Item]]) -> dict[str, bytes]:
         """Return path to bytes where a checkout writes other bytes than the commit holds."""
@@ -663,38 +712,44 @@ class ProvingTree:
         assert self._opened is not None  # noqa: S101 - the git folder is made before any file
         return self._opened
 
-    def _make_git_folder(self, tree: str, head: str | None) -> None:
-        """Rebuild the git folder, because a check may have changed it: HEAD, an index of `tree`, and the tags.
+    def _make_git_folder(self, tree: str, head: str | None, *, is_intact: bool = False) -> None:
+        """Make HEAD, an index of `tree`, and the tags; make the git folder again if a check changed it.
 
         It reads the user's objects, and shares no ref, hook or setting.
         """
         git_dir = os.path.join(self.root, _GIT)
-        if os.path.lexists(git_dir):
-            private_folders.remove_tree(git_dir)
-        for folder in ("objects/info", "refs/heads", "refs/tags", "info"):
-            os.makedirs(os.path.join(git_dir, folder))
+        if not is_intact or self._opened is None:
+            self._opened = self._new_git_folder(git_dir)
         files = {
             "HEAD": f"{head}\n" if head else "ref: refs/heads/main\n",
-            "config": _CONFIG,
             "packed-refs": "".join(self._packed_tags()),
         }
         for name, text in files.items():
             with open(os.path.join(git_dir, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
                 stream.write(text)
-        with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as alternates:
-            alternates.write(self._alternates)
         shallow = os.path.join(self._place.common_dir, "shallow")
         if os.path.isfile(shallow):
             shutil.copyfile(shallow, os.path.join(git_dir, "shallow"))
-        if self._converts:
-            from idumb.git import checkout_bytes
-
-            checkout_bytes.put_into(git_dir, self._chosen())
-        self._opened = pygit2.Repository(self.root)
         index = self._opened.index
         index.read_tree(pygit2.Oid(hex=tree))
         index.write()
         self._git_files = {path: (_stamp(os.lstat(path)), _state(path)) for path in _below(git_dir)}
+
+    def _new_git_folder(self, git_dir: str) -> pygit2.Repository:
+        if os.path.lexists(git_dir):
+            private_folders.remove_tree(git_dir)
+        for folder in ("objects/info", "refs/heads", "refs/tags", "info"):
+            os.makedirs(os.path.join(git_dir, folder))
+        for name, text in (("HEAD", "ref: refs/heads/main\n"), ("config", _CONFIG)):
+            with open(os.path.join(git_dir, name), "w", encoding="ascii") as stream:
+                stream.write(text)
+        with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as alternates:
+            alternates.write(self._alternates)
+        if self._converts:
+            from idumb.git import checkout_bytes
+
+            checkout_bytes.put_into(git_dir, self._chosen())
+        return pygit2.Repository(self.root)
 
     def _is_git_intact(self, settled: int) -> bool:
         """Return whether no check changed the git folder. A check that only lists files with git may do so."""
@@ -714,6 +769,36 @@ class ProvingTree:
             reference = self._objects.references[name]
             if isinstance(reference.target, pygit2.Oid):
                 yield f"{reference.target} {name}\n"
+
+
+def _present(name: str, at: int, item: Item) -> bytes | None:
+    try:
+        if item.mode == tree_objects.LINK:
+            return os.readlink(os.fsencode(name), dir_fd=at)
+        with open(os.open(name, _OLD, dir_fd=at), "rb") as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
+def _remove(name: str, at: int) -> None:
+    """Remove what is in a folder under a name, also folders without permissions. Raises FileNotFoundError."""
+    try:
+        os.unlink(name, dir_fd=at)
+    except (IsADirectoryError, PermissionError):  # Linux and macOS say it of a folder
+        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+            os.fchmod(at, 0o700)
+            os.unlink(name, dir_fd=at)
+            return
+        with contextlib.suppress(PermissionError):
+            os.chmod(name, 0o700, dir_fd=at)
+        below = os.open(name, _FOLDER, dir_fd=at)
+        try:
+            for each in os.listdir(below):
+                _remove(each, below)
+        finally:
+            os.close(below)
+        os.rmdir(name, dir_fd=at)
 
 
 def _batches(files: Iterable[tuple[str, Item]]) -> Iterator[list[tuple[str, Item]]]:
@@ -754,6 +839,11 @@ def _packages_above(lender: str) -> tuple[str, ...]:
 
 def _stamp(status: os.stat_result) -> _Stamp:
     return _Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _is_same(status: os.stat_result, stamp: _Stamp) -> bool:
+    """Return whether a file has its stamp. Nobody can set ctime, so the rest is as it was."""
+    return status.st_ctime_ns == stamp.ctime and status.st_ino == stamp.inode
 
 
 def _digest(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, proving_folders
+from idumb.git import discover, proving_folders, proving_tree
 from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from tests.support.gitrepo import GitSandbox
@@ -656,3 +656,61 @@ def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
         assert list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_a_folder_that_is_swapped_while_files_are_written_leads_nowhere_else(tmp_path: Path) -> None:
+    """A process that escaped its check can swap folders at any moment."""
+    root, precious = tmp_path / "root", tmp_path / "precious"
+    (root / "d/e").mkdir(parents=True)
+    precious.mkdir()
+    status = root.stat()
+    folders = proving_tree._Folders(str(root), (status.st_dev, status.st_ino))
+    at = folders.at("d/e")
+    (root / "d/e").rename(tmp_path / "moved")
+    (root / "d/e").symlink_to(precious)
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=at))
+    assert [path.name for path in (tmp_path / "moved").iterdir()] == ["file"]
+    assert folders.at("") != folders.at("d")
+    with pytest.raises(OSError, match="e"):
+        folders.at("d/e")
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folders.at("d/e", make=True)))
+    assert [path.name for path in (root / "d/e").iterdir()] == ["file"]
+    folders.close()
+    assert list(precious.iterdir()) == []
+    root.rename(tmp_path / "away")
+    root.mkdir()
+    with pytest.raises(NotADirectoryError):
+        proving_tree._Folders(str(root), (status.st_dev, status.st_ino))
+
+
+@pytest.mark.parametrize("is_dangling", ["", "dangling"])
+def test_a_scope_of_packages_that_is_a_link_is_linked_as_it_is(tmp_path: Path, is_dangling: str) -> None:
+    """Farther packages of the same scope are not written through it into the user's folder."""
+    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
+    (farther / "@s/far").mkdir(parents=True)
+    nearest.mkdir(parents=True)
+    (nearest / "@s").symlink_to(tmp_path / "scope")
+    if not is_dangling:
+        (tmp_path / "scope").mkdir()
+    sandbox = GitSandbox.create(nearest.parent / "repo")
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "node_modules\n"})
+    sandbox.commit()
+    sandbox.write("node_modules/@s/own/index.js", "own\n")
+    proving = create(sandbox, provided=("node_modules",))
+    root = show(proving, sandbox)
+    assert os.readlink(root.parent / "node_modules/@s") == str(nearest / "@s")
+    assert (root / "node_modules/@s/own/index.js").read_text() == "own\n"
+    assert is_dangling or list((tmp_path / "scope").iterdir()) == []
+    proving.close()
+
+
+def test_a_link_of_the_tree_in_place_of_a_scope_stays(sandbox: GitSandbox) -> None:
+    sandbox.write(".gitignore", "node_modules/*\n!node_modules/@s\n")
+    sandbox.link("node_modules/@s", "../missing")
+    sandbox.git("add", "-A")
+    sandbox.git("commit", "-qm", "a dangling link")
+    sandbox.remove("node_modules/@s")
+    sandbox.write("node_modules/@s/own/index.js", "own\n")
+    proving = create(sandbox, provided=("node_modules",))
+    assert os.readlink(show(proving, sandbox) / "node_modules/@s") == "../missing"
+    proving.close()
