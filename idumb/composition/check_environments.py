@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from idumb.domain.settings import CONTROL_ON, IN_COMMIT, CheckSettings
@@ -23,10 +23,12 @@ def build(
     run: str | None = None,
     *,
     continued: bool = False,
+    proving: str = "",
 ) -> CheckEnvironment:
     """Build it before the first builder starts. `allowed` are the variables that checks may see.
 
-    `run` is None for checks of no run. `continued`: this process continues an attempt of the run.
+    `run` is None for checks of no run. `continued`: this process continues an attempt of the run. `proving` is the
+    folder of the proving trees.
     """
     here = run is not None and chosen.tree != IN_COMMIT
     inputs = Inputs(
@@ -38,7 +40,15 @@ def build(
         chosen.home,
         here,
         controlled=run is None or chosen.control == CONTROL_ON,
+        above=tuple(_and_above(proving)) if proving and not here else (),
     )
     record = None if run is None else os.path.join(repository.state_dir, _RECORD)
     settings = partial(git_program.settings, repository.root)
     return CheckEnvironment(inputs, settings, record=record, run=run or "", continued=continued)
+
+
+def _and_above(folder: str) -> Iterator[str]:
+    """Yield an absolute folder and those above it, without the root."""
+    while folder != "/":
+        yield folder
+        folder = os.path.dirname(folder)

@@ -383,6 +383,12 @@ class Container:
         return self.repository
 
     @cached_property
+    def _proving_folder(self) -> str:
+        from idumb.git import proving_folders
+
+        return proving_folders.place(self.user_repository)
+
+    @cached_property
     def _proving_tree(self) -> ProvingTree:
         return self._new_proving_tree()
 
@@ -406,10 +412,10 @@ class Container:
     def _new_proving_tree(self, suffix: str = "") -> ProvingTree:
         from idumb.domain import paths
         from idumb.domain.settings import CheckSettings
-        from idumb.git import proving_folders, proving_tree
+        from idumb.git import proving_tree
 
         chosen = self.settings.checks or CheckSettings()
-        top = proving_folders.place(self.user_repository) + suffix
+        top = self._proving_folder + suffix
         lender = self.user_repository.root
         return proving_tree.ProvingTree(
             self.repository, top, paths.cover(chosen.cache), chosen.provide, lender, chosen.share
@@ -433,7 +439,12 @@ class Container:
 
         if run not in self._check_environments:
             self._check_environments[run] = check_environments.build(
-                self.repository, self.settings.environment, chosen, run, continued=continued
+                self.repository,
+                self.settings.environment,
+                chosen,
+                run,
+                continued=continued,
+                proving=self._proving_folder,
             )
         return self._check_environments[run]
 

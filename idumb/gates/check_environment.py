@@ -40,6 +40,7 @@ class Inputs:
       them.
     - `in_place`: checks judge the files of the working tree. `controlled`: they also run before the work.
     - `provided`: paths below the working tree that the proving tree has too.
+    - `above`: the folders above the proving tree.
     """
 
     environment: Mapping[str, str]
@@ -50,6 +51,7 @@ class Inputs:
     home_of_checks: str = PRIVATE_HOME
     in_place: bool = False
     controlled: bool = True
+    above: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ class CheckEnvironment:
             toolchains.configuration_files(inputs.environment, inputs.home, self._computed.kept),
             self._user_path,
             [self._computed.kept.get("PYTHONUSERBASE") or f"{inputs.home}/.local", *environments],
+            inputs.above,
+            environments,
         )
         self._record, self._run = record, run
         if continued and record is not None:

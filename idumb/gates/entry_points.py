@@ -5,6 +5,7 @@ Each has a recorded state. A file whose size, times and inode are as recorded is
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -14,9 +15,12 @@ from typing import Any
 
 from idumb.domain.plans import shell
 from idumb.system import clock
+from idumb.system.files.private_folders import MANIFESTS
 
 _HOOKS = frozenset({"sitecustomize", "usercustomize"})
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+_ABOVE = {**{name: name for name in MANIFESTS if name != ".git"}, ".cargo": ".cargo/config.toml"}
+"""What tools search for in every parent folder, and the file or folder that decides what they run or load then."""
 _MOST_READ = 1 << 20
 """Larger files count as changed if their times change; reading a big program would cost more than a check."""
 _GRAIN = 20_000_000
@@ -54,16 +58,27 @@ class EntryPoints:
     """Records the state of the entry points when it is made, and names those that differ later.
 
     `files` are watched as such; `python_prefixes` are folders with `lib/python3.x`, in addition to those of the
-    interpreters in `search_path`.
+    interpreters in `search_path`. `above` are the folders above the working tree of checks, in which tools search for
+    manifests and packages. Evidence names what is `provided`, so packages there are no entry points.
     """
 
-    def __init__(self, files: Iterable[str], search_path: Sequence[str], python_prefixes: Iterable[str]) -> None:
+    def __init__(
+        self,
+        files: Iterable[str],
+        search_path: Sequence[str],
+        python_prefixes: Iterable[str],
+        above: Sequence[str] = (),
+        provided: Sequence[str] = (),
+    ) -> None:
         self._started = clock.nanoseconds()
+        self._above = above
+        self._provided = tuple(f"{folder}/" for folder in provided)
+        self._packages: dict[str, None] = {}
         self._listed: dict[str, None] = {}
         self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
         self._programs: dict[str, tuple[str, FileState]] = {}
         self._named: dict[str, tuple[str, ...]] = {}
-        self._known = {path: _state(path) for path in (*files, *self._python_files())}
+        self._known = {path: _state(path) for path in (*files, *self._python_files(), *self._manifests())}
         self._folders = _signatures(self._listed)
         self._new: tuple[str, ...] = ()
 
@@ -96,6 +111,8 @@ class EntryPoints:
         """Return the paths of entry points that differ from their recorded state, for one command."""
         changed = [path for path, state in self._known.items() if not _is_same(path, state)]
         changed += [path for path in self._new_python_files() if path not in changed]
+        changed += [path for path in self._manifests() if path not in self._known]
+        changed += self._new_packages()
         for name in self._named[command] if command in self._named else _programs(command):
             path = _find(name, search_path)
             if path and self._is_other_program(name, path) and path not in changed:
@@ -110,6 +127,20 @@ class EntryPoints:
             self._folders = _signatures(self._listed)
             self._new = tuple(path for path in present if path not in self._known)
         return self._new
+
+    def _new_packages(self) -> Iterator[str]:
+        """Yield packages that were installed since the run started. Bytecode that Python adds to one is no change."""
+        for folder in self._packages:
+            if _changed_at(folder) <= self._started:
+                continue
+            with contextlib.suppress(OSError):
+                for name in sorted(os.listdir(folder)):
+                    path = f"{folder}/{name}"
+                    inner = (f"{path}/{each}" for each in ("__init__.py", "METADATA"))
+                    if name == "__pycache__" or _matters(name):
+                        continue
+                    if _changed_at(next(filter(os.path.exists, inner), path)) > self._started:
+                        yield path
 
     def _is_other_program(self, name: str, path: str) -> bool:
         if name in self._programs:
@@ -155,6 +186,14 @@ class EntryPoints:
             names = self._list(packages)
             yield from self._hooks(packages, names)
             yield from (f"{packages}/{each}" for each in names if each.endswith(".pth"))
+            if not packages.startswith(self._provided):
+                self._packages[packages] = None
+
+    def _manifests(self) -> Iterator[str]:
+        """Yield what decides about a project, or has packages for it, in the folders above."""
+        for folder in self._above:
+            with contextlib.suppress(OSError):
+                yield from (f"{folder}/{_ABOVE[name]}" for name in sorted(_ABOVE.keys() & set(os.listdir(folder))))
 
     def _hooks(self, folder: str, names: Iterable[str]) -> Iterator[str]:
         for name in names:
@@ -195,6 +234,11 @@ def _find(name: str, search_path: Sequence[str]) -> str:
     """Return the path of a program, "" if there is none."""
     candidates = (name,) if name.startswith("/") else (f"{folder}/{name}" for folder in search_path)
     return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), "")
+
+
+def _changed_at(path: str) -> int:
+    signature = _signature(path)
+    return signature[-1] if signature else 0
 
 
 def _state(path: str) -> FileState:

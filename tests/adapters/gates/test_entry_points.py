@@ -34,6 +34,7 @@ class World:
         (home / ".cargo").mkdir()
         (home / ".cargo" / "config.toml").write_text("[build]\n")
         (home / ".npmrc").write_text("fund=false\n")
+        (home / "work" / "node_modules" / "known").mkdir(parents=True)
         self.program("tool", "exit 0")
         self.settle()
 
@@ -51,7 +52,8 @@ class World:
     def start(self) -> Callable[[str], Evidence]:
         root = str(self.repository)
         environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home)}
-        private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git")))
+        above = (str(self.home), str(self.home / "work"))
+        private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git"), above=above))
         private.watch(["tool", "python3", "missing-tool"])
         checks = ShellChecks(root, ALLOWED, str, "run", private=private)
         return lambda command: checks.command("AC-1", "", command, timeout=60, tree=TREE)
@@ -103,6 +105,37 @@ def _user_site_package(world: World) -> Path:
     return path
 
 
+def _package(world: World) -> Path:
+    path = world.packages / "answer"
+    path.mkdir()
+    (path / "__init__.py").write_text("")
+    return path
+
+
+def _module(world: World) -> Path:
+    path = world.packages / "answer.py"
+    path.write_text("")
+    return path
+
+
+def _packages_above(world: World) -> Path:
+    path = world.home / "node_modules"
+    path.mkdir()
+    return path
+
+
+def _changed_packages_above(world: World) -> Path:
+    (world.home / "work" / "node_modules" / "answer").mkdir()
+    return world.home / "work" / "node_modules"
+
+
+def _settings_above(world: World) -> Path:
+    path = world.home / "work" / ".cargo" / "config.toml"
+    path.parent.mkdir()
+    path.write_text("[build]\n")
+    return path
+
+
 def _path_file(world: World) -> Path:
     path = world.packages / "planted.pth"
     path.write_text("import os; os._exit(0)\n")
@@ -147,6 +180,11 @@ CHANGES = [
     _same_size_and_times,
     _site,
     _user_site_package,
+    _package,
+    _module,
+    _packages_above,
+    _changed_packages_above,
+    _settings_above,
     _path_file,
     _known_path_file,
     _another_version,
@@ -206,8 +244,9 @@ def test_a_change_that_is_taken_back_is_over(world: World) -> None:
 def test_other_files_of_the_home_are_no_entry_points(world: World) -> None:
     run = world.start()
     (world.home / ".bash_history").write_text("ls\n")
-    (world.packages / "library.py").write_text("X = 1\n")
     (world.bin / "other").write_text("")
+    (world.packages / "__pycache__").mkdir()
+    (world.home / "work" / "notes.txt").write_text("")
     assert run("tool").entry_points == ()
 
 
