@@ -18,11 +18,12 @@ MODULES: dict[str, str] = {
     "T9": "tests.crash.rollback_undo",
     "T10": "tests.hostile.fuzzing",
     "T11": "tests.crash.corruption",
-    "T12": "tests.hostile.cheats",
+    "T12": "tests.hostile.cheating",
     "T13": "tests.hostile.hostile_repositories",
     "T14": "tests.crash.leftover_processes",
     "T15": "tests.crash.hostile_output",
     "T16": "tests.crash.secrets",
+    "T21": "tests.hostile.honest_work",
 }
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.crash import programme
 from tests.crash.programme import Tally
-from tests.hostile import cheats
-from tests.hostile.cheats import CHEATS, HONEST, MODES, PROGRAMME
+from tests.hostile import cheating
+from tests.hostile.cheating import MODES, PROGRAMME, Verdict
+from tests.hostile.cheats import CHEATS, HONEST, KINDS, REMAINING
+from tests.hostile.guards import GUARDS
 
 pytestmark = pytest.mark.slow
+
+_SAMPLE = ("checks judge the commit", "packages are compared", "a check must run a test")
 
 
 @pytest.mark.timeout(200)
@@ -22,26 +27,38 @@ def test_no_cheat_is_believed_and_honest_work_is_not_refused(tmp_path: Path) -> 
     assert result.cases >= PROGRAMME.sample
 
 
-@pytest.mark.parametrize(
-    ("family", "name", "configuration"),
-    [
-        ("ignored", "impl.log", "checks: here\n"),
-        ("hidden", "a folder that looks like a cache", "checks: here\n"),
-        ("home", "a file in the home", "checks: {home: user}\n"),
-    ],
-)
-def test_without_its_guard_a_cheat_is_believed(tmp_path: Path, family: str, name: str, configuration: str) -> None:
+@pytest.mark.parametrize("name", _SAMPLE)
+def test_without_its_guard_a_cheat_is_believed(tmp_path: Path, name: str) -> None:
     """The harness detects an accepted cheat."""
     tally = Tally()
-    cheat = next(cheat for cheat in CHEATS if (cheat.family, cheat.name) == (family, name))
-    cheats.judge(cheat, "here", tmp_path / "case", tally, configuration)
-    assert [failure.words for failure in tally.failures] == [
-        "the task is completed, and the check fails in a fresh clone of HEAD"
-    ]
+    cheating.judge_without(next(guard for guard in GUARDS if guard.name == name), tmp_path / "case", tally)
+    assert tally.failures == []
 
 
-def test_the_cheats_differ_and_come_in_ten_families() -> None:
+def test_an_accepted_cheat_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    believed = Verdict(
+        completed=True, check_passes=False, works=False, named=False, warned=False, reason="", stranger=""
+    )
+    unknown = believed._replace(check_passes=True)
+    for verdict, words in ((believed, cheating.ACCEPTED), (unknown, cheating.UNNAMED)):
+        monkeypatch.setattr(cheating, "verdict_of", lambda *_, verdict=verdict: verdict)
+        tally = Tally()
+        cheating.judge(cheating.find("ignored", "a log"), "here", tmp_path, tally)
+        assert [failure.words for failure in tally.failures] == [words]
+
+
+def test_the_cheats_differ_and_come_in_families_of_ten() -> None:
     assert len({(cheat.family, cheat.name) for cheat in CHEATS}) == len(CHEATS)
-    assert len({cheat.family for cheat in CHEATS}) == 10
-    assert len(MODES) * len(CHEATS) > 100
-    assert HONEST
+    families = Counter(cheat.family for cheat in CHEATS)
+    assert min(families.values()) >= 10
+    assert len(families.keys() - REMAINING) == 10
+    assert families.keys() > REMAINING
+    assert {cheat.kind for cheat in CHEATS} == KINDS.keys()
+    assert (len(MODES), len(HONEST)) == (3, len(KINDS) + 1)
+
+
+def test_each_guard_has_a_cheat_that_exists() -> None:
+    assert len({guard.name for guard in GUARDS}) == len(GUARDS)
+    for guard in GUARDS:
+        assert cheating.find(guard.family, guard.cheat)
+        assert guard.removed or guard.configuration

@@ -1,0 +1,119 @@
+"""The guards against cheating builders, each with a way to remove it and a cheat that is accepted then.
+
+A guard that can be switched off has the `configuration` that does so; any other is replaced in the process under test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from idumb.app.attempt import measure
+from idumb.app.verify import verdict
+from idumb.domain.proof import test_counts
+from idumb.gates.check_environment import Computed
+from idumb.gates.checks import ShellChecks
+from idumb.gates.entry_points import EntryPoints
+from idumb.system.processes import process_tree
+
+
+class Guard(NamedTuple):
+    """`family` and `cheat` name what is accepted without it, in `mode`."""
+
+    name: str
+    family: str
+    cheat: str
+    removed: Callable[[], None] | None = None
+    configuration: str = ""
+    mode: str = "here"
+
+
+def _replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    assert hasattr(owner, name), name
+    return lambda: setattr(owner, name, value)
+
+
+def _nothing(*_: Any, **__: Any) -> tuple[()]:
+    return ()
+
+
+def _none(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _shared_temporary(name: str, value: str) -> Callable[[], None]:
+    """Give checks the variable `name` of the user."""
+    make = Computed.variables_of
+
+    def variables_of(self: Computed, private: str, root: str, lent: Sequence[str] = ()) -> Mapping[str, str]:
+        return {**make(self, private, root, lent), name: os.environ.get(name, value)}
+
+    return lambda: setattr(Computed, "variables_of", variables_of)
+
+
+def _processes_live() -> None:
+    """Leave alone what programs started: they are ended when a program ends, and once more after the builder."""
+    end = process_tree.end_program
+
+    def end_program(child: Any, cookie: str, before: frozenset[int], grace: float) -> tuple[int, ...]:
+        return end(child, f"{cookie}-of-none", frozenset(process_tree.children()), grace)
+
+    for owner, name, value in (
+        (process_tree, "end_program", end_program),
+        (process_tree, "end_strays", _nothing),
+        (ShellChecks, "end_processes", _nothing),
+    ):
+        setattr(owner, name, value)
+
+
+def _folders_of_user(self: Computed, root: str, lent: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    return os.environ["PATH"].split(os.pathsep), []
+
+
+GUARDS: tuple[Guard, ...] = (
+    Guard("checks judge the commit", "ignored", "a log", configuration="checks: here\n"),
+    Guard("checks have a private home", "home", "a file", configuration="checks: {home: user}\n"),
+    Guard("checks have a private TMPDIR", "outside", "a marker in TMPDIR", _shared_temporary("TMPDIR", "/tmp")),
+    Guard(
+        "no folder of the repository on PATH",
+        "ignored",
+        "an older program on PATH",
+        _replace(Computed, "folders", _folders_of_user),
+    ),
+    Guard("programs are compared", "home", "a program in ~/bin", _replace(EntryPoints, "changed", _nothing)),
+    Guard("packages are compared", "home", "a user package", _replace(EntryPoints, "_new_packages", _nothing)),
+    Guard(
+        "the folders above are compared",
+        "outside",
+        "a module of Node in the home",
+        _replace(EntryPoints, "_manifests", _nothing),
+    ),
+    Guard(
+        "a check must run a test",
+        "tests",
+        "the work skips its test",
+        _replace(test_counts, "find", _none),
+    ),
+    Guard(
+        "only declared files change",
+        "tests",
+        "another script of npm",
+        configuration="run: {on_deviation: accept}\n",
+    ),
+    Guard("links stay in the tree", "files", "a link out of the tree", _replace(measure, "_outside_links", _nothing)),
+    Guard(
+        "all checks run again at the end",
+        "git",
+        "the time before the commit",
+        _replace(verdict, "regressed", lambda *_: []),
+    ),
+    Guard("processes of the builder end", "processes", "a server", _processes_live),
+)
+
+
+def remove(name: str) -> None:
+    """Remove one guard from this process."""
+    guard = next(guard for guard in GUARDS if guard.name == name)
+    assert guard.removed is not None
+    guard.removed()

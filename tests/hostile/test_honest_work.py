@@ -1,0 +1,33 @@
+"""T21: honest work in sixty small projects is not refused, and the harness would see a refusal (R-RUN-3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import programme
+from tests.crash.programme import Tally
+from tests.hostile import honest_work
+from tests.hostile.honest import HONEST, Honest, Work
+from tests.hostile.honest_work import PROGRAMME
+
+pytestmark = pytest.mark.slow
+
+
+def test_honest_work_is_not_refused(tmp_path: Path) -> None:
+    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
+    assert result.failures == (), programme.report(result)
+    assert result.cases == PROGRAMME.sample
+
+
+def test_a_refusal_is_a_failure(tmp_path: Path) -> None:
+    tally = Tally()
+    refused = Honest("shell", "undeclared", {"a": "a\n"}, (Work("create `b`", "echo b > b; echo c > c", "test -s b"),))
+    honest_work.judge(refused, "guided", tmp_path / "case", tally)
+    assert ["honest work was refused" in failure.words for failure in tally.failures] == [True]
+
+
+def test_there_are_more_than_sixty_projects_in_seven_languages() -> None:
+    assert len({(honest.language, honest.name) for honest in HONEST}) == len(HONEST) > 60
+    assert {"Python", "JavaScript", "Go", "Rust", "C", "Java", "docs"} <= {honest.language for honest in HONEST}
