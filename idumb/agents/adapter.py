@@ -98,13 +98,13 @@ class Adapter:
         """Check the binding. Return the arguments that start its program, if any. Raises AdapterError."""
         return ()
 
-    def _bad_option(self, words: str, hint: str | None = None) -> AdapterError:
+    def _bad_option(self, words: str) -> AdapterError:
         """Return the refusal of an option; `words` follow the name of the binding."""
         adapter = self._binding.adapter
         return AdapterError(
             "agent.bad-option",
             f"The binding {self._binding.name} ({adapter}) {words}.",
-            hint=hint or f"idumb help agents, section {adapter}",
+            hint=f"idumb help agents, section {adapter}",
         )
 
     def _require_options(self, options: Mapping[str, object], accepted: Sequence[str]) -> None:

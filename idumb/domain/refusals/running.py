@@ -33,7 +33,6 @@ _DIRTY = row(
     way("move", "move them away, then run the command again", "the task starts without them"),
 )
 _FAILED = row(_CONTINUE, _RETRY, _TAKE_BACK, STATUS)
-_STOPPED = row(_CONTINUE, STATUS, _RESUME)
 _UNVERIFIED = row(
     "Verify the phase",
     way("again", "verify it again", "every criterion is checked again", "idumb verify-work {phase}"),

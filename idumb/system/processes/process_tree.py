@@ -328,7 +328,7 @@ def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:
     return end(find, grace) if carrying(name, value) else ()
 
 
-def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
+def end_strays() -> tuple[int, ...] | None:
     """End adopted orphans that carry a cookie of finished processes; None if they cannot be found this way."""
     if not adopt_orphans():
         return None
@@ -336,7 +336,7 @@ def end_strays(grace: float = GRACE) -> tuple[int, ...] | None:
     def find() -> list[int]:
         return [pid for pid in _living("", frozenset()) if variable(pid, _COOKIE) is not None]
 
-    return end(find, grace, lambda: _reap(_dead("", frozenset())))
+    return end(find, GRACE, lambda: _reap(_dead("", frozenset())))
 
 
 def _carriers(cookie: str) -> list[int]:
