@@ -95,14 +95,48 @@ def test_what_was_committed_between_the_tasks_is_no_task_s_fault(sandbox: GitSan
 
 def test_the_task_that_broke_it_is_found_among_several(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     project = projects.create(sandbox)
-    others = [making(f"T1-0{n}", f"{n}.txt", after=f"T1-0{n - 1}") for n in (3, 4, 5)]
+    two, four, five = (making(f"T1-0{n}", f"{n}.txt", after=f"T1-0{n - 1}") for n in (2, 4, 5))
+    breaks = task("T1-03", files="modify `a.txt`", check="grep -q two a.txt", after="T1-02", steps=[BREAKS])
     failing = task("T1-06", files="create `b.txt`", check="test -s z", after="T1-05", steps=[write("b.txt", "b\n")])
-    project.plan([first(), second(), *others, failing])
+    project.plan([first(), two, breaks, four, five, failing])
     with monkeypatch.context() as earlier:  # as if the runs were killed each time before the checks ran again
         earlier.setattr(regressions, "find", lambda _: None)
         assert run(project, "--max-attempts", "1").code == 1
     assert project.quick("resume", "1", "--retry-failed", "--json").code == 5
-    assert question(project)["what"].startswith("T1-02 broke")
+    assert question(project)["what"].startswith("T1-03 broke")
+
+
+def test_an_accepted_test_no_longer_fails_the_phase(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    fields = f"- **Tests:**\n  - `{ONE_LINE}` — fails before, passes after: it has one line\n"
+    tested = task(
+        "T1-01", files="create `a.txt`", check="test -s a.txt", steps=[write("a.txt", "one\n")], fields=fields
+    )
+    project.plan([tested, second(), making("T1-03", "c.txt", after="T1-02")])
+    run(project)
+    assert question(project)["what"] == "T1-02 broke what T1-01 had done: T1-01 test 1 fails"
+    assert project.quick("decide", question(project)["id"], "accept").code == 0
+    ended = project.quick("resume", "1", "--json")
+    assert ended.code == 0, ended.out
+    assert [words.partition(",")[0] for words in ended.data["verification"]["open"]] == ["T1-01 test 1 failed"]
+
+
+def test_what_takes_too_long_between_tasks_runs_at_the_end(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regressions, "_allowance", lambda _: -1.0)
+    project = projects.create(sandbox)
+
+    def counted(n: int) -> str:
+        check = f"echo {n} >> {tmp_path}/runs && test -s {n}.txt"
+        return task(f"T1-0{n}", files=f"create `{n}.txt`", check=check, steps=[write(f"{n}.txt", "x\n")])
+
+    project.plan(map(counted, (1, 2, 3, 4)))
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0
+    assert answer.err.count("take longer than the tasks") == 1
+    # Each with its task and at the end; of those that wait, one in each round, the longest waiting first.
+    assert (tmp_path / "runs").read_text(encoding="utf-8").split() == list("1213241234")
 
 
 @pytest.mark.parametrize(

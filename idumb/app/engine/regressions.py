@@ -57,9 +57,14 @@ def find(context: RunContext) -> str | None:
     if not rounds.passed:
         return None
     tree = _present_tree(context)
-    broken = _round(context, rounds, tree, max(LEAST_SECONDS, clock() - rounds.ended))
+    broken = _round(context, rounds, tree, _allowance(clock() - rounds.ended))
     rounds.ended = clock()
     return _put(context, broken)
+
+
+def _allowance(since_last_round: float) -> float:
+    """Return how many seconds a round may take."""
+    return max(LEAST_SECONDS, since_last_round)
 
 
 def _add_completed(context: RunContext, rounds: _Rounds) -> None:
