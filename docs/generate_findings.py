@@ -44,6 +44,13 @@ stop nothing. With `--json`, findings are in `data.findings`. Codes are stable; 
 `idumb check-plan N --mode strict` checks a guided phase as if it were strict. `--verbose` adds the hashes, the
 self-check and the next free task id.
 
+## Run the checks
+
+`idumb check-plan N --run-checks` also runs the checks of unfinished tasks, in a working tree of their own that holds
+HEAD. It needs the consent that a run needs, and a plan without errors. If every command that proves a criterion passes
+there, the criterion does not show that the work was done: `check.passed-before`, a warning in guided mode and an error
+in strict mode. Correct the check, or write `keeps:` for a property that must stay true. `data.ran` has every result.
+
 ## Hashes
 
 `check-plan --verbose` prints the SHA-256 of each plan file, as `sha256sum PLAN` does, and the hash of the phase: the

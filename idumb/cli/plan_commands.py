@@ -56,23 +56,31 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 @click.option(
     "--mode", type=mistyped.Choice(["guided", "strict"]), help="Check as for this mode. A strict plan stays strict."
 )
+@click.option(
+    "--run-checks",
+    is_flag=True,
+    help="Also run the checks of unfinished tasks on HEAD, in a working tree of their own. Needs consent to the plan.",
+)
 @click.option("--verbose", is_flag=True, help="Also print hashes, the self-check and the next free id.")
-def check_plan_command(phase: str, expected: str | None, mode: str | None) -> Result:
+def check_plan_command(phase: str, expected: str | None, mode: str | None, run_checks: bool) -> Result:
     """Check the plans of a phase and print every finding.
 
-    Without errors, prints the contract hash and the next command. Runs nothing and writes nothing. With --json,
-    data.contract_hash is the hash for --approve.
+    Without errors, prints the contract hash and the next command. Writes nothing. Runs nothing, except with
+    --run-checks, which finds checks that pass before the work. With --json, data.contract_hash is the hash for
+    --approve.
 
     Also lists plans and settings that are not in git, with the command that adds them: idumb commits reports, so a
     clone would have the reports without the plan.
     """
     import gc
 
-    gc.disable()
+    if not run_checks:
+        gc.disable()
     from idumb.app.review import check_plan
 
     with options.services() as services:
-        return check_plan.check(services, options.phase_id(phase, services.root), expected=expected, mode=mode)
+        phase = options.phase_id(phase, services.root)
+        return check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks)
 
 
 @options.command("discuss")

@@ -13,8 +13,10 @@ import pytest
 from idumb.app.attempt import negative_control
 from idumb.app.contract import run_lock
 from idumb.system.processes import process_tree
+from tests.support import approvals
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task, write
 
@@ -216,3 +218,79 @@ def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project
     assert controls(project) == {"AC-1": "failed"}
     left = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/*")
     assert list(left) == []
+
+
+def runs_checks(project: Project, *flags: str) -> Answer:
+    return project.quick("check-plan", "1", "--run-checks", *flags, "--json")
+
+
+def passed_before(answer: Answer) -> list[tuple[str, int, str]]:
+    found = [f for f in answer.data["findings"] if f["code"] == "check.passed-before"]
+    return [(f["severity"], f["line"], f["message"]) for f in found]
+
+
+def test_checks_of_a_plan_run_only_with_consent(project: Project, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    project.plan([making("T1-01", "a.txt", fields=f"- **Verify:** `touch {ran}`\n")])
+    answer = runs_checks(project)
+    assert (answer.code, answer.error["code"], ran.exists()) == (4, "consent.missing", False)
+    assert project.quick("check-plan", "1", "--json").code == 0
+
+
+def test_check_plan_finds_checks_that_pass_before_the_work(project: Project) -> None:
+    lines = ("a — check: `true`", f"b — check: `{DONE}`", "c — keeps: `test -e README.md`", "d — verify")
+    built_by(project, "true")
+    one = task(
+        "T1-01",
+        files="create `a.txt`",
+        criteria=criteria(*lines),
+        fields="- **Verify:** `true`, `test -e README.md`, `echo`\n",
+    )
+    two = task(
+        "T1-02", files="create `b.txt`", criteria=criteria("e — verify"), fields=f"- **Verify:** `true`, `{DONE}`\n"
+    )
+    path = project.plan([one, two])
+    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    project.repo.write("a.txt", "not committed\n")
+    text = path.read_text().splitlines()
+    words = "passes before the work, and so does not show that the work was done."
+    expected = [
+        ("warning", text.index("  - [ ] a — check: `true`") + 1, f"T1-01: AC-1 {words}"),
+        ("warning", text.index("  - [ ] d — verify") + 1, f"T1-01: AC-4 {words}"),
+    ]
+    answer = runs_checks(project)
+    assert (answer.code, passed_before(answer)) == (0, expected)
+    assert {row["command"]: row["result"] for row in answer.data["ran"]}[DONE] == "failed"
+    assert project.events() == []
+
+
+def test_in_strict_mode_a_check_that_passes_before_the_work_is_an_error(project: Project) -> None:
+    project.plan(
+        [strict_task("T1-01", "a.txt"), strict_task("T1-02", "README.md", after="T1-01")], head=approvals.STRICT
+    )
+    refused = runs_checks(project)
+    assert (refused.code, refused.error["code"]) == (4, "approval.missing")
+    assert approvals.approve(project).code == 0
+    answer = runs_checks(project)
+    ((severity, _, message),) = passed_before(answer)
+    assert (answer.code, severity, message.split(" passes")[0]) == (3, "error", "T1-02: AC-1")
+
+
+def test_check_plan_runs_no_checks_of_finished_tasks(project: Project) -> None:
+    second = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[write("b.txt", "b\n")])
+    project.plan([making("T1-01", "a.txt"), second])
+    assert execute(project, "--max-attempts", "1").code == 1
+    answer = runs_checks(project)
+    assert (answer.code, answer.data["ran"]) == (
+        0,
+        [{"task": "T1-02", "subject": "AC-1", "command": "false", "result": "failed"}],
+    )
+    assert passed_before(answer) == []
+
+
+def test_check_plan_runs_nothing_in_the_user_s_folder(project: Project) -> None:
+    project.configure("checks: here\n")
+    project.plan([making("T1-01", "a.txt")])
+    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    answer = runs_checks(project)
+    assert (answer.code, answer.error["code"]) == (4, "checks.in-place")

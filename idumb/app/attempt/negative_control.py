@@ -98,7 +98,9 @@ def passed_before(task: Task, results: Mapping[str, str]) -> list[str]:
     ]
     by_verify = [c.id for c in task.acceptance if proofs[c.id] == VERIFY]
     needs_verify = bool(by_verify) or not task.acceptance
-    if task.verify and needs_verify and all(results.get(c) == evidence.PASSED for c in task.verify):
+    kept = {c.command for c in task.acceptance if c.keeps}
+    verify = [command for command in task.verify if command not in kept]
+    if verify and needs_verify and all(results.get(command) == evidence.PASSED for command in verify):
         subjects += by_verify or ["Verify"]
     return subjects
 
@@ -107,4 +109,5 @@ def _failure(context: RunContext, subjects: Sequence[str]) -> FailureMessage:
     verb = "does" if len(subjects) == 1 else "do"
     words = f"{wording.listed(subjects)} passed before the work too, and so {verb} not show that it was done"
     fix = "Correct the check in the plan, or write `keeps:` instead of `check:` for a property that must stay true"
-    return FailureMessage(failures.PASSED_BEFORE, words, f"{fix}, then idumb amend {context.contract.phase}")
+    command = f"idumb amend {context.contract.phase} --from-file"
+    return FailureMessage(failures.PASSED_BEFORE, words, f"{fix}, then {command}")

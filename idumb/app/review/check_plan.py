@@ -1,4 +1,4 @@
-"""Check the plans of a phase, and show their graph. Runs and writes nothing."""
+"""Check the plans of a phase, and show their graph. Writes nothing, and runs nothing except with `--run-checks`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _SHOWN = 50  # errors in the evidence; all are in `data.findings`
 _WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
-def check(services: Services, phase: str, *, expected: str | None = None, mode: str | None = None) -> Result:
+def check(
+    services: Services, phase: str, *, expected: str | None = None, mode: str | None = None, run_checks: bool = False
+) -> Result:
     """Return all findings of format, graph and intake, and the `contract_hash` for `--approve`.
 
     `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
-    `mode` strict judges a guided phase as if it were strict.
+    `mode` strict judges a guided phase as if it were strict. `run_checks` also runs the checks of unfinished tasks, if
+    the plans have no error.
     """
     loaded = loading.load_phase(services, phase)
     untracked = run_lock.untracked_inputs(services, loaded.paths)
@@ -40,6 +43,12 @@ def check(services: Services, phase: str, *, expected: str | None = None, mode: 
     data["untracked"] = untracked
     _require_hash(expected, phase, data, loaded.contract)
     unsorted = [*plan_checks.findings(services, loaded, mode), *_unusable_agents(services, loaded.contract)]
+    if run_checks and loaded.contract is not None and not only_errors(unsorted):
+        from idumb.app.review import check_runs  # most checks of plans run nothing
+
+        ran = check_runs.run(services, loaded.contract, strict=STRICT in (mode, loaded.contract.mode))
+        data["ran"] = ran.rows
+        unsorted += ran.findings
     unsorted += _weak_checks(services, loaded.contract, mode)
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:

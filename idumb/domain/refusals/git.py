@@ -52,6 +52,16 @@ ROWS: Mapping[str, Row] = {
             "checks use those of your working tree; the evidence is weaker",
         ),
     ),
+    "checks.in-place": row(
+        "Run the checks before the work",
+        way(
+            "commit",
+            "set `checks: commit` in .idumb/config.yaml",
+            "checks run in a working tree of their own",
+            "idumb check-plan {phase} --run-checks",
+        ),
+        way("omit", "omit --run-checks", "the plan is checked, and nothing runs", "idumb check-plan {phase}"),
+    ),
     "checks.here": row(
         "Run the phase in strict mode",
         way("commit", "set `checks: commit` in .idumb/config.yaml", "then approve the phase", "idumb approve {phase}"),

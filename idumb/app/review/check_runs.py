@@ -1,0 +1,97 @@
+"""Runs the checks of a plan's unfinished tasks before their work, for `check-plan --run-checks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from idumb.app.attempt import negative_control
+from idumb.app.consent import approvals
+from idumb.app.core import run_context, run_lookup, schedule
+from idumb.app.core.services import Services
+from idumb.app.ports.checks import Checks
+from idumb.app.worktree import preconditions, task_base
+from idumb.domain import outcome
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Refusal
+from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.runs.run import RunState
+
+CODE = "check.passed-before"
+
+
+class Ran(NamedTuple):
+    """What was run, as `data.ran` has it, and the findings."""
+
+    rows: list[dict[str, Any]]
+    findings: list[Finding]
+
+
+def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
+    """Run the checks of unfinished tasks on HEAD, in a working tree of their own.
+
+    They are code of the repository, so they need the consent that a run needs.
+    """
+    preconditions.require_initialised(services)
+    latest = run_lookup.latest_run(services, contract.phase)
+    state = latest if latest is not None and set(latest.tasks) >= set(contract.order) else RunState()
+    approvals.require_for(services, contract, state)
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    if not checks.apart:
+        raise Refusal(
+            "checks.in-place",
+            "With `checks: here`, checks run in your working tree, and idumb runs none there before the work.",
+            hint="Set `checks: commit` in .idumb/config.yaml, or omit --run-checks",
+            details={"phase": contract.phase},
+        )
+    done = {
+        id for id, status in schedule.statuses(contract, state).items() if status in {*outcome.DONE, outcome.SKIPPED}
+    }
+    tree = _tree(services, state)
+    ran = Ran([], [])
+    try:
+        for id, plan in contract.plan_by_task().items():
+            task = contract.tasks[id]
+            if id in done or task.is_human:
+                continue
+            results = dict(_results(services, checks, task, tree, ran.rows))
+            ran.findings.extend(_findings(plan, task, results, strict=strict))
+    finally:
+        checks.end_processes()
+    return ran
+
+
+def _tree(services: Services, state: RunState) -> str:
+    """Return HEAD's tree, with the finished tasks that nobody committed."""
+    present = services.trees.scan() if run_context.uncommitted(state) else ""
+    return task_base.tree_between_attempts(services, state, present)
+
+
+def _results(
+    services: Services, checks: Checks, task: Task, tree: str, rows: list[dict[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    checks.renew()
+    limit = float(services.settings.run.check_timeout)
+    for command, subject in negative_control.commands(task).items():
+        with services.interrupts.armed():
+            result = checks.command(subject, "", command, timeout=limit, tree=tree).result
+        rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
+        yield command, result
+
+
+def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) -> Iterator[Finding]:
+    lines = {c.id: c.span.line for c in task.acceptance if c.span is not None}
+    commands = {c.id: c.command for c in task.acceptance}
+    for subject in negative_control.passed_before(task, results):
+        yield plan.finding(
+            CODE,
+            "acceptance" if subject in lines else "verify",
+            commands.get(subject) or "Verify",
+            "a check that fails before the work, or keeps:",
+            f"{task.id}: {subject} passes before the work, and so does not show that the work was done.",
+            "Correct the check, or write keeps: for a property that must stay true.",
+            task=task,
+            severity=ERROR if strict else WARNING,
+            line=lines.get(subject, 0),
+        )
