@@ -51,10 +51,10 @@ def _attempt(attempt: phrases.Data) -> list[str]:
         lines.append(f"    {phrases.evidence(row)}")
         lines += [] if row["result"] in _NOT_BAD else _quoted(row["output"])
     result = attempt.get("result") or {}
-    if result.get("outcome") not in {None, "completed"} or result.get("message"):
-        lines.append(
-            f"    the builder: {result['outcome']} {markup.one_line(str(result.get('message') or ''))}".rstrip()
-        )
+    message = str(result.get("message") or "")
+    if result.get("outcome") not in {None, "completed"} or message:
+        if not message or message != attempt.get("reason"):
+            lines.append(f"    the builder: {result['outcome']} {markup.one_line(message)}".rstrip())
         lines += _quoted(str(result.get("output") or ""))
     return lines
 
