@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
 """No plan and no setting can unprotect these."""
@@ -199,6 +199,14 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
         if matches(folded, _folded(rule)):
             return rule
     return None
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that contain a path, the outermost first."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
 
 
 def repository_of(path: str, repositories: Iterable[str]) -> str | None:

@@ -12,8 +12,6 @@ import functools
 import hashlib
 import itertools
 import os
-import re
-import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,23 +20,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import pygit2
 
 from idumb.app.ports.checks import Borrowed
-from idumb.domain import errors, wording
-from idumb.git import discover, git_program, guarded_files, open_repository, provided_paths
+from idumb.domain import errors, paths, wording
+from idumb.git import git_program, guarded_files, open_repository, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
+from idumb.git.submodules import Submodules
 from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
     from idumb.git.borrowed_paths import BorrowedPaths
-    from idumb.git.checkout_bytes import Settings, Source
+    from idumb.git.converted_files import ConvertedFiles
     from idumb.git.prepared_outputs import Prepared
 
 _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
-_SCRATCH = "clone"
 _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """What the system says of a folder that is missing, is a file or is a link."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -49,8 +47,6 @@ _RACY = 20_000_000
 
 _NOTHING = Borrowed()
 
-_LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
-_LFS_POINTER = 1024
 _AT_ONCE = 500
 """Files whose converted bytes are in memory together."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
@@ -64,13 +60,6 @@ class _Stamp(NamedTuple):
     mtime: int
     ctime: int
     inode: int
-
-
-class _Submodule(NamedTuple):
-    """Where the user has a submodule."""
-
-    place: Repository
-    objects: pygit2.Repository
 
 
 class _Folders:
@@ -150,12 +139,7 @@ class ProvingTree:
         self._is_used = False
         self._converts = False
         self._opened: pygit2.Repository | None = None
-        self._settings: Settings | None = None
-        self._unlike: set[str] = set()
-        self.unlike: tuple[str, ...] = ()
-        self._submodules: dict[str, _Submodule] = {}
-        self._empty: dict[str, str] = {}
-        self.missing: tuple[str, ...] = ()
+        self._submodules: Submodules | None = None
         self._sparse = self._left_out()
         self._git_files: dict[str, tuple[_Stamp, bytes]] = {}
         self._hides_writes = False
@@ -225,7 +209,7 @@ class ProvingTree:
 
     def _untracked(self) -> Iterator[str]:
         """Yield the topmost paths that are not in the tree."""
-        folders = {path[:at] for path in self._files for at in _slashes(path)}
+        folders = {folder for path in self._files for folder in paths.folders_above(path)}
         stack = [""]
         while stack:
             prefix = stack.pop()
@@ -252,11 +236,6 @@ class ProvingTree:
         if before is None or self._is_replaced() or not self._follow(before, tree, head):
             self._rebuild(tree, head)
         self._tree, self._head = tree, head
-        self.missing = tuple(self._empty[path] for path in sorted(self._empty))
-        self.unlike = ()
-        if self._unlike and self._settings is not None:
-            files = wording.listed(sorted(self._unlike))
-            self.unlike = (f"your git settings give {files} other bytes than a clone has ({self._settings.words})",)
         self._verified = self._now()
 
     def _follow(self, before: str, tree: str, head: str | None) -> bool:
@@ -274,6 +253,14 @@ class ProvingTree:
         except OSError:  # a check removed permissions from folders
             return False
         return True
+
+    @property
+    def unlike(self) -> tuple[str, ...]:
+        return self._conversion.unlike if self._has_converted else ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return () if self._submodules is None else self._submodules.missing
 
     @property
     def borrowed(self) -> Borrowed:
@@ -418,7 +405,9 @@ class ProvingTree:
         self._identity = self._identities()
         if self._borrowed is not None:
             self._borrowed.forget()
-        self._files, self._digests, self._submodules, self._empty, self._unlike = {}, {}, {}, {}, set()
+        self._files, self._digests, self._submodules = {}, {}, None
+        if self._has_converted:
+            self._conversion.forget()
         guarded = guarded_files.of_repository(self._place)
         if guarded.converts is None:
             guarded.digests()
@@ -434,40 +423,15 @@ class ProvingTree:
             if path.endswith("/") or self._is_left_out(path):
                 continue
             if before is not None and before.mode == tree_objects.SUBMODULE:
-                self._forget_submodule(path)
+                if self._submodules is not None:
+                    self._submodules.forget(path)
                 changes += [(known, None) for known in self._files if known.startswith(f"{path}/")]
             files = None
             if item is not None and item.mode == tree_objects.SUBMODULE:
-                files = self._submodule(path, item)
+                self._submodules = self._submodules or Submodules(self._place.root)
+                files = self._submodules.files(path, item)
             changes += [(path, item)] if files is None else [(path, None), *files]
         return changes
-
-    def _forget_submodule(self, path: str) -> None:
-        for known in (self._submodules, self._empty):
-            for inner in [each for each in known if f"{each}/".startswith(f"{path}/")]:
-                del known[inner]
-
-    def _submodule(self, path: str, item: Item) -> list[tuple[str, Item | None]] | None:
-        """Return the files of a submodule at its recorded commit, and of those in it; None if the user lacks it."""
-        try:
-            place = discover.at(os.path.join(self._place.root, path))
-            repository = open_repository.repository(place)
-            tree = repository[pygit2.Oid(item.oid)].peel(pygit2.Tree).id
-        except (errors.Refusal, KeyError):
-            outermost = next((path[:at] for at in _slashes(path) if path[:at] in self._submodules), path)
-            line = f"git submodule update --init --recursive {shlex.quote(outermost)}"
-            self._empty[path] = f"submodule {path}: this machine does not have its commit {item.oid.hex()[:10]}; {line}"
-            return None
-        self._submodules[path] = _Submodule(place, repository)
-        files: list[tuple[str, Item | None]] = []
-        for name, _, row in tree_objects.differences(_reader(repository), None, tree.raw):
-            if name.endswith("/") or row is None:
-                continue
-            below = None
-            if row.mode == tree_objects.SUBMODULE:
-                below = self._submodule(f"{path}/{name}", row)
-            files += [(f"{path}/{name}", row)] if below is None else below
-        return files
 
     def _left_out(self) -> frozenset[str]:
         """Return the paths that the user's sparse checkout leaves out before the first builder can do so."""
@@ -481,7 +445,7 @@ class ProvingTree:
         """Return whether the user's sparse checkout leaves a path out, and so the user's files lack it."""
         return (
             bool(self._sparse)
-            and (path in self._sparse or any(f"{path[:at]}/" in self._sparse for at in _slashes(path)))
+            and (path in self._sparse or any(f"{folder}/" in self._sparse for folder in paths.folders_above(path)))
             and not os.path.lexists(os.path.join(self._place.root, path))
         )
 
@@ -491,7 +455,8 @@ class ProvingTree:
             for path in [path for path, item in changes if item is None]:
                 self._files.pop(path, None)
                 self._digests.pop(path, None)
-                self._unlike.discard(path)
+                if self._has_converted:
+                    self._conversion.forget(path)
                 self._remove(path, folders)
             writes = [(path, item) for path, item in changes if item is not None]
             for path, item in writes:
@@ -557,8 +522,8 @@ class ProvingTree:
             return newest, [*missing, *(path for path in suspects if self._is_changed(path, folders))]
 
     def _swept(self, folders: _Folders) -> tuple[Iterable[str], list[str], int]:
-        own, kept = {path[:at] for path in self._files for at in _slashes(path)}, self._kept
-        own |= {path[:at] for path in kept for at in _slashes(path)}
+        own, kept = {folder for path in self._files for folder in paths.folders_above(path)}, self._kept
+        own |= {folder for path in kept for folder in paths.folders_above(path)}
         missing, suspects = dict.fromkeys(self._files), list[str]()
         newest, settled = 0, self._settled()
         stack = [""]
@@ -615,90 +580,29 @@ class ProvingTree:
         self._files[path] = item, present
         return False
 
-    def _converted(self, files: Sequence[tuple[str, Item]]) -> dict[str, bytes]:
+    def _converted(self, files: Sequence[tuple[str, Item]]) -> Mapping[str, bytes]:
         """Return path to bytes where a checkout writes other bytes than the commit holds."""
         if not self._converts:
             return {}
-        from idumb.git import checkout_bytes
+        from idumb.git.converted_files import Shown
 
-        chosen = self._chosen()
-        by_path: dict[str, bytes] = {}
-        by_source: dict[str, list[tuple[str, str]]] = {}
-        for path, item in files:
-            if item.mode in {tree_objects.SUBMODULE, tree_objects.LINK}:
-                continue
-            owner = self._owner(path)
-            if checkout_bytes.is_large(self._repository, path):
-                large = self._large_file(self._blob(path, item), owner)
-                by_path |= {path: large} if large is not None else {}
-            else:
-                by_source.setdefault(owner, []).append((path.removeprefix(f"{owner}/"), item.oid.hex()))
-        for owner, rows in by_source.items():
-            place = self._submodules[owner].place if owner else self._place
-            index = os.path.join(self.root, _GIT, "index" if not owner else "none")
-            source = checkout_bytes.Source(place, os.path.join(self.root, owner).rstrip("/"), index)
-            by_path |= self._of_source(owner, source, rows, chosen)
-        return by_path
+        return self._conversion.read(files, Shown(self.root, self._repository, self._submodules, self._blob))
 
-    def _of_source(
-        self, owner: str, source: Source, rows: Sequence[tuple[str, str]], chosen: Settings
-    ) -> dict[str, bytes]:
-        """Return the converted bytes of files from one repository, and record which a clone has in another way."""
-        from idumb.git import checkout_bytes
+    @property
+    def _has_converted(self) -> bool:
+        return "_conversion" in self.__dict__
 
-        scratch = os.path.join(os.path.dirname(self.root), _SCRATCH)
-        if owner:  # nobody guards the settings of a submodule, so no program of it runs
-            ours = checkout_bytes.in_a_clone(source, rows, scratch, chosen.line_endings)
-            compared = rows if chosen.writes_crlf else []
-        else:
-            differing = [row for row in rows if checkout_bytes.may_differ(self._repository, row[0], chosen)]
-            ours = checkout_bytes.as_checked_out(source, differing, chosen)
-            filtered = [row for row in differing if checkout_bytes.has_filter(self._repository, row[0], chosen)]
-            compared = rows if chosen.is_local else filtered
-        clones = checkout_bytes.in_a_clone(source, compared, scratch) if compared else {}
-        for path, oid in compared:
-            stored = bytes(self._objects_of(owner)[oid].read_raw())
-            shown = os.path.join(owner, path)
-            self._unlike.discard(shown)
-            if ours.get(path, stored) != clones.get(path, stored):
-                self._unlike.add(shown)
-        return {os.path.join(owner, path): data for path, data in ours.items()}
+    @functools.cached_property
+    def _conversion(self) -> ConvertedFiles:
+        from idumb.git.converted_files import ConvertedFiles
 
-    def _chosen(self) -> Settings:
-        """Return the user's settings, which must be those that were in force when the tree was first made."""
-        if self._settings is None:
-            from idumb.git import checkout_bytes
-
-            self._settings = checkout_bytes.settings(self._place)
-        return self._settings
-
-    def _large_file(self, data: bytes, owner: str) -> bytes | None:
-        """Return a file of the local LFS store for its pointer; None if it is missing, or is not what its name says."""
-        place = self._submodules[owner].place if owner else self._place
-        pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
-        if pointer is None:
-            return None
-        name = pointer[1].decode("ascii")
-        stored = os.path.join(place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
-        try:
-            with open(stored, "rb") as stream:
-                data = stream.read()
-        except OSError:
-            return None
-        return data if hashlib.sha256(data).hexdigest() == name else None
-
-    def _owner(self, path: str) -> str:
-        """Return the path of the innermost submodule that has a file, "" for a file of the repository itself."""
-        if not self._submodules:
-            return ""
-        return next((path[:at] for at in reversed([*_slashes(path)]) if path[:at] in self._submodules), "")
-
-    def _objects_of(self, owner: str) -> pygit2.Repository:
-        return self._submodules[owner].objects if owner else self._objects
+        return ConvertedFiles(self._place, self._objects)
 
     def _blob(self, path: str, item: Item) -> bytes:
         try:
-            return bytes(self._objects_of(self._owner(path))[pygit2.Oid(item.oid)].read_raw())
+            owner = "" if self._submodules is None else self._submodules.owner(path)
+            objects = self._objects if self._submodules is None or not owner else self._submodules[owner].objects
+            return bytes(objects[pygit2.Oid(item.oid)].read_raw())
         except KeyError as problem:
             raise errors.Refusal(
                 "git.object-missing",
@@ -746,9 +650,7 @@ class ProvingTree:
         with open(os.path.join(git_dir, "objects", "info", "alternates"), "wb") as alternates:
             alternates.write(self._alternates)
         if self._converts:
-            from idumb.git import checkout_bytes
-
-            checkout_bytes.put_into(git_dir, self._chosen())
+            self._conversion.put_into(git_dir)
         return pygit2.Repository(self.root)
 
     def _is_git_intact(self, settled: int) -> bool:
@@ -852,10 +754,3 @@ def _digest(data: bytes) -> bytes:
 
 def _is_attributes(path: str) -> bool:
     return path.rpartition("/")[2] == _ATTRIBUTES
-
-
-def _slashes(path: str) -> Iterator[int]:
-    at = path.find("/")
-    while at >= 0:
-        yield at
-        at = path.find("/", at + 1)
