@@ -79,6 +79,7 @@ class ShellChecks:
         self._prepare = tuple(prepare)
         self._prepare_timeout = prepare_timeout
         self._prepare_identity = ""
+        self._changed_installers: dict[str, tuple[str, ...]] = {}
         self._proving = proving
         self._head = head
         self._base = base
@@ -120,7 +121,18 @@ class ShellChecks:
         if borrowed.prepared:
             installed = f"{wording.listed(borrowed.prepared)} <- checks.prepare"
             made = dataclasses.replace(made, locations=(*made.locations, installed))
+        if self._changed_installers:
+            made = self._of_changed_installers(made)
         return made
+
+    def _of_changed_installers(self, made: Evidence) -> Evidence:
+        """Return evidence that also names what changed during the run and decided what `checks.prepare` installed."""
+        weaker = [words for reasons in self._changed_installers.values() for words in reasons]
+        return dataclasses.replace(
+            made,
+            weaker=tuple(dict.fromkeys((*made.weaker, *weaker))),
+            entry_points=tuple(dict.fromkeys((*made.entry_points, *self._changed_installers))),
+        )
 
     def _check(
         self,
@@ -206,6 +218,7 @@ class ShellChecks:
         if self._private is None:
             return run(self._environment)
         with self._private.opened(command, proving.root) as surroundings:
+            self._changed_installers |= dict.fromkeys(surroundings.changed, surroundings.weaker)
             return run(surroundings.variables)
 
     @property
@@ -260,7 +273,7 @@ class ShellChecks:
 
     def watch(self, commands: Iterable[str]) -> None:
         if self._private is not None:
-            self._private.watch(commands)
+            self._private.watch((*commands, *self._prepare))
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, task, write
+from tests.support.project import Project, shell, task, write
 
 
 @pytest.fixture
@@ -65,6 +65,22 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     proven = made.idumb("prove", "1")
     assert proven.code == 0, proven.out
     assert _runs(tmp_path) == 2, "in a fresh clone, they are installed again"
+
+
+def test_a_program_that_a_builder_replaced_does_not_install_unseen(
+    made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The builder puts another `make` on PATH, which installs what the check expects."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    plant = f"echo x > a.txt; printf '#!/bin/sh\\nmkdir deps; echo two > deps/list\\n' > {programs}/make"
+    steps = [shell(f"{plant}; chmod +x {programs}/make")]
+    made.plan([task("T1-01", files="create `a.txt`", check="grep two deps/list", steps=steps)])
+    assert made.execute().code == 0
+    proof = made.events("--kind", "evidence.recorded")[0]["payload"]
+    assert proof["entry_points"] == [f"{programs}/make"]
+    assert [words for words in proof["weaker"] if words.endswith("changed during the run")]
 
 
 def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path) -> None:
