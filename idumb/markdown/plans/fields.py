@@ -190,6 +190,9 @@ def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> Non
     Field(label.shown, problems).error("field.misplaced", item.start, message, label.shown, accepted, mend)
 
 
+_STEPS = frozenset({"step", "steps"})
+
+
 def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, above: Item | None) -> None:
     if label and label.colon:
         code, shown = "task.unknown-label", label.shown
@@ -199,6 +202,8 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, ab
         message = f"`{shown}` is not a field, but is among the fields of a task"
     near = labels.nearest_label(shown[:60])
     mend = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
+    if shown.casefold() in _STEPS:
+        mend = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
     if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
         spaces = above.column - problems.source.place(above.start)[1] + 1
         mend = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
