@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from idumb.app.engine import regressions
+from idumb.git.history import GitHistory
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -91,6 +92,32 @@ def test_what_was_committed_between_the_tasks_is_no_task_s_fault(sandbox: GitSan
     )
     assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
     assert project.quick("decisions", "--json").data["decisions"][0]["kind"] == "exhausted"
+
+
+def test_a_commit_that_is_gone_only_means_that_the_checks_run_again(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user may squash it away, and git then removes it."""
+    project = projects.create(sandbox)
+    check = f"echo x >> {tmp_path}/runs && test -s a.txt"
+    failing = task("T1-02", files="create `b.txt`", check="test -s c.txt", after="T1-01", steps=[write("b.txt", "b\n")])
+    project.plan([first(check), failing])
+    assert run(project, "--max-attempts", "1").code == 1
+    (gone,) = project.repo.git("log", "--format=%H", "-1", "--", "a.txt").split()
+    project.repo.git("reset", "-q", "--soft", "HEAD~1")
+    project.repo.git("commit", "-qm", "squashed")
+    project.repo.write_all({"c.txt": "c\n"})
+    project.repo.commit("c", "c.txt")
+    tree_of = GitHistory.tree_of
+
+    def without(self: GitHistory, commit: str | None) -> str:
+        if commit == gone:
+            raise KeyError(commit)
+        return tree_of(self, commit)
+
+    monkeypatch.setattr(GitHistory, "tree_of", without)
+    assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").code == 0
+    assert (tmp_path / "runs").read_text(encoding="utf-8").count("x") == 2
 
 
 def test_the_task_that_broke_it_is_found_among_several(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:

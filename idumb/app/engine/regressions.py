@@ -91,7 +91,10 @@ def _tree_after(context: RunContext, task_state: TaskState) -> str:
     kept = task_state.checkpoint
     if kept is None:
         return ""
-    return kept.tree if kept.commit is None else context.services.history.tree_of(kept.commit)
+    try:
+        return kept.tree if kept.commit is None else context.services.history.tree_of(kept.commit)
+    except KeyError:  # the user rewrote history, and git removed the commit
+        return ""
 
 
 def _present_tree(context: RunContext) -> str:
@@ -193,7 +196,8 @@ def _culprit(context: RunContext, task: Task, last: str, tree: str) -> str | Non
     """Return the task after which the checks fail: by halving, if several were completed since they passed."""
     state = context.journal.state
     ended = sorted((t for t in state.tasks.values() if t.status == outcome.COMPLETED), key=_when)
-    trees = [(t.id, _tree_after(context, t)) for t in ended if t.id != task.id]
+    after_each = ((t.id, _tree_after(context, t)) for t in ended if t.id != task.id)
+    trees = [(id, after) for id, after in after_each if after]
     passed = next((i for i, (_, after) in enumerate(trees) if after == last), -1)
     since = [row for row in trees[passed + 1 :] if _when(state.tasks[row[0]]) > _when(state.tasks[task.id])]
     if not since:
