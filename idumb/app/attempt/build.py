@@ -6,11 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
-from idumb.app.attempt import (
-    agent_client,
-    builder_commits,
-    questions,
-)
+from idumb.app.attempt import agent_client, builder_commits, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
 from idumb.app.ports.agents import PromptRequest
@@ -24,6 +20,107 @@ from idumb.domain.proof import levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import ResolvedRole
+
+
+def build(context: RunContext, attempt: Prepared) -> Built:
+    """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
+    if attempt.outcome is not None:
+        return attempt.become(Built, result=None)
+    if attempt.awaits_verdict:
+        return attempt.become(Built, result=_result_of_waiting(context, attempt))
+    name = attempt.builder
+    builder = context.agents.get(name)
+    able = capabilities(builder)
+    request = make_request(context, attempt, agent.BUILDER, able)
+    decisions: tuple[Decision, ...] = ()
+    if able.asks_person:
+        decisions = (questions.work_question(attempt.task),)
+        request = dataclasses.replace(
+            request, question=decisions[0], answer=_given_answer(context, attempt, decisions[0])
+        )
+    if context.strict or not able.deterministic:
+        from idumb.app.attempt import negative_control  # most tasks with steps need none
+
+        negative_control.start(context, attempt)
+    call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
+    result = agent_client.ask(context.services, context.journal, call)
+    if request.session is not None and not result.resumed:
+        note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
+        context.services.reporter.note(note)
+    answers = () if result.answer is None else (result.answer,)
+    evidence = attempt.evidence
+    if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
+        evidence = (*evidence, *questions.evidence_of_answers(decisions, answers, attempt.base))
+    built = attempt.become(
+        Built,
+        result=result,
+        failure=agent_failure(context, name, result),
+        questions=decisions,
+        answers=answers,
+        evidence=evidence,
+    )
+    if built.failure is not None:
+        ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome
+        return built.ended(ended, built.failure.message)
+    if result.outcome == outcome.COMPLETED:
+        return built
+    return built.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
+
+
+def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
+    """Return the result if only the verdict was pending: the work is done, and nothing is used."""
+    conversation = context.journal.state.tasks[attempt.task.id].context.conversation
+    return agent.AgentResult(
+        outcome.COMPLETED,
+        "the work was done already; only its verdict was pending",
+        session=conversation.session if conversation is not None else None,
+        usage=agent.Usage(0, 0, 0.0),
+    )
+
+
+def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:
+    """Return the answer to this question, or the one that a person saved for it."""
+    return questions.recorded_answer(context, question) or plan_answers.remembered_answer(
+        context.services, question, attempt.task
+    )
+
+
+def _why_not_retry(context: RunContext, attempt: Prepared) -> Callable[[], str]:
+    """Return a function that says why a builder must not be called again: effects outside the files show in no tree."""
+    kind = attempt.task.rollback.kind
+    if kind != REVERSIBLE:
+        return lambda: f"not called again, because the task is {kind}"
+    present = attempt.announced["present"]
+    before = context.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
+    return functools.partial(changed_since, context, attempt, before)
+
+
+def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
+    """Return why a call must not be repeated after a transient failure; "" if it changed nothing.
+
+    `before` is the tree before the call.
+    """
+    if attempt.plan.mode == STRICT:
+        return "a strict plan never retries"
+    context.checks.end_processes()
+    present = context.work.scan(attempt.literal_paths)
+    changes = [change.path for change in context.work.changes(before, present)]
+    if any(map(tool_files.PATTERN.search, changes)):
+        leftover = tool_leftovers.of_attempt(context, attempt, present)
+        changes = [path for path in changes if leftover(path) is None]
+    if not changes:
+        return ""
+    return f"not called again, because files changed since the call began: {wording.listed(changes)}"
+
+
+def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> FailureMessage | None:
+    """Return why an agent could not work, with the next step; None if it could."""
+    if result.failure is None:
+        return None
+    binding = context.services.settings.bindings.get(name)
+    argv = binding.argv if binding is not None else ()
+    retry = f"idumb {failures.command(result.failure)} {context.contract.phase}"
+    return failures.failure_message(result.failure, name, argv, result.message, retry)
 
 
 def make_request(
@@ -77,6 +174,13 @@ def make_request(
     )
 
 
+def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:
+    """Return the task's own timeout, or the binding's, or what follows from the estimate."""
+    if attempt.task.timeout is None and filled.timeout is not None:
+        return float(filled.timeout)
+    return attempt.task.time_limit(attempt.number)
+
+
 def _unsaved(context: RunContext) -> tuple[str, ...]:
     """Return what git ignores in the user's own working tree, so that no snapshot has it."""
     return context.work.ignored() if context.workspace.kind == "here" else ()
@@ -105,52 +209,6 @@ def _change(context: RunContext, attempt: Measured) -> str:
     return f"{text[:MOST_SHOWN]}\n[{len(text) - MOST_SHOWN} more characters are not shown]\n"
 
 
-def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> FailureMessage | None:
-    """Return why an agent could not work, with the next step; None if it could."""
-    if result.failure is None:
-        return None
-    binding = context.services.settings.bindings.get(name)
-    argv = binding.argv if binding is not None else ()
-    retry = f"idumb {failures.command(result.failure)} {context.contract.phase}"
-    return failures.failure_message(result.failure, name, argv, result.message, retry)
-
-
-def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
-    """Return why a call must not be repeated after a transient failure; "" if it changed nothing.
-
-    `before` is the tree before the call.
-    """
-    if attempt.plan.mode == STRICT:
-        return "a strict plan never retries"
-    context.checks.end_processes()
-    present = context.work.scan(attempt.literal_paths)
-    changes = [change.path for change in context.work.changes(before, present)]
-    if any(map(tool_files.PATTERN.search, changes)):
-        leftover = tool_leftovers.of_attempt(context, attempt, present)
-        changes = [path for path in changes if leftover(path) is None]
-    if not changes:
-        return ""
-    return f"not called again, because files changed since the call began: {wording.listed(changes)}"
-
-
-def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResult:
-    """Return the result if only the verdict was pending: the work is done, and nothing is used."""
-    conversation = context.journal.state.tasks[attempt.task.id].context.conversation
-    return agent.AgentResult(
-        outcome.COMPLETED,
-        "the work was done already; only its verdict was pending",
-        session=conversation.session if conversation is not None else None,
-        usage=agent.Usage(0, 0, 0.0),
-    )
-
-
-def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:
-    """Return the task's own timeout, or the binding's, or what follows from the estimate."""
-    if attempt.task.timeout is None and filled.timeout is not None:
-        return float(filled.timeout)
-    return attempt.task.time_limit(attempt.number)
-
-
 _PEOPLE = ("decision", "human-action", "human-verify")
 
 
@@ -168,65 +226,3 @@ def decisions_made(state: RunState | None) -> tuple[str, ...]:
             words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
             lines.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
     return tuple(lines)
-
-
-def build(context: RunContext, attempt: Prepared) -> Built:
-    """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
-    if attempt.outcome is not None:
-        return attempt.become(Built, result=None)
-    if attempt.awaits_verdict:
-        return attempt.become(Built, result=_result_of_waiting(context, attempt))
-    name = attempt.builder
-    builder = context.agents.get(name)
-    able = capabilities(builder)
-    request = make_request(context, attempt, agent.BUILDER, able)
-    decisions: tuple[Decision, ...] = ()
-    if able.asks_person:
-        decisions = (questions.work_question(attempt.task),)
-        request = dataclasses.replace(
-            request, question=decisions[0], answer=_given_answer(context, attempt, decisions[0])
-        )
-    if context.strict or not able.deterministic:
-        from idumb.app.attempt import negative_control  # most tasks with steps need none
-
-        negative_control.start(context, attempt)
-    call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
-    result = agent_client.ask(context.services, context.journal, call)
-    if request.session is not None and not result.resumed:
-        note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
-        context.services.reporter.note(note)
-    answers = () if result.answer is None else (result.answer,)
-    evidence = attempt.evidence
-    if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
-        evidence = (*evidence, *questions.evidence_of_answers(decisions, answers, attempt.base))
-    built = attempt.become(
-        Built,
-        result=result,
-        failure=agent_failure(context, name, result),
-        questions=decisions,
-        answers=answers,
-        evidence=evidence,
-    )
-    if built.failure is not None:
-        ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome
-        return built.ended(ended, built.failure.message)
-    if result.outcome == outcome.COMPLETED:
-        return built
-    return built.ended(result.outcome, result.message or f"the builder ended with {result.outcome}")
-
-
-def _why_not_retry(context: RunContext, attempt: Prepared) -> Callable[[], str]:
-    """Return a function that says why a builder must not be called again: effects outside the files show in no tree."""
-    kind = attempt.task.rollback.kind
-    if kind != REVERSIBLE:
-        return lambda: f"not called again, because the task is {kind}"
-    present = attempt.announced["present"]
-    before = context.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
-    return functools.partial(changed_since, context, attempt, before)
-
-
-def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:
-    """Return the answer to this question, or the one that a person saved for it."""
-    return questions.recorded_answer(context, question) or plan_answers.remembered_answer(
-        context.services, question, attempt.task
-    )

@@ -49,8 +49,28 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
 
 def run_checks(context: RunContext, attempt: Measured) -> Measured:
     """Prove the work by checks, gates and the validator, then see what they changed in the workspace."""
+    attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt)))
+    if attempt.outcome is not None:
+        return attempt
+    proofs = [*checked, *gate_evidence(context, attempt)]
+    if any(c.proof == STEPS for c in attempt.task.acceptance):
+        proofs += step_evidence.of_attempt(context, attempt)
+    proofs += change_evidence(attempt.task, attempt.ledger, attempt.candidate)
+    # No agent and no person is asked about work that already failed by its files.
+    if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
+        attempt, opinions = _ask_validator(context, attempt, proofs)
+        proofs += opinions
+    attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
+    in_workspace = bool(checked) and attempt.proven is None
+    return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
+
+
+def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Sequence[Evidence]]:
+    """Run the checks on the tree to prove; return the attempt and their evidence.
+
+    The attempt has ended if that tree lacks what a check needs, or if a check proves nothing about the work.
+    """
     services, task = context.services, attempt.task
-    attempt = dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt))
     tip = _builder_s_commit(attempt)
     checks = context.checks if tip is None else context.checks.on_top_of(tip)
     tree = attempt.proven or attempt.candidate
@@ -60,29 +80,17 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
         unprepared = missing_paths.not_prepared(context, refusal)
         if unprepared is None:
             raise
-        return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message)
+        return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
         missing = missing_paths.explain(context, checks, attempt, checked)
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
-            return attempt.ended(outcome.ERRORED, missing.message)
+            return attempt.ended(outcome.ERRORED, missing.message), checked
     if context.strict or CONTROLS in context.notes:
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 
-        attempt, checked = negative_control.compare(context, attempt, checked)
-        if attempt.outcome is not None:
-            return attempt
-    proofs = [*checked, *gate_evidence(context, attempt)]
-    if any(c.proof == STEPS for c in task.acceptance):
-        proofs += step_evidence.of_attempt(context, attempt)
-    proofs += change_evidence(task, attempt.ledger, attempt.candidate)
-    # No agent and no person is asked about work that already failed by its files.
-    if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
-        attempt, opinions = _ask_validator(context, attempt, proofs)
-        proofs += opinions
-    attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
-    in_workspace = bool(checked) and attempt.proven is None
-    return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
+        return negative_control.compare(context, attempt, checked)
+    return attempt, checked
 
 
 def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:

@@ -70,6 +70,22 @@ def _commits(context: RunContext, attempt: Judged) -> bool:
     )
 
 
+def commit_message(context: RunContext, attempt: Judged) -> str:
+    """Return the title, and trailers that tie the commit to run, task, attempt and the plan's bytes."""
+    return (
+        f"{subject(attempt.task)}\n\n"
+        f"Idumb-Run: {context.run}\n"
+        f"Idumb-Task: {attempt.task.id}\n"
+        f"Idumb-Attempt: {attempt.number}\n"
+        f"Idumb-Plan: {attempt.plan.sha256}\n"
+    )
+
+
+def subject(task: Task) -> str:
+    """Return the first line of a task's commit, without characters that could control a terminal."""
+    return "".join(c if c.isprintable() else " " for c in task.title)
+
+
 def _moved(attempt: Judged, base: str | None, head: str | None) -> str:
     return (
         f"the commits of {attempt.task.id} are based on {base or 'the empty history'}, but HEAD is now"
@@ -77,21 +93,17 @@ def _moved(attempt: Judged, base: str | None, head: str | None) -> str:
     )
 
 
-def _intention(context: RunContext, attempt: Judged, message: str, head: str | None) -> NewEvent:
-    """Return the event that names what is about to be delivered and, if there is a message, committed."""
-    own = attempt.commits
-    return _event(
-        context,
-        attempt,
-        "checkpoint.intended",
-        paths=list(attempt.ledger.changed),
-        message=message,
-        head=head,
-        tree=attempt.candidate,
-        base=attempt.base,
-        **({"proven": attempt.proven} if attempt.proven is not None else {}),
-        **({"tip": own.tip} if own is not None and own.has_commits else {}),
-    )
+def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
+    candidate = attempt.candidate
+    if attempt.outcome != outcome.COMPLETED or context.workspace.kind == "here":
+        return candidate, ()
+    return context.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
+
+
+def keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
+    """Keep a tree under the ref of the attempt's checkpoint."""
+    why = f"after {attempt.task.id}, attempt {attempt.number}"
+    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why, attempt.snapshot.commit)
 
 
 def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:
@@ -216,36 +228,25 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
 
 
-def completion_events(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None = None
-) -> tuple[NewEvent, ...]:
-    return (_checkpoint_event(context, attempt, kept, commit, left_tree), *_completed_event(context, attempt))
-
-
-def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
-    candidate = attempt.candidate
-    if attempt.outcome != outcome.COMPLETED or context.workspace.kind == "here":
-        return candidate, ()
-    return context.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
-
-
-def keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
-    """Keep a tree under the ref of the attempt's checkpoint."""
-    why = f"after {attempt.task.id}, attempt {attempt.number}"
-    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why, attempt.snapshot.commit)
-
-
 def _event(context: RunContext, attempt: Judged, kind: str, **payload: Any) -> NewEvent:
     return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
 
 
-def _tree_after(context: RunContext, attempt: Judged) -> str | None:
-    """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
-    if context.workspace.kind == "here":
-        return attempt.candidate
-    if attempt.outcome not in _DELIVERED:
-        return attempt.snapshot.tree
-    return context.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
+def _intention(context: RunContext, attempt: Judged, message: str, head: str | None) -> NewEvent:
+    """Return the event that names what is about to be delivered and, if there is a message, committed."""
+    own = attempt.commits
+    return _event(
+        context,
+        attempt,
+        "checkpoint.intended",
+        paths=list(attempt.ledger.changed),
+        message=message,
+        head=head,
+        tree=attempt.candidate,
+        base=attempt.base,
+        **({"proven": attempt.proven} if attempt.proven is not None else {}),
+        **({"tip": own.tip} if own is not None and own.has_commits else {}),
+    )
 
 
 def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
@@ -297,6 +298,20 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     return events
 
 
+def _tree_after(context: RunContext, attempt: Judged) -> str | None:
+    """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
+    if context.workspace.kind == "here":
+        return attempt.candidate
+    if attempt.outcome not in _DELIVERED:
+        return attempt.snapshot.tree
+    return context.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
+
+
+def call_id(run: str, task: str, attempt: int, index: int) -> str:
+    """Return the id of the tool call of one step."""
+    return canonical_json.digest([run, task, attempt, index])[:16]
+
+
 def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
     """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
     fields: dict[str, Any] = {}
@@ -324,6 +339,28 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
     return fields
 
 
+def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "outcome": result.outcome,
+        "message": result.message,
+        "exit_code": result.exit_code,
+        "claimed_files": list(result.claimed_files),
+        "session": result.session,
+        "usage": dataclasses.asdict(result.usage),
+        "transcript": result.transcript,
+        "output": result.output,
+        "output_sha256": result.output_sha256,
+        "truncated": result.truncated,
+        "seconds": round(result.seconds, 3),
+        "cause": result.cause,
+        "failure": result.failure,
+        "model": result.model,
+        **({"crashed": True} if result.crashed else {}),
+    }
+
+
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number = attempt.task.id, attempt.number
     journal, state = context.journal, context.journal.state
@@ -334,6 +371,12 @@ def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
         waiting = [q.id for q in attempt.questions if q.id not in answered]
         events.append(_event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
     return events
+
+
+def completion_events(
+    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None = None
+) -> tuple[NewEvent, ...]:
+    return (_checkpoint_event(context, attempt, kept, commit, left_tree), *_completed_event(context, attempt))
 
 
 def _checkpoint_event(
@@ -363,46 +406,3 @@ def _completed_event(context: RunContext, attempt: Judged) -> list[NewEvent]:
         return []
     completed = _event(context, attempt, "task.completed", reason=attempt.reason)
     return [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
-
-
-def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
-    if result is None:
-        return None
-    return {
-        "outcome": result.outcome,
-        "message": result.message,
-        "exit_code": result.exit_code,
-        "claimed_files": list(result.claimed_files),
-        "session": result.session,
-        "usage": dataclasses.asdict(result.usage),
-        "transcript": result.transcript,
-        "output": result.output,
-        "output_sha256": result.output_sha256,
-        "truncated": result.truncated,
-        "seconds": round(result.seconds, 3),
-        "cause": result.cause,
-        "failure": result.failure,
-        "model": result.model,
-        **({"crashed": True} if result.crashed else {}),
-    }
-
-
-def commit_message(context: RunContext, attempt: Judged) -> str:
-    """Return the title, and trailers that tie the commit to run, task, attempt and the plan's bytes."""
-    return (
-        f"{subject(attempt.task)}\n\n"
-        f"Idumb-Run: {context.run}\n"
-        f"Idumb-Task: {attempt.task.id}\n"
-        f"Idumb-Attempt: {attempt.number}\n"
-        f"Idumb-Plan: {attempt.plan.sha256}\n"
-    )
-
-
-def subject(task: Task) -> str:
-    """Return the first line of a task's commit, without characters that could control a terminal."""
-    return "".join(c if c.isprintable() else " " for c in task.title)
-
-
-def call_id(run: str, task: str, attempt: int, index: int) -> str:
-    """Return the id of the tool call of one step."""
-    return canonical_json.digest([run, task, attempt, index])[:16]

@@ -42,6 +42,7 @@ class Calls:
     def __init__(self, *, commits: bool = False, number: int = 1) -> None:
         self.guards = self.checks = 0
         self.stages: list[str] = []
+        self.notes: dict[str, Any] = {}
         self.services = SimpleNamespace(
             owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check, received=15)
         )
