@@ -125,6 +125,16 @@ def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) ->
     assert made.execute().code == 0
 
 
+def test_before_the_work_a_command_may_fail(made: Project) -> None:
+    """What it installs from may be the work of a task."""
+    made.configure("checks: {prepare: [test -s a.txt && make deps]}\n")
+    made.plan([task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")])])
+    assert made.quick("approve", "1", "--hash", made.approval()).code == 0
+    ran = made.quick("check-plan", "1", "--run-checks", "--json")
+    assert [row["result"] for row in ran.data["ran"]] == ["errored"]
+    assert made.execute().code == 0
+
+
 def test_a_command_that_changes_committed_files_is_refused(made: Project) -> None:
     made.configure("checks: {prepare: ['make deps && echo two > requirements.txt']}\n")
     _plan(made, "true", "a.txt")
@@ -173,9 +183,8 @@ def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
     _wheel(project.repo.root / "wheels/lib-1-py3-none-any.whl", "lib", "VALUE = 1\n")
     _commit(project, {"requirements.txt": "./wheels/lib-1-py3-none-any.whl\n", "app.py": "import lib\n"}, ".venv")
     python = sys.executable
-    install = (
-        f"{python} -m pip --python .venv/bin/python install -q --no-index --no-deps --no-compile -r requirements.txt"
-    )
+    site = f".venv/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    install = f"{python} -m pip install -q --no-index --no-deps --no-compile --target {site} -r requirements.txt"
     project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
     _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
     answer = project.execute()

@@ -26,7 +26,7 @@ _MOST_CANDIDATES = 64
 _LIKELY = ("node_modules", ".venv", "venv", "vendor", ".env", "env", "target", "data", "third_party")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 _NOTES = "missing paths"
-_PREPARE = "checks.prepare"
+PREPARE = "checks.prepare"
 
 
 class Candidate(NamedTuple):
@@ -117,7 +117,7 @@ def _sorted(ignored: Sequence[str], uncommitted: Sequence[str]) -> tuple[Candida
 
 def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None:
     """Return the failure of an attempt whose checks could not run because `checks.prepare` failed; None for others."""
-    if refusal.code != _PREPARE:
+    if refusal.code != PREPARE:
         return None
     correct = "Correct checks.prepare in .idumb/config.yaml, or the files that it reads"
     return FailureMessage(

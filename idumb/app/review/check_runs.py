@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import negative_control
+from idumb.app.attempt import missing_paths, negative_control
 from idumb.app.consent import approvals
 from idumb.app.core import run_context, run_lookup, schedule
 from idumb.app.core.services import Services
@@ -16,6 +16,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.proof import evidence
 from idumb.domain.runs.run import RunState
 
 CODE = "check.passed-before"
@@ -75,9 +76,18 @@ def _results(
     limit = float(services.settings.run.check_timeout)
     for command, subject in negative_control.commands(task).items():
         with services.interrupts.armed():
-            result = checks.command(subject, "", command, timeout=limit, tree=tree).result
+            result = _result(checks, subject, command, limit, tree)
         rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
         yield command, result
+
+
+def _result(checks: Checks, subject: str, command: str, limit: float, tree: str) -> str:
+    try:
+        return checks.command(subject, "", command, timeout=limit, tree=tree).result
+    except Refusal as refusal:
+        if refusal.code != missing_paths.PREPARE:
+            raise
+        return evidence.ERRORED  # before the work, the files may be missing from which checks.prepare installs
 
 
 def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) -> Iterator[Finding]:
