@@ -200,6 +200,16 @@ def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Pr
 def test_in_a_clone_nothing_is_left_to_decide(project: Project, configuration: str) -> None:
     plan(project)
     project.configure(configuration)
+    notes = project.folder / "notes.md"
+    slow = project.read("work.sh").replace("echo half", f"echo bad > {notes}; echo half")
+    project.repo.write("work.sh", slow)
+    project.repo.commit("it leaves its clone", "work.sh")
     interrupt(project, "kill")
-    assert project.resume().data["outcome"] == "complete"
+    answer = project.resume()
+    assert answer.data["outcome"] == "complete"
     assert not project.exists(STRAY)
+    said = " ".join(answer.object["warnings"])
+    assert "While T1-02 was built in a clone, files of your own working tree changed: notes.md." in said
+    assert "notes.md as it was before T1-02: git show" in said
+    assert project.read("notes.md") == "bad\n"  # perhaps the user wrote that
+    assert project.repo.git("show", "HEAD:notes.md") == "mine"

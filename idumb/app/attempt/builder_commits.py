@@ -131,20 +131,8 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
 
 def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
     """Return and report paths that changed in the user's own tree, by the user or by a builder that left its clone."""
-    snapshot, services, task = attempt.snapshot, context.services, attempt.task.id
-    changes = services.trees.changes(snapshot.tree, services.trees.scan(attempt.literal_paths))
-    theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
-    if theirs:
-        shown = wording.listed(change.path for change in theirs)
-        services.reporter.note(
-            f"While {task} was built in a clone, files of your own working tree changed: {shown}."
-            " None of it is part of the task. If you did not change them, the builder did"
-        )
-    for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
-        services.reporter.note(
-            f"{change.path} as it was before {task}: {drift.show_command(snapshot.ref, change.path)}"
-        )
-    return tuple(change.path for change in theirs)
+    snapshot, present = attempt.snapshot, context.services.trees.scan(attempt.literal_paths)
+    return drift.report_beside_clone(context.services, attempt.task.id, snapshot.tree, present, snapshot.ref)
 
 
 def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:

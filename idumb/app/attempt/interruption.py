@@ -37,6 +37,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     here = task_base.made_in(context, task_state) == "here"
     if not here:
         abandoned_clones.keep_unfinished(context)
+        _note_beside_clone(context, task)
     kept = None if here else services.history.refs(ref).get(ref)
     if kept is None:
         reason = f"{task.id}, attempt {task_state.attempt.number}, interrupted"
@@ -128,6 +129,21 @@ def _strays(
             for c in nested
         ]
     return tuple(strays)
+
+
+def _note_beside_clone(context: RunContext, task: Task) -> None:
+    """Report what changed in the user's own tree since an attempt in a clone began: perhaps its builder did that."""
+    from idumb.app.worktree import drift
+
+    services, task_state = context.services, context.journal.state.tasks[task.id]
+    if task_state.work.snapshot is None:
+        return
+    base = attempt_ref(services, context.run, task.id, task_state.attempt.number, "base")
+    try:
+        before = services.trees.tree_at(task_state.work.snapshot)
+    except (KeyError, ValueError):
+        return  # the snapshot is gone: `idumb doctor` reports that
+    drift.report_beside_clone(services, task.id, before, services.trees.scan(ledger.named_paths(task.files)), base)
 
 
 def _note_others(context: RunContext, task: Task, others: list[str]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
-from idumb.app.core.services import attempt_ref, kept_at
+from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import Head, History, RepositoryState
 from idumb.app.worktree import preconditions, staged_changes
 from idumb.domain import paths, wording
@@ -232,6 +232,21 @@ def _public(key: str) -> str:
     """Return the name of a setting without a part that may be an address with a password in it."""
     section, _, rest = key.partition(".")
     return f"{section}.*.{rest.rpartition('.')[2]}" if section in _ADDRESSED and "." in rest else key
+
+
+def report_beside_clone(services: Services, task: str, before: str, present: str, ref: str) -> tuple[str, ...]:
+    """Report and return what changed in the user's own tree while a task was built in a clone. `ref` keeps `before`."""
+    changes = services.trees.changes(before, present)
+    theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
+    if theirs:
+        shown = wording.listed(change.path for change in theirs)
+        services.reporter.note(
+            f"While {task} was built in a clone, files of your own working tree changed: {shown}."
+            " None of it is part of the task. If you did not change them, the builder did"
+        )
+    for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
+        services.reporter.note(f"{change.path} as it was before {task}: {show_command(ref, change.path)}")
+    return tuple(change.path for change in theirs)
 
 
 def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:
