@@ -157,7 +157,11 @@ def same_safety(place: Place, database: Database) -> Loop:
 
 
 def same_proof(place: Place, database: Database) -> Loop:
-    """SAME-SAFETY, and a working tree of its own for the check, which follows the candidate with `git checkout`."""
+    """SAME-SAFETY with the check in a working tree of its own.
+
+    A linked worktree follows the candidate with `git checkout`. The look after the check is at it, because the check
+    cannot have changed the user's files.
+    """
     trees = Trees(place)
     linked = f"{place.root}.proof"
     if not os.path.isdir(linked):

@@ -48,7 +48,8 @@ class _Proving:
     """A working tree in which `node_modules` is protected."""
 
     borrowed = Borrowed({"node_modules": PROTECTED, "data": COPIED}, ("/usr/bin/env", "PROTECTED=yes"))
-    unlike = missing = ()
+    unlike: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)
@@ -324,3 +325,12 @@ def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path,
     script.chmod(0o755)
     record = checks(tmp_path).command(subject, "it holds", "./test.sh", timeout=30, tree="t")
     assert (record.result, record.exit_code) == (result, 0)
+
+
+def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missing(tmp_path: Path) -> None:
+    proving = _Proving(tmp_path)
+    proving.unlike, proving.missing = ("a.txt has other bytes",), ("submodule lib: fetch it",)
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=proving)
+    passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
+    assert passed.weaker[-1] == failed.weaker[-1] == "a.txt has other bytes"
+    assert (passed.output, failed.output) == ("", "[submodule lib: fetch it]")
