@@ -234,7 +234,10 @@ class ProvingTree:
             self._create()
         self._clear_above()
         if before is None or self._is_replaced() or not self._follow(before, tree, head):
-            self._rebuild(tree, head)
+            try:
+                self._rebuild(tree, head)
+            except OSError as problem:  # a full disk, for example; its name is relative to an open folder, or missing
+                raise OSError(problem.errno, problem.strerror, self.root) from problem
         self._tree, self._head = tree, head
         self._verified = self._now()
 

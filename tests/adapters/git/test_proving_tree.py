@@ -648,6 +648,7 @@ def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
             with pytest.raises(OSError, match="No space left") as full:
                 show(proving, sandbox)
             assert full.value.errno == errno.ENOSPC
+            assert full.value.filename == proving.root
         assert sandbox.ledger().changed_paths(before) == []
         subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
         show(proving, sandbox)
