@@ -8,13 +8,14 @@ copied. Copies stay with the working tree and follow the originals by the differ
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.checks import COPIED, LINKED, PROTECTED, Borrowed
 from idumb.git import provided_paths
-from idumb.git.path_copies import PathCopies, is_small
+from idumb.git.path_copies import PathCopies, is_small, walk
 from idumb.system.files import file_systems, private_folders
 from idumb.system.processes import child_process, private_layers
 
@@ -25,6 +26,8 @@ LAYERS = "layers"
 """The folder beside the working tree that holds what checks wrote into protected folders."""
 _PROBE = ("/bin/sh", "-c", ":")
 _LONGEST_PROBE = 20
+_MOST_LINKS = 100
+_MOST_ENTRIES = 1_000_000
 
 
 class BorrowedPaths:
@@ -43,6 +46,7 @@ class BorrowedPaths:
         self._copies = PathCopies(user)
         self._usable: dict[tuple[str, ...], bool] = {}
         self._small: dict[str, bool] = {}
+        self._leading_out: dict[str, list[str]] = {}
         self.now = Borrowed()
 
     @property
@@ -62,8 +66,12 @@ class BorrowedPaths:
         own = {name: real[name] for name in names if name not in self._shared}
         files = {name for name, place in own.items() if os.path.isfile(place) and self._is_small(place)}
         folders = {n: p for n, p in own.items() if n not in files and _is_data(p) and not self._is_around(p)}
-        outside = dict(self._links_out(name for name in folders if name not in made))
-        launcher = self._protecting([*folders.values(), *outside.values(), *self._above])
+        outside = dict(self._links_out({name: place for name, place in folders.items() if name not in made}))
+        kept_apart = [place for place in outside.values() if self._may_protect(place, real)]
+        launcher = self._protecting([*folders.values(), *kept_apart, *self._above])
+        if not launcher and kept_apart:  # what a link leads to may be the only folder on which no layer can lie
+            kept_apart = []
+            launcher = self._protecting([*folders.values(), *self._above])
         ways = dict.fromkeys(names, LINKED) | dict.fromkeys(files, COPIED)
         for name, place in folders.items():
             if launcher:
@@ -82,8 +90,11 @@ class BorrowedPaths:
                 self._copies.remove(
                     place
                 )  # otherwise a check made a link on the way, and it may lead to the user's files
-        if not launcher:
-            ways |= dict.fromkeys(outside, LINKED)
+        reachable = [name for name, place in outside.items() if not launcher or place not in kept_apart]
+        copied = tuple(f"{name}/" for name, way in ways.items() if way == COPIED)
+        user = f"{os.path.realpath(self._user)}/"
+        # A link of a copy leads to the tree of checks, if it led to the user's.
+        ways |= {n: LINKED for n in reachable if not (n.startswith(copied) and f"{outside[n]}/".startswith(user))}
         of_user = {name: way for name, way in ways.items() if name not in made}
         self.now = Borrowed(of_user, launcher, made)
 
@@ -100,15 +111,32 @@ class BorrowedPaths:
 
         provided_paths.provide(name, lender, self._root, place, self._copies.places)
 
-    def _links_out(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the packages that are links to folders outside of the user's working tree, and where they lead."""
-        for name in names:
-            folder = os.path.join(self._user, name)
-            links = provided_paths.packages(folder) if os.path.basename(name) == provided_paths.PACKAGES else ()
-            for path in filter(os.path.islink, links):
-                real = os.path.realpath(path)
-                if os.path.isdir(real) and not f"{real}/".startswith(f"{os.path.realpath(self._user)}/"):
-                    yield os.path.relpath(path, self._user), real
+    def _links_out(self, folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the links that lead out of provided folders, and where to: a check that follows one leaves them.
+
+        Of `node_modules`, these are the packages outside of the user's working tree; others are redirected.
+        """
+        for name, place in folders.items():
+            if os.path.basename(name) == provided_paths.PACKAGES:
+                yield from self._packages_outside(os.path.join(self._user, name))
+            elif not os.path.isfile(os.path.join(place, provided_paths.VENV)):
+                if name not in self._leading_out:
+                    self._leading_out[name] = _leading_out(place)
+                for path in self._leading_out[name]:
+                    yield (
+                        (os.path.join(name, path), os.path.realpath(os.path.join(place, path))) if path else (name, "/")
+                    )
+
+    def _packages_outside(self, folder: str) -> Iterator[tuple[str, str]]:
+        for path in filter(os.path.islink, provided_paths.packages(folder)):
+            real = os.path.realpath(path)
+            if os.path.isdir(real) and not f"{real}/".startswith(f"{os.path.realpath(self._user)}/"):
+                yield os.path.relpath(path, self._user), real
+
+    def _may_protect(self, place: str, real: Mapping[str, str]) -> bool:
+        """Return whether nothing below a place must stay writable: the tree of checks, or a shared path."""
+        shared = [where for name, where in real.items() if name in self._shared]
+        return not self._is_around(place) and not any(f"{where}/".startswith(f"{place}/") for where in shared)
 
     def _protecting(self, places: Iterable[str]) -> tuple[str, ...]:
         """Return the arguments that protect these places from a program; () if the machine cannot do it."""
@@ -142,6 +170,19 @@ class BorrowedPaths:
 def _is_data(place: str) -> bool:
     """Return whether a place is a folder or a regular file: a socket or a device can be neither copied nor layered."""
     return os.path.isdir(place) or os.path.isfile(place)
+
+
+def _leading_out(top: str) -> list[str]:
+    """Return the links in a folder that lead to files elsewhere, relative to it; "" stands for too many of them."""
+    found = list[str]()
+    for number, (path, status) in enumerate(walk(top)):
+        if number > _MOST_ENTRIES or len(found) > _MOST_LINKS:
+            return [""]
+        if stat.S_ISLNK(status.st_mode):
+            real = os.path.realpath(os.path.join(top, path))
+            if _is_data(real) and not f"{real}/".startswith(f"{top}/"):
+                found.append(path)
+    return found
 
 
 def _packages_folder(path: str) -> str:

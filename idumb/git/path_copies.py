@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -45,7 +46,8 @@ def is_small(source: str, room: int) -> bool:
 class PathCopies:
     """The copies in one working tree: each knows what it copied, and so what either side changed since.
 
-    Relative links that lead out of `user`, the working tree of the originals, become absolute.
+    A link that leads out of `user`, the working tree of the originals, becomes absolute; any other becomes relative, so
+    that it leads to the copy.
     """
 
     def __init__(self, user: str) -> None:
@@ -80,10 +82,12 @@ class PathCopies:
                 if present is not None:
                     private_folders.remove_tree(place)
                 is_program = environment and path.startswith(_PROGRAMS) and status.st_size < _PROGRAM_SIZE
-                self._copy(
-                    os.path.join(source, path) if path else source, place, (source, target) if is_program else None
-                )
-                copied[path] = own, _stamp(os.lstat(place))
+                original = os.path.join(source, path) if path else source
+                with contextlib.suppress(
+                    FileNotFoundError, PermissionError
+                ):  # it just went, or nobody here may read it
+                    self._copy(original, place, (source, target) if is_program else None)
+                    copied[path] = own, _stamp(os.lstat(place))
             else:
                 copied[path] = before[path]
         _remove_others(target, names)
@@ -99,12 +103,20 @@ class PathCopies:
         """Treat every copy as gone."""
         self._copied.clear()
 
+    def _is_inside(self, place: str) -> bool:
+        return f"{place}/".startswith(f"{self._user}/")
+
     def _copy(self, source: str, target: str, moved: tuple[str, str] | None) -> None:
         """Copy a file or a link. `moved`: a program of a virtual environment, which names the folder where it is."""
         if os.path.islink(source):
             text = os.readlink(source)
-            leads_to = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(source)), text))
-            os.symlink(text if f"{leads_to}/".startswith(f"{self._user}/") else leads_to, target)
+            folder = os.path.realpath(os.path.dirname(source))
+            leads_to = os.path.normpath(os.path.join(folder, text))
+            if os.path.isabs(text):
+                leads_to = os.path.join(os.path.realpath(os.path.dirname(leads_to)), os.path.basename(leads_to))
+            if self._is_inside(leads_to) and (self._is_inside(folder) or not os.path.isabs(text)):
+                leads_to = os.path.relpath(leads_to, folder)
+            os.symlink(leads_to, target)
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with open(source, "rb") as original, open(os.open(target, flags, 0o600), "wb") as copy:
@@ -123,13 +135,21 @@ def walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
     stack = [""] if stat.S_ISDIR(status.st_mode) else []
     while stack:
         prefix = stack.pop()
-        with os.scandir(os.path.join(top, prefix)) as entries:
-            for entry in entries:
-                status = entry.stat(follow_symlinks=False)
-                if stat.S_ISDIR(status.st_mode):
-                    stack.append(f"{prefix}{entry.name}/")
-                if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                    yield prefix + entry.name, status
+        for name, status in _entries(os.path.join(top, prefix)):
+            if stat.S_ISDIR(status.st_mode):
+                stack.append(f"{prefix}{name}/")
+            if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                yield prefix + name, status
+
+
+def _entries(folder: str) -> list[tuple[str, os.stat_result]]:
+    """Return what is in a folder, nothing if it is not readable; programs may remove files meanwhile."""
+    found = list[tuple[str, os.stat_result]]()
+    with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                found.append((entry.name, entry.stat(follow_symlinks=False)))
+    return found
 
 
 def _share(original: int, copy: int) -> bool:

@@ -23,7 +23,7 @@ from idumb.domain.errors import Refusal
 PACKAGES = "node_modules"
 _PROGRAMS = ".bin"
 _GIT = ".git"
-_VENV = "pyvenv.cfg"
+VENV = "pyvenv.cfg"
 _SITE = ("lib/python*/site-packages", "Lib/site-packages")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 
@@ -119,9 +119,7 @@ def python_path(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
     Refusal `checks.editable` if one of them cannot be replaced.
     """
     environments = (os.path.join(user, path.rstrip("/")) for path in paths)
-    folders = (
-        f for place in environments if os.path.isfile(os.path.join(place, _VENV)) for f in _editable(place, user)
-    )
+    folders = (f for place in environments if os.path.isfile(os.path.join(place, VENV)) for f in _editable(place, user))
     return tuple(dict.fromkeys(os.path.join(root, os.path.relpath(f, os.path.realpath(user))) for f in folders))
 
 

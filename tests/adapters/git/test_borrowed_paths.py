@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,6 +160,69 @@ def test_without_mounts_a_package_elsewhere_is_named_as_linked(
     for _ in range(2):
         assert folders.run(borrowed, "cat node_modules/other/index.js").stdout == "other\n"
         borrowed.bring(["node_modules"])
+
+
+@pytest.mark.parametrize(("machine", "linked"), [(_mounts, []), (_no_mounts, ["data/file", "data/other"])])
+def test_links_in_a_provided_folder_lead_no_check_to_the_user_s_bytes_unnamed(
+    folders: Folders,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: Callable[[pytest.MonkeyPatch], None],
+    linked: list[str],
+) -> None:
+    machine(monkeypatch)
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (elsewhere, folders.user / "src", folders.user / "data/v1"):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("mine\n")
+    for name, target in (
+        *(("other", "../../elsewhere"), ("file", elsewhere / "file"), ("src", "../src")),
+        *(("source", folders.user / "src"), ("now", folders.user / "data/v1")),
+    ):
+        (folders.user / "data" / name).symlink_to(target)
+    before = folders.content()
+    borrowed = folders.borrowing()
+    borrowed.bring(["data"])
+    assert sorted(name for name, way in borrowed.now.ways.items() if way == LINKED) == linked
+    assert folders.run(borrowed, "cat data/now/file data/other/file data/file").stdout == "mine\n" * 3
+    names = ["now", "src", "source", *(() if linked else ("other",))]
+    folders.run(borrowed, "".join(f"rm -f data/{name}/*;" for name in names) + ("" if linked else "echo x > data/file"))
+    assert folders.content() == before
+    assert (elsewhere / "file").read_text() == "mine\n"
+
+
+def test_a_folder_with_too_many_links_is_named_as_linked(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(borrowed_paths, "_MOST_LINKS", 1)
+    (folders.user / "data").mkdir()
+    for name in "abc":
+        (folders.user / "data" / name).symlink_to("/etc")
+    borrowed = folders.borrowing()
+    borrowed.bring(["data"])
+    assert borrowed.now.ways == {"data": LINKED}
+
+
+def test_a_copy_omits_what_goes_meanwhile_or_cannot_be_read(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    _no_mounts(monkeypatch)
+    gone, copy = folders.user / "node_modules/lib/gone", PathCopies._copy
+    gone.write_text("x\n")
+
+    def copied(copies: PathCopies, source: str, *rest: Any) -> None:
+        gone.unlink(missing_ok=True)
+        copy(copies, source, *rest)
+
+    def listed(folder: str) -> Any:
+        if folder.endswith("data/"):
+            raise PermissionError(folder)
+        return scandir(folder)
+
+    scandir = os.scandir
+    (folders.user / "data").mkdir()
+    monkeypatch.setattr(PathCopies, "_copy", copied)
+    monkeypatch.setattr(os, "scandir", listed)
+    borrowed = folders.borrowing()
+    borrowed.bring(["node_modules", "data"])
+    assert borrowed.now.ways == {"node_modules": COPIED, "data": COPIED}
+    assert folders.run(borrowed, "ls node_modules/lib").stdout == "index.js\n"
 
 
 def test_what_is_too_large_for_a_copy_is_linked_without_mounts(
