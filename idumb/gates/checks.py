@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
@@ -43,6 +44,9 @@ class Proving(Protocol):
 
     @property
     def missing(self) -> Sequence[str]: ...
+
+    @property
+    def removed(self) -> Sequence[str]: ...
 
 
 class ShellChecks:
@@ -166,10 +170,11 @@ class ShellChecks:
             made = _with_borrowed(made, borrowed)
         if unlike := self._proving.unlike:
             made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
-        if (missing := self._proving.missing) and not made.passed:
-            lines = "".join(f"\n[{sentence}]" for sentence in missing)
-            made = dataclasses.replace(made, output=f"{made.output.rstrip()}{lines}".lstrip())
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
+        if made.result in evidence.BROKEN:
+            sentences = (*self._proving.missing, *_hints(made, self._proving.removed, environment, self._root, root))
+            lines = "".join(f"\n[{sentence}]" for sentence in sentences)
+            made = dataclasses.replace(made, output=f"{made.output.rstrip()}{lines}".lstrip()) if lines else made
         changed = self._proving.restore()
         return _spoiled(made, changed) if changed else made
 
@@ -363,6 +368,36 @@ _NO_PROOF = ("precondition", "setup", "rollback of ")
 
 def _is_invariant(subject: str) -> bool:
     return "invariant" in subject.split(" ")
+
+
+_HOME = re.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
+_ABOVE = re.compile(r"(?:\.\./)+[\w.-]+")
+
+
+def _hints(
+    made: Evidence, removed: Sequence[str], environment: Mapping[str, str], user: str, root: str
+) -> Iterator[str]:
+    """Yield what the user's folders have and the place of a failed check has not, if its words name that."""
+    words = f"{made.command}\n{made.output}"
+    for path in removed:
+        if re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", words):
+            yield (
+                f"an earlier check left {path}, which idumb removed. If this check needs it, let this check make it,"
+                f" or add `checks: {{cache: ['{path}', '{path}/**']}}` to .idumb/config.yaml"
+            )
+            break
+    home, temporary = (environment.get(name, "") for name in ("HOME", "TMPDIR"))
+    is_private = home and os.path.dirname(home) == os.path.dirname(temporary)
+    if is_private and (home in made.output or _HOME.search(made.command or "")):
+        line = "`checks: {home: user}` to .idumb/config.yaml"
+        yield f"checks have a new, empty HOME. If this check needs yours, add {line}"
+    for path in _ABOVE.findall(words):
+        if os.path.lexists(os.path.join(user, path)) and not os.path.lexists(os.path.join(root, path)):
+            yield (
+                f"{path} is outside of the repository, so no clone has it. If this check needs it, add `checks: here`"
+                " to .idumb/config.yaml"
+            )
+            break
 
 
 def _under(surroundings: Conditions, result: Evidence) -> Evidence:

@@ -139,6 +139,7 @@ class ProvingTree:
         self._is_used = False
         self._converts = False
         self._opened: pygit2.Repository | None = None
+        self._removed: dict[str, None] = {}
         self._submodules: Submodules | None = None
         self._sparse = self._left_out()
         self._git_files: dict[str, tuple[_Stamp, bytes]] = {}
@@ -260,6 +261,11 @@ class ProvingTree:
     @property
     def unlike(self) -> tuple[str, ...]:
         return self._conversion.unlike if self._has_converted else ()
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Return the untracked files and folders that checks of earlier trees left, and that are gone."""
+        return tuple(self._removed)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -550,10 +556,12 @@ class ProvingTree:
                             newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
                         else:
                             os.unlink(entry.name, dir_fd=at)
+                            self._removed[path] = None
                     elif path in own or self._cached(f"{path}/") or self._cached(path):
                         stack.append(f"{path}/")
                     else:
                         _remove(entry.name, at)
+                        self._removed[path] = None
         return missing, suspects, newest
 
     def _is_changed(self, path: str, folders: _Folders) -> bool:

@@ -16,6 +16,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
+from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.system.processes import process_tree
 
@@ -50,6 +51,7 @@ class _Proving:
     borrowed = Borrowed({"node_modules": PROTECTED, "data": COPIED}, ("/usr/bin/env", "PROTECTED=yes"))
     unlike: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)
@@ -334,3 +336,29 @@ def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missi
     passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
     assert passed.weaker[-1] == failed.weaker[-1] == "a.txt has other bytes"
     assert (passed.output, failed.output) == ("", "[submodule lib: fetch it]")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("cat out/a.txt", "checks: {cache: ['out', 'out/**']}"),
+        ("cat ~/.netrc", "checks: {home: user}"),
+        ('test -s "$HOME/.netrc"', "checks: {home: user}"),
+        ("cmp a ../beside/a", "`checks: here`"),
+        ("cat outer.txt", ""),
+    ],
+)
+def test_a_failed_check_names_the_line_that_gives_it_what_is_not_in_the_tree(
+    tmp_path: Path, home: Path, command: str, words: str
+) -> None:
+    tree, user = tmp_path / "proof" / "tree", tmp_path / "user" / "repo"
+    for path in (tree, user, tmp_path / "user" / "beside"):
+        path.mkdir(parents=True)
+    proving = _Proving(tree)
+    proving.removed = ("out",)
+    private = CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), (str(user),)))
+    checks = ShellChecks(str(user), ALLOWED, str, "run-1", private=private, proving=proving)
+    output = checks.command("AC-1", "", command, timeout=30, tree="t" * 40).output
+    assert words in output
+    assert ("to .idumb/config.yaml" in output) == bool(words)
+    private.close()
