@@ -327,6 +327,7 @@ class ProvingTree:
     def _restore(self, paths: Iterable[str]) -> bool:
         """Write files again; return False if that failed, or if attributes of a check converted them."""
         try:
+            private_folders.require_no_mounts(self.root)
             with contextlib.closing(self._folders()) as folders:
                 for some in _batches((path, self._files[path][0]) for path in paths):
                     converted = self._converted(some)
@@ -526,6 +527,7 @@ class ProvingTree:
 
         Return the newest time of modification of those, and the files of the tree that were changed or removed.
         """
+        private_folders.require_no_mounts(self.root)
         with contextlib.closing(self._folders()) as folders:
             missing, suspects, newest = self._swept(folders)
             return newest, [*missing, *(path for path in suspects if self._is_changed(path, folders))]

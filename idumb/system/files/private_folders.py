@@ -7,6 +7,7 @@ process left.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import os
@@ -159,7 +160,8 @@ class TemporaryFolder:
         os.mkdir(self.path, 0o700)
 
     def close(self) -> None:
-        unlock(self.path, self._lock)
+        with contextlib.suppress(OSError):  # something is mounted there; a later command removes it
+            unlock(self.path, self._lock)
 
 
 def lock(top: str) -> tuple[str, int]:
@@ -174,8 +176,10 @@ def lock(top: str) -> tuple[str, int]:
 
 def unlock(folder: str, descriptor: int) -> None:
     """Remove a folder, then its lock."""
-    remove(folder)
-    os.close(descriptor)
+    try:
+        remove(folder)
+    finally:
+        os.close(descriptor)
 
 
 def abandoned(top: str) -> Iterator[str]:
@@ -228,11 +232,14 @@ def remove_empty(top: str) -> None:
 def remove_tree(folder: str) -> None:
     """Remove a folder with its content, or whatever is at its path, without following links.
 
-    Permissions that were removed from its folders, as in Go's module cache, are restored first.
+    Permissions that were removed from its folders, as in Go's module cache, are restored first. Raises OSError if
+    something is mounted below it: that may be files of the user.
     """
     if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
         os.unlink(folder)
         return
+    if os.path.isdir(folder):
+        require_no_mounts(folder)
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -246,6 +253,22 @@ def remove_tree(folder: str) -> None:
                 with contextlib.suppress(OSError):
                     os.chmod(path, 0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_no_mounts(folder: str) -> None:
+    """Raise OSError if something is mounted at a folder or below it, as far as the system tells."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as stream:
+            places = [row.split(b" ", 5)[4] for row in stream]
+    except OSError:  # only Linux has this file
+        return
+    top = os.fsencode(os.path.realpath(folder))
+    for name, text in ((b" ", b"\\040"), (b"\t", b"\\011"), (b"\n", b"\\012")):
+        top = top.replace(name, text)
+    found = [place for place in places if place == top or place.startswith(top + b"/")]
+    if found:
+        words = "something is mounted here, so idumb does not remove it; unmount it"
+        raise OSError(errno.EBUSY, words, os.fsdecode(found[0]))
 
 
 def hides_writes(path: str) -> bool:

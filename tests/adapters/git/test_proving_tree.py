@@ -61,6 +61,28 @@ def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, provin
     assert not os.access(root / "a.txt", os.X_OK)
 
 
+def test_what_a_check_mounted_is_not_removed_with_the_tree(
+    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
+) -> None:
+    """It may be files of the user: a bind mount, or a disk of another machine."""
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root, mine = show(proving, sandbox), tmp_path / "mine"
+    (root / "m").mkdir()
+    mine.mkdir()
+    (mine / "file").write_text("mine\n")
+    if subprocess.run(["mount", "--bind", mine, root / "m"], capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount")
+    try:
+        proving.renew()
+        with pytest.raises(OSError, match="something is mounted here"):
+            show(proving, sandbox)
+        proving.close()
+    finally:
+        subprocess.run(["umount", root / "m"], check=True)
+    assert (mine / "file").read_text() == "mine\n"
+
+
 def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proving: ProvingTree) -> None:
     sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
     sandbox.commit()
