@@ -23,6 +23,10 @@ _RECORD = "record.json"
 _INSTALLED = ("lib/python*/site-packages/*.dist-info/direct_url.json", "Lib/site-packages/*.dist-info/direct_url.json")
 
 
+_known: dict[str, str] = {}
+"""Entry to the stamps that this process saw in its record, because builders and checks can write to the record too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The folder that holds the outputs, and their paths in it, which are those in the proving tree."""
@@ -46,6 +50,8 @@ class PreparedOutputs:
                 record = json.load(stream)
             if record["tree"] not in (None, tree) or record["stamps"] != _stamps(os.path.join(entry, _FILES)):
                 return None
+            if _known.setdefault(entry, record["stamps"]) != record["stamps"]:  # a program wrote the record anew
+                return None
             os.utime(os.path.join(entry, _RECORD))
             return Prepared(os.path.join(entry, _FILES), tuple(record["paths"]))
         except (OSError, LookupError, TypeError, ValueError):
@@ -63,7 +69,8 @@ class PreparedOutputs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(os.path.join(self._root, path), target)
         own = tree if any(self._holds_sources(os.path.join(files, path)) for path in paths) else None
-        record = json.dumps({"tree": own, "paths": paths, "stamps": _stamps(files)})
+        _known[entry] = _stamps(files)
+        record = json.dumps({"tree": own, "paths": paths, "stamps": _known[entry]})
         atomic_write.write(os.path.join(entry, _RECORD), record.encode("ascii"), durable=False, mode=0o600)
         self._tidy()
         return Prepared(files, paths)

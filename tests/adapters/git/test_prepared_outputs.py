@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain import lock_files
+from idumb.git import prepared_outputs
 from idumb.git.prepared_outputs import PreparedOutputs, key
 
 
@@ -83,3 +84,14 @@ def test_lock_files_of_every_folder_count() -> None:
 def test_each_word_makes_another_key() -> None:
     assert key("a", "b") != key("ab")
     assert key("a", "b") == key("a", "b")
+
+
+def test_a_record_that_a_builder_wrote_anew_is_not_believed(root: Path) -> None:
+    (root / "vendor").mkdir()
+    (root / "vendor/x").write_text("good\n")
+    kept = _outputs(root).keep("k", "t1", ["vendor"])
+    (Path(kept.folder) / "vendor/x").write_text("bad\n")
+    path = Path(kept.folder).parent / "record.json"
+    stamps = prepared_outputs._stamps(kept.folder)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "stamps": stamps}))
+    assert _outputs(root).find("k", "t1") is None
