@@ -23,10 +23,6 @@ _RECORD = "record.json"
 _INSTALLED = ("lib/python*/site-packages/*.dist-info/direct_url.json", "Lib/site-packages/*.dist-info/direct_url.json")
 
 
-_known: dict[str, str] = {}
-"""Entry to the stamps that this process saw in its record, because builders and checks can write to the record too."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The folder that holds the outputs, and their paths in it, which are those in the proving tree."""
@@ -36,11 +32,17 @@ class Prepared:
 
 
 class PreparedOutputs:
-    """`folder` is where the entries are; `root` the working tree in which the commands run."""
+    """`folder` is where the entries are; `root` the working tree in which the commands run.
 
-    def __init__(self, folder: str, root: str) -> None:
+    Builders and checks can write to an entry and its record too. So only those entries are believed that this object
+    kept, or whose ctime is older than `since`, in nanoseconds: when the command began, before its first builder.
+    """
+
+    def __init__(self, folder: str, root: str, since: int) -> None:
         self._folder = folder
-        self._root = root
+        self.root = root
+        self._since = since
+        self._known: dict[str, str] = {}
 
     def find(self, key: str, tree: str) -> Prepared | None:
         """Return the outputs of these commands and lock files, unless they changed or hold the sources of a tree."""
@@ -48,9 +50,11 @@ class PreparedOutputs:
         try:
             with open(os.path.join(entry, _RECORD), encoding="utf-8", errors="surrogateescape") as stream:
                 record = json.load(stream)
-            if record["tree"] not in (None, tree) or record["stamps"] != _stamps(os.path.join(entry, _FILES)):
+                is_old = os.fstat(stream.fileno()).st_ctime_ns < self._since
+            stamps = _stamps(os.path.join(entry, _FILES))
+            if record["tree"] not in (None, tree) or record["stamps"] != stamps:
                 return None
-            if _known.setdefault(entry, record["stamps"]) != record["stamps"]:  # a program wrote the record anew
+            if self._known.setdefault(entry, stamps if is_old else "") != stamps:
                 return None
             os.utime(os.path.join(entry, _RECORD))
             return Prepared(os.path.join(entry, _FILES), tuple(record["paths"]))
@@ -67,10 +71,10 @@ class PreparedOutputs:
         for path in paths:
             target = os.path.join(files, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            os.rename(os.path.join(self._root, path), target)
+            os.rename(os.path.join(self.root, path), target)
         own = tree if any(self._holds_sources(os.path.join(files, path)) for path in paths) else None
-        _known[entry] = _stamps(files)
-        record = json.dumps({"tree": own, "paths": paths, "stamps": _known[entry]})
+        self._known[entry] = _stamps(files)
+        record = json.dumps({"tree": own, "paths": paths, "stamps": self._known[entry]})
         atomic_write.write(os.path.join(entry, _RECORD), record.encode("ascii"), durable=False, mode=0o600)
         self._tidy()
         return Prepared(files, paths)
@@ -83,7 +87,7 @@ class PreparedOutputs:
                     with open(place, encoding="utf-8") as stream:
                         source = json.load(stream)
                     editable = source.get("dir_info", {}).get("editable", False)
-                    if f"{source.get('url')}/".startswith(f"file://{self._root}/") and not editable:
+                    if f"{source.get('url')}/".startswith(f"file://{self.root}/") and not editable:
                         return True
         return False
 

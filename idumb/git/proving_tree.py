@@ -26,17 +26,20 @@ from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
 from idumb.git.submodules import Submodules
+from idumb.system import clock
 from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
     from idumb.git.borrowed_paths import BorrowedPaths
     from idumb.git.converted_files import ConvertedFiles
-    from idumb.git.prepared_outputs import Prepared
+    from idumb.git.prepared_outputs import Prepared, PreparedOutputs
 
 _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
+_GRAIN = 20_000_000
+"""Nanoseconds by which times of files may be behind the clock."""
 _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """What the system says of a folder that is missing, is a file or is a link."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -121,6 +124,8 @@ class ProvingTree:
         self._place = repository
         self._lender = lender or repository.root
         self._packages_above = _packages_above(self._lender)
+        self._began = clock.nanoseconds()
+        self._outputs: PreparedOutputs | None = None
         self._top = top
         self._cached = cached
         self._provided = tuple(dict.fromkeys((*provided, *shared)))
@@ -190,9 +195,11 @@ class ProvingTree:
 
         names = lock_files.among(self._files)
         locks = [f"{name} {self._files[name][0].oid.hex()}" for name in names] or [self._tree]
-        outputs = PreparedOutputs(f"{self._top}/prepared-{os.path.basename(os.path.dirname(self.root))}", self.root)
+        if self._outputs is None or self._outputs.root != self.root:
+            folder = f"{self._top}/prepared-{os.path.basename(os.path.dirname(self.root))}"
+            self._outputs = PreparedOutputs(folder, self.root, self._began - _GRAIN)
         entry = key(self.root, identity, *locks)
-        prepared = outputs.find(entry, self._tree)
+        prepared = self._outputs.find(entry, self._tree)
         if prepared is None:
             before = set(self._untracked())
             self._is_used = True  # if it fails or is interrupted, nothing of it stays
@@ -203,7 +210,7 @@ class ProvingTree:
                     f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
                     hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
                 )
-            prepared = outputs.keep(entry, self._tree, sorted(set(self._untracked()) - before))
+            prepared = self._outputs.keep(entry, self._tree, sorted(set(self._untracked()) - before))
             self._is_used = False
         self._borrow(self._lent, prepared)
         self._is_prepared = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def _outputs(root: Path) -> PreparedOutputs:
-    return PreparedOutputs(str(root.parent / "prepared-1"), str(root))
+def _outputs(root: Path, since: int = time.time_ns() + 3600 * 10**9) -> PreparedOutputs:
+    """As a command has it that began after everything in the folder was made."""
+    return PreparedOutputs(str(root.parent / "prepared-1"), str(root), since)
 
 
 def _install(root: Path, source: object) -> None:
@@ -86,12 +88,32 @@ def test_each_word_makes_another_key() -> None:
     assert key("a", "b") == key("a", "b")
 
 
-def test_a_record_that_a_builder_wrote_anew_is_not_believed(root: Path) -> None:
+def _forge(entry: Path) -> None:
+    """Change an installation as a builder could that knows how idumb records it."""
+    (entry / "files/vendor/x").write_text("bad\n")
+    path = entry / "record.json"
+    stamps = prepared_outputs._stamps(str(entry / "files"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "stamps": stamps}))
+
+
+def _keep(outputs: PreparedOutputs, root: Path) -> Path:
     (root / "vendor").mkdir()
     (root / "vendor/x").write_text("good\n")
-    kept = _outputs(root).keep("k", "t1", ["vendor"])
-    (Path(kept.folder) / "vendor/x").write_text("bad\n")
-    path = Path(kept.folder).parent / "record.json"
-    stamps = prepared_outputs._stamps(kept.folder)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "stamps": stamps}))
-    assert _outputs(root).find("k", "t1") is None
+    return Path(outputs.keep("k", "t1", ["vendor"]).folder).parent
+
+
+def test_an_entry_that_a_builder_made_anew_is_not_believed(root: Path) -> None:
+    outputs = _outputs(root)
+    entry = _keep(outputs, root)
+    assert outputs.find("k", "t1") is not None
+    _forge(entry)
+    assert outputs.find("k", "t1") is None
+
+
+def test_an_entry_that_changed_since_the_command_began_is_not_believed(root: Path) -> None:
+    """A builder may forge one before the first check."""
+    entry = _keep(_outputs(root), root)
+    began = os.stat(entry / "record.json").st_ctime_ns + 1
+    assert _outputs(root, began).find("k", "t1") is not None
+    _forge(entry)
+    assert _outputs(root, began).find("k", "t1") is None
