@@ -59,7 +59,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 @click.option(
     "--run-checks",
     is_flag=True,
-    help="Also run the checks of unfinished tasks on HEAD, in a working tree of their own. Needs consent to the plan.",
+    help="Also run the checks of unfinished tasks before their work, on a copy of HEAD. Needs consent to the plan.",
 )
 @click.option("--verbose", is_flag=True, help="Also print hashes, the self-check and the next free id.")
 def check_plan_command(phase: str, expected: str | None, mode: str | None, run_checks: bool) -> Result:

@@ -424,7 +424,7 @@ def _with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
     output = made.output
     if borrowed.launcher and made.result in (evidence.FAILED, evidence.ERRORED) and _DENIED.search(output):
         paths = ", ".join(path for path, how in borrowed.ways.items() if how == PROTECTED)
-        note = f"idumb protects {paths}: what a check writes there stays apart, and it cannot become another user"
+        note = f"idumb protects {paths}: it discards what a check writes there, and sudo does not work in a check"
         output = f"{output.rstrip()}\n[{note}. If it must, write `checks: {{share: [{paths}]}}`]".lstrip()
     return dataclasses.replace(made, weaker=tuple(weaker), output=output)
 

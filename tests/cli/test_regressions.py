@@ -44,7 +44,7 @@ def test_a_broken_check_stops_the_run_and_a_person_may_accept_it(project: Projec
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "ready"}
     asked = question(project)
-    assert asked["what"] == "T1-02 broke what T1-01 had done: T1-01 AC-1 fails"
+    assert asked["what"] == "T1-02 broke the work of T1-01: T1-01 AC-1 fails"
     assert asked["evidence"][0] == f"T1-01 AC-1 (failed): {ONE_LINE}"
     assert [choice["id"] for choice in asked["choices"]] == ["roll-back", "accept"]
     assert project.quick("resume", "1", "--json").code == 5
@@ -141,7 +141,7 @@ def test_an_accepted_test_no_longer_fails_the_phase(sandbox: GitSandbox) -> None
     )
     project.plan([tested, second(), making("T1-03", "c.txt", after="T1-02")])
     run(project)
-    assert question(project)["what"] == "T1-02 broke what T1-01 had done: T1-01 test 1 fails"
+    assert question(project)["what"] == "T1-02 broke the work of T1-01: T1-01 test 1 fails"
     assert project.quick("decide", question(project)["id"], "accept").code == 0
     ended = project.quick("resume", "1", "--json")
     assert ended.code == 0, ended.out
@@ -161,7 +161,7 @@ def test_what_takes_too_long_between_tasks_runs_at_the_end(
     project.plan(map(counted, (1, 2, 3, 4)))
     answer = project.quick("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0
-    assert answer.err.count("take longer than the tasks") == 1
+    assert answer.err.count("no time to repeat the checks") == 1
     # Each with its task and at the end; of those that wait, one in each round, the longest waiting first.
     assert (tmp_path / "runs").read_text(encoding="utf-8").split() == list("1213241234")
 

@@ -176,7 +176,7 @@ def _run(context: RunContext, checks: Sequence[OwnCheck], tree: str) -> list[Evi
     again = _failures(context, checks, tree)
     unsure = [e.subject for e in failed if e.subject not in {other.subject for other in again}]
     if unsure:
-        context.services.reporter.note(f"{wording.listed(unsure)} failed once and passed the next time, on one tree")
+        context.services.reporter.note(f"{wording.listed(unsure)} failed once, then passed on the same files")
     return again
 
 
@@ -217,8 +217,8 @@ def _report(context: RunContext, rounds: _Rounds, left_over: Sequence[str]) -> N
     if left_over and not rounds.is_bounded:
         rounds.is_bounded = True
         context.services.reporter.note(
-            f"The checks of completed tasks take longer than the tasks; those of {wording.listed(left_over, 3)} run"
-            " again after a later task, and all of them at the end"
+            f"There was no time to repeat the checks of {wording.listed(left_over, 3)}; they run after a later task,"
+            " and all checks run at the end"
         )
 
 

@@ -98,7 +98,7 @@ def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) 
             CODE,
             "acceptance" if subject in lines else "verify",
             commands.get(subject) or "Verify",
-            "a check that fails before the work, or keeps:",
+            "a check that fails before the work, or `keeps:` instead of `check:`",
             f"{task.id}: {subject} passes before the work, and so does not show that the work was done.",
             "Correct the check, or write keeps: for a property that must stay true.",
             task=task,

@@ -44,9 +44,9 @@ def question(state: RunState, broken: Sequence[Broken]) -> Decision:
         id=id,
         kind=REGRESSION,
         task=culprit,
-        what=f"{culprit} broke what {wording.listed(owners)} had done: {subjects} {verb}",
-        why=f"It passed before {culprit} and fails after it. Nothing is built on it until you decide. If you commit a"
-        " repair, idumb resume runs the check again.",
+        what=f"{culprit} broke the work of {wording.listed(owners)}: {subjects} {verb}",
+        why=f"Before {culprit}, every check of {wording.listed(owners)} passed. No task starts until you decide."
+        " If you commit a fix, idumb resume runs the checks again.",
         evidence=tuple(lines),
         choices=(
             Choice(
@@ -58,7 +58,7 @@ def question(state: RunState, broken: Sequence[Broken]) -> Decision:
             ),
             Choice(
                 ACCEPT,
-                "it need not pass any more",
+                "continue although the check fails",
                 "the run continues; the check no longer stops it, and the verification names it as accepted by you",
                 f"idumb decide {id} {ACCEPT} --guidance REASON",
             ),
@@ -79,7 +79,7 @@ def waiting(state: RunState) -> tuple[str, ...]:
 
 
 def accepted(state: RunState) -> dict[str, str]:
-    """Return the subject of each check that a person accepted as no longer valid, with the person's name."""
+    """Return the subject of each check that a person accepted as failing, with the person's name."""
     subjects: dict[str, str] = {}
     for row in state.decisions.values():
         answer = state.answers.get(row["id"], {}) if row["kind"] == REGRESSION else {}
