@@ -38,6 +38,7 @@ _WORK = "work"
 _MARKER = "verified"
 _ATTRIBUTES = ".gitattributes"
 _GIT = ".git"
+_NO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _GRAIN = 20_000_000
 """Nanoseconds by which times of files may be behind the clock."""
 _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -654,9 +655,7 @@ class ProvingTree:
         shallow = os.path.join(self._place.common_dir, "shallow")
         if os.path.isfile(shallow):
             shutil.copyfile(shallow, os.path.join(git_dir, "shallow"))
-        index = self._opened.index
-        index.read_tree(pygit2.Oid(hex=tree))
-        index.write()
+        _write_index(self._opened, tree)
         self._git_files = {path: (_stamp(os.lstat(path)), _state(path)) for path in _below(git_dir)}
 
     def _new_git_folder(self, git_dir: str) -> pygit2.Repository:
@@ -691,6 +690,19 @@ class ProvingTree:
             reference = self._objects.references[name]
             if isinstance(reference.target, pygit2.Oid):
                 yield f"{reference.target} {name}\n"
+
+
+def _write_index(repository: pygit2.Repository, tree: str) -> None:
+    """Write an index of `tree`. Raises OSError: libgit2 itself reports a full disk in words only."""
+    path = os.path.join(repository.path, "index")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{path}.lock")
+    try:
+        repository.index.read_tree(pygit2.Oid(hex=tree))
+        repository.index.write()
+    except pygit2.GitError as problem:
+        number = next((n for n in _NO_WRITE if os.strerror(n) in str(problem)), errno.EIO)
+        raise OSError(number, os.strerror(number), path) from problem
 
 
 def _present(name: str, at: int, item: Item) -> bytes | None:

@@ -1,9 +1,9 @@
 """End a process at a chosen point: the moment before or after a call that makes something durable.
 
-`arm` is a hook of `warm.Warm`. It reads a mapping with these optional keys: `at` is the number of the point, from 0;
-`count` is a file that receives the names of all points; `fine` also counts calls below the ports; `plant` names a
-fault; `acks` is a file that receives the acknowledged events; `cut` is a folder whose file system loses power at the
-point. idumb itself does not know this module.
+`arm` is a hook of `warm.Warm`. It reads a mapping with these optional keys: `at` is the number of the point, from 0,
+or how its name begins; `count` is a file that receives the names of all points; `fine` also counts calls below the
+ports; `plant` names a fault; `acks` is a file that receives the acknowledged events; `cut` is a folder whose file
+system loses power at the point. idumb itself does not know this module.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Points:
         if self._count is not None:
             with open(self._count, "a", encoding="utf-8") as file:
                 file.write(name + "\n")
-        if self._passed == self._at:
+        if self._passed == self._at or (isinstance(self._at, str) and name.startswith(self._at)):
             if self._cut is not None:
                 from tests.crash import disk
 
