@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def _outputs(root: Path, since: int = time.time_ns() + 3600 * 10**9) -> PreparedOutputs:
+def _outputs(root: Path, since: int = 1 << 62) -> PreparedOutputs:
     """As a command has it that began after everything in the folder was made."""
     return PreparedOutputs(str(root.parent / "prepared-1"), str(root), since)
 
