@@ -38,6 +38,8 @@ _KILLED = 2.0
 """Seconds in which a check ends that was killed, with everything that it started."""
 
 
+_SIGNALS = 0.5
+"""Seconds after which the wait for a thread lets a signal through that arrived right before it."""
 _IDLE = 0.05
 """Seconds in which a thread ends that runs no check, unless it checks out the tree."""
 
@@ -130,8 +132,8 @@ class BaseChecks(Generic[TreeT]):
 
     def results(self, *, wait: bool) -> dict[str, str]:
         """Return the result of each command that has ended; with `wait`, of all."""
-        if wait and self._thread is not None:
-            self._thread.join()
+        while wait and self._thread is not None and self._thread.is_alive():
+            self._thread.join(_SIGNALS)
         return dict(self._results)
 
     def stop(self) -> None:

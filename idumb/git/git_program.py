@@ -7,8 +7,9 @@ import functools
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
 
@@ -153,14 +154,13 @@ def settings(root: str) -> Mapping[str, str]:
 
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
     """Return the output in pieces, for output that need not fit into memory."""
-    with subprocess.Popen(
+    with _started(
         [path(root), *_ALWAYS, *_NO_HOOKS, *arguments],
         cwd=root,
         env=_reading(root),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     ) as process:
         try:
             assert process.stdout is not None  # noqa: S101 - a pipe was asked for
@@ -224,20 +224,39 @@ def _nameless() -> IO[bytes]:
 def _run(
     root: str, arguments: Sequence[str], stdin: bytes, variables: Mapping[str, str], cwd: str | None = None
 ) -> Result:
-    with _whole(stdin) as whole:
-        process = subprocess.Popen(
+    with (
+        _whole(stdin) as whole,
+        _started(
             [path(root), *arguments],
             cwd=cwd or root,
             env=variables,
             stdin=whole,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    with process:
+        ) as process,
+    ):
         try:
             out, err = process.communicate()
         except BaseException:
             _stop(process)
             raise
     return Result(process.returncode, out, err)
+
+
+@contextlib.contextmanager
+def _started(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start git. If another thread than the main one does so, a program that ends meanwhile does not take it along."""
+    if threading.current_thread() is threading.main_thread():
+        with subprocess.Popen(words, start_new_session=True, **options) as process:
+            yield process
+        return
+    from idumb.system.processes import process_tree
+
+    with process_tree.spawning:
+        process = subprocess.Popen(words, start_new_session=True, **options)
+        process_tree.running[f"git {process.pid}"] = process.pid
+    try:
+        with process:
+            yield process
+    finally:
+        del process_tree.running[f"git {process.pid}"]

@@ -34,6 +34,9 @@ _CHUNK = 65536
 _EVERY = 0.5  # seconds between two polls of a watched file
 _DRAIN = 16 * 1024 * 1024
 _TICK = 0.02  # seconds between polls where the system cannot wait for output and exit together
+# Seconds between polls elsewhere. While other threads run, a signal can arrive after Python looked for one and before
+# it waits; nothing but the end of that wait lets it through.
+_SIGNALS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +302,10 @@ class Supervisor:
 
     def _turn(self, limit: float | None) -> bool:
         """Wait for one event. Return whether the process may have ended."""
-        if self._process < 0:
-            limit = _TICK if limit is None else min(limit, _TICK)
+        most = _TICK if self._process < 0 else _SIGNALS
+        limit = most if limit is None else min(limit, most)
         ended = self._process < 0
-        for handle, _ in self._poll.poll(None if limit is None else max(1, limit * 1000)):
+        for handle, _ in self._poll.poll(max(1, limit * 1000)):
             if handle == self._process:
                 ended = True
             elif self._talking is not None and self._talking.owns(handle):
