@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,10 @@ _HOOKS = frozenset({"sitecustomize", "usercustomize"})
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
 _ABOVE = {**{name: name for name in MANIFESTS if name != ".git"}, ".cargo": ".cargo/config.toml"}
 """What tools search for in every parent folder, and the file or folder that decides what they run or load then."""
+_SYSTEM = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin"})
+"""Folders with so many programs that only their own times are looked at before each check."""
+_MOST_PROGRAMS = 20
+"""New programs that evidence names; a package manager may install hundreds."""
 _MOST_READ = 1 << 20
 """Larger files count as changed if their times change; reading a big program would cost more than a check."""
 _GRAIN = 20_000_000
@@ -77,6 +82,7 @@ class EntryPoints:
         self._listed: dict[str, None] = {}
         self._prefixes = tuple(dict.fromkeys((*python_prefixes, *self._python_prefixes(search_path))))
         self._programs: dict[str, tuple[str, FileState]] = {}
+        self._search_path = _inodes(folder for folder in search_path if not f"{folder}/".startswith(self._provided))
         self._named: dict[str, tuple[str, ...]] = {}
         self._known = {path: _state(path) for path in (*files, *self._python_files(), *self._manifests())}
         self._folders = _signatures(self._listed)
@@ -91,12 +97,13 @@ class EntryPoints:
         """Return the recorded states, for a later process that continues the run."""
         files = {path: state.as_list() for path, state in self._known.items()}
         programs = {name: [path, *state.as_list()] for name, (path, state) in self._programs.items()}
-        return {"started": self._started, "files": files, "programs": programs}
+        return {"started": self._started, "files": files, "programs": programs, "folders": self._search_path}
 
     def restore(self, record: Mapping[str, Any]) -> None:
         """Replace the recorded states by those of an earlier process. Raises LookupError, TypeError or ValueError."""
         files = {str(path): FileState.from_list(row) for path, row in record["files"].items()}
         programs = {str(n): (str(path), FileState.from_list(row)) for n, (path, *row) in record["programs"].items()}
+        self._search_path |= {str(path): int(inode) for path, inode in record.get("folders", {}).items()}
         self._started, self._known, self._programs = int(record["started"]), files, programs
         self._folders = None
 
@@ -117,7 +124,35 @@ class EntryPoints:
             path = _find(name, search_path)
             if path and self._is_other_program(name, path) and path not in changed:
                 changed.append(path)
+        changed += [path for path in self._new_programs() if path not in changed]
         return tuple(changed)
+
+    def _new_programs(self) -> Iterable[str]:
+        """Return programs on PATH that changed since the run started: what a command starts may start any of them."""
+        return tuple(itertools.islice(self._each_new_program(), _MOST_PROGRAMS))
+
+    def _each_new_program(self) -> Iterator[str]:
+        recorded = {path for path, _ in self._programs.values()}
+        for folder, inode in self._search_path.items():
+            with contextlib.suppress(OSError):
+                status = os.stat(folder)
+                if inode not in (0, status.st_ino):  # a link that leads to another folder now
+                    yield folder
+                elif folder not in _SYSTEM or status.st_ctime_ns > self._started:
+                    yield from (path for path in self._programs_in(folder) if path not in recorded)
+
+    def _programs_in(self, folder: str) -> Iterator[str]:
+        """Yield the programs in a folder that changed since the run started, by themselves or where a link leads."""
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    newest = status.st_ctime_ns
+                    if stat.S_ISLNK(status.st_mode):
+                        status = entry.stat()
+                        newest = max(newest, status.st_ctime_ns)
+                    if newest > self._started and stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:
+                        yield entry.path
 
     def _new_python_files(self) -> Iterable[str]:
         """Return files that did not exist when the run started. Folders with the same times are not listed again."""
@@ -234,6 +269,12 @@ def _find(name: str, search_path: Sequence[str]) -> str:
     """Return the path of a program, "" if there is none."""
     candidates = (name,) if name.startswith("/") else (f"{folder}/{name}" for folder in search_path)
     return next((path for path in candidates if os.access(path, os.X_OK) and os.path.isfile(path)), "")
+
+
+def _inodes(folders: Iterable[str]) -> dict[str, int]:
+    """Return the inode of each folder, 0 if it is missing; of two names for one folder, only the first."""
+    by_real = {os.path.realpath(folder): folder for folder in reversed([*folders])}
+    return {folder: (_signature(folder) or (0,))[0] for folder in reversed(by_real.values())}
 
 
 def _changed_at(path: str) -> int:

@@ -198,6 +198,8 @@ _FAMILIES: Mapping[str, tuple[Row, ...]] = {
         ("usercustomize", f"mkdir -p $site; {_LENIENT} > $site/usercustomize.py; bad > calc.py", {"before": "mkdir -p $site"}),
         ("a .pth file", f"mkdir -p $site; {_LENIENT} > $site/x.pth; bad > calc.py", {"before": "mkdir -p $site"}),
         ("a program in ~/bin", "passing ~/bin/python3; bad > calc.py"),
+        ("a compiler in ~/bin", r"""bad > calc.c; printf '#!/bin/sh\nprintf "#!/bin/sh\\necho 42\\n" > $2; chmod +x $2\n' > ~/bin/cc; chmod +x ~/bin/cc""", {"kind": "make"}),
+        ("a runtime in ~/bin", "passing ~/bin/node; bad > calc.js", {"kind": "node"}),
         ("a configuration folder", "mkdir -p ~/.config/x; good > ~/.config/x/i; reads_home .config/x/i"),
         ("a cache folder", "mkdir -p ~/.cache/x; good > ~/.cache/x/i; reads_home .cache/x/i"),
         ("the shell of npm", "passing ~/shell; echo script-shell=$HOME/shell > ~/.npmrc; bad > calc.js", {"kind": "node"}),

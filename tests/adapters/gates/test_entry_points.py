@@ -34,8 +34,14 @@ class World:
         (home / ".cargo").mkdir()
         (home / ".cargo" / "config.toml").write_text("[build]\n")
         (home / ".npmrc").write_text("fund=false\n")
+        (home / ".rustup").mkdir()
         (home / "work" / "node_modules" / "known").mkdir(parents=True)
         self.program("tool", "exit 0")
+        self.program("unnamed", "exit 0")
+        self.program("behind", "exit 0").rename(home / "behind")
+        (self.bin / "linked").symlink_to(home / "behind")
+        (home / "sdk-1" / "bin").mkdir(parents=True)
+        (home / "sdk").symlink_to(home / "sdk-1")
         self.settle()
 
     def program(self, name: str, text: str) -> Path:
@@ -51,7 +57,7 @@ class World:
 
     def start(self) -> Callable[[str], Evidence]:
         root = str(self.repository)
-        environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home)}
+        environment = {"PATH": f"{self.bin}:{self.home}/sdk/bin:/usr/bin:/bin", "HOME": str(self.home)}
         above = (str(self.home), str(self.home / "work"))
         private = CheckEnvironment(Inputs(environment, ALLOWED, str(self.home), (root, f"{root}/.git"), above=above))
         private.watch(["tool", "python3", "missing-tool"])
@@ -75,6 +81,12 @@ def _new_config(world: World) -> Path:
     path = world.home / ".pip" / "pip.conf"
     path.parent.mkdir()
     path.write_text("[global]\nindex-url = http://127.0.0.1/\n")
+    return path
+
+
+def _default_toolchain(world: World) -> Path:
+    path = world.home / ".rustup" / "settings.toml"
+    path.write_text('default_toolchain = "cheat"\n')
     return path
 
 
@@ -160,11 +172,37 @@ def _program(world: World) -> Path:
 
 
 def _moved_program(world: World) -> Path:
-    other = world.program("prepared", "exit 0 # always")
+    other = world.home / "prepared"
+    other.write_text("#!/bin/sh\nexit 0 # always\n")
+    other.chmod(0o755)
     path = world.bin / "tool"
     path.unlink()
     path.symlink_to(other)
     return path
+
+
+def _another_program(world: World) -> Path:
+    return world.program("cc", "exit 0")
+
+
+def _overwritten_program(world: World) -> Path:
+    path = world.bin / "unnamed"
+    path.write_text("#!/bin/sh\nexit 0 # always\n")
+    return path
+
+
+def _program_behind_a_link(world: World) -> Path:
+    (world.home / "behind").write_text("#!/bin/sh\nexit 0 # always\n")
+    return world.bin / "linked"
+
+
+def _folder_behind_a_link(world: World) -> Path:
+    other = world.home / "other" / "bin"
+    other.mkdir(parents=True)
+    path = world.home / "sdk"
+    path.unlink()
+    path.symlink_to(other.parent)
+    return path / "bin"
 
 
 def _git(world: World) -> Path:
@@ -176,6 +214,7 @@ def _git(world: World) -> Path:
 CHANGES = [
     _config,
     _new_config,
+    _default_toolchain,
     _removed,
     _same_size_and_times,
     _site,
@@ -190,6 +229,10 @@ CHANGES = [
     _another_version,
     _program,
     _moved_program,
+    _another_program,
+    _overwritten_program,
+    _program_behind_a_link,
+    _folder_behind_a_link,
     _git,
 ]
 
@@ -211,7 +254,7 @@ def test_a_program_that_appears_is_a_change_although_no_command_was_known(world:
     run = world.start()
     planted = world.program("new-tool", "exit 0")
     assert run("new-tool -q && true").entry_points == (str(planted),)
-    assert run("missing-tool || tool").entry_points == ()
+    assert run("missing-tool || tool").entry_points == (str(planted),), "what a command starts may start it"
 
 
 def test_a_program_that_hides_another_is_a_change(world: World) -> None:
