@@ -15,7 +15,7 @@ from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from idumb.app.ports.agents import Agents
     from idumb.app.ports.checks import Checks, Gate, Symbols
@@ -303,7 +303,7 @@ class Container:
             yield copy.root
 
     @contextlib.contextmanager
-    def open_fresh_clone(self) -> Iterator[tuple[FreshClone, Checks]]:
+    def open_fresh_clone(self, work: Collection[str]) -> Iterator[tuple[FreshClone, Checks]]:
         from idumb.composition import check_environments
         from idumb.domain.settings import CheckSettings
         from idumb.gates.checks import ShellChecks
@@ -328,6 +328,7 @@ class Container:
                     proving=clone,
                     prepare=chosen.prepare,
                     prepare_timeout=float(settings.run.check_timeout),
+                    is_work=lambda _, path: path in work,
                 ),
             )
 
@@ -375,7 +376,13 @@ class Container:
             prepare=chosen.prepare if chosen.tree == IN_COMMIT else (),
             prepare_timeout=float(settings.run.check_timeout),
             base=lambda: self._base_checks(run),
+            is_work=lambda tree, path: self._is_work(run, tree, path),
         )
+
+    def _is_work(self, run: str, tree: str, path: str) -> bool:
+        from idumb.app.worktree import work_of_run  # few checks change committed files
+
+        return work_of_run.has_changed(self, run, tree, path)
 
     @property
     def user_repository(self) -> discover.Repository:

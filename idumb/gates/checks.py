@@ -59,7 +59,7 @@ class ShellChecks:
     longer write, because the run's processes then belong to another owner. `private` gives each check an environment
     of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
-    `prepare_timeout` seconds.
+    `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class ShellChecks:
         prepare: Sequence[str] = (),
         prepare_timeout: float | None = None,
         base: Callable[[], BaseChecks[Proving]] | None = None,
+        is_work: Callable[[str, str], bool] = lambda _tree, _path: False,
     ) -> None:
         self._guard = guard
         self._prepare = tuple(prepare)
@@ -87,6 +88,8 @@ class ShellChecks:
         self._proving = proving
         self._head = head
         self._base = base
+        self._is_work = is_work
+        self._rewrites: tuple[str, ...] = ()
         self._started: Callable[[int], None] | None = None
         self._root = root
         self._redact = redact
@@ -175,8 +178,26 @@ class ShellChecks:
             sentences = (*self._proving.missing, *_hints(made, self._proving.removed, environment, self._root, root))
             lines = "".join(f"\n[{sentence}]" for sentence in sentences)
             made = dataclasses.replace(made, output=f"{made.output.rstrip()}{lines}".lstrip()) if lines else made
-        changed = self._proving.restore()
-        return _spoiled(made, changed) if changed else made
+        if changed := self._proving.restore():
+            made = self._with_changed(made, command, changed, tree)
+        return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
+
+    def _with_changed(self, made: Evidence, command: str, changed: Sequence[str], tree: str) -> Evidence:
+        """Return the evidence of a check that changed files of the tree.
+
+        It proves nothing if it changed what it judges: the work, or what decides its result. Else it proves less, as
+        do later checks, which may use what it made of the changed files.
+        """
+        from idumb.domain.proof import rewrites
+
+        made = _spoiled(made, changed)
+        if made.passed and (rewrites.judged(command, changed) or any(self._is_work(tree, path) for path in changed)):
+            return dataclasses.replace(made, result=evidence.FAILED)
+        line = wording.one_line(command)
+        name = line if len(line) <= _MOST_OF_COMMAND else f"{line[:_MOST_OF_COMMAND]}…"
+        reason = f"`{name}` changed {wording.listed(changed)}, which idumb restored"
+        self._rewrites = tuple(dict.fromkeys((*self._rewrites, reason)))
+        return made
 
     def _place(self, tree: str | None, lent: Sequence[str] = ()) -> tuple[str, Mapping[str, str], Borrowed]:
         """Return where to judge a tree, variables, and what of the user is there.
@@ -231,6 +252,7 @@ class ShellChecks:
         return self._proving is not None
 
     def renew(self) -> None:
+        self._rewrites = ()
         if self._proving is not None:
             self._proving.renew()
 
@@ -262,6 +284,7 @@ class ShellChecks:
         private = None if self._private is None else self._private.unwatched()
         checks._proving, checks._private = proving, private  # noqa: SLF001 - its own class
         checks._head, checks._started = (lambda: head), started  # noqa: SLF001 - its own class
+        checks._rewrites, checks._is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         return checks
 
     def close(self) -> None:
@@ -295,6 +318,8 @@ class ShellChecks:
 
 
 SHELL = "/bin/sh"
+_MOST_OF_COMMAND = 40
+"""Characters of a command in a reason that a report lists."""
 
 
 NOT_EXECUTABLE = 126
@@ -438,12 +463,9 @@ _DENIED = re.compile(
 
 
 def _spoiled(made: Evidence, changed: Sequence[str]) -> Evidence:
-    """Return evidence that proves nothing: the check judged other bytes than those of the tree."""
+    """Return evidence that names the files of the tree that the check changed."""
     note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
-    result = evidence.FAILED if made.passed else made.result
-    return dataclasses.replace(
-        made, result=result, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed)
-    )
+    return dataclasses.replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
 
 
 def _result(finished: child_process.Finished) -> str:

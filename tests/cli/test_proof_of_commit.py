@@ -134,6 +134,59 @@ def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_c
     assert project.read("a.txt") == "made\n"
 
 
+REWRITES = "`sh build.sh` changed stamp.txt, which idumb restored"
+STAMP = {"stamp.txt": "one\n", "build.sh": "echo x >> stamp.txt\n"}
+
+
+def test_a_check_that_changes_another_committed_file_is_named_and_proves_less(project: Project) -> None:
+    """R-RUN-3: such as `cargo test` with a Cargo.lock that is not up to date."""
+    project.repo.write_all(STAMP)
+    project.repo.commit("stamp")
+    verify = "- **Verify:**\n  - `sh build.sh`\n  - `test $(wc -l < stamp.txt) = 1`\n"
+    project.plan([making("T1-01", "a.txt", fields=verify), making("T1-02", "b.txt")])
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 0, answer
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
+    events = project.events("--kind", "evidence.recorded")
+    rows = {(row["task"], row["payload"]["subject"]): row["payload"] for row in events}
+    named = {key: row.get("weaker") for key, row in rows.items() if row.get("weaker")}
+    assert named == {("T1-01", "verify 1"): [REWRITES], ("T1-01", "verify 2"): [REWRITES]}
+    assert rows["T1-01", "verify 1"]["changed"] == ["stamp.txt"]
+    assert "[the check changed stamp.txt, which the commit holds; idumb restored it]" in str(rows["T1-01", "verify 1"])
+    assert project.read("stamp.txt") == "one\n"
+    (row,) = answer.data["verification"]["weaker"]
+    assert row == {"reason": REWRITES, "subjects": ["T1-01 verify 1", "T1-01 verify 2"]}
+    assert f"weaker: {REWRITES}: T1-01 verify 1, T1-01 verify 2" in project.quick("verify-work", "1").out
+    for report in ("SUMMARY", "VERIFICATION"):
+        (path,) = project.folder.glob(f"**/1-{report}.md")
+        assert "changed stamp.txt, which idumb restored" in path.read_text().replace("\\", "")
+    assert "changed stamp.txt, which idumb restored" in project.quick("prove", "1").err
+
+
+def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Project) -> None:
+    """R-RUN-3."""
+    project.repo.write_all(STAMP)
+    project.repo.commit("stamp")
+    project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
+    assert project.idumb("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    answer = project.idumb("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
+    (row,) = answer.data["tasks"]
+    assert row["status"] == "failed"
+    assert row["reason"].startswith("verify 1 changed stamp.txt, which the commit holds; in strict mode")
+
+
+@pytest.mark.parametrize("check", ["sh build.sh", "echo >> test_it.py", "echo : >> own.sh; sh own.sh"])
+def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str) -> None:
+    """R-RUN-3: the work of this run, also of earlier tasks, its tests, and the files that the check names."""
+    project.repo.write_all({"own.sh": "true\n", "test_it.py": "\n", "build.sh": "echo x >> a.txt\n"})
+    project.repo.commit("tests")
+    verify = f"- **Verify:** `{check}`\n"
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", fields=verify)])
+    answer = project.execute("--max-attempts", "1")
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed"}
+    assert "which it should judge" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-02"]
+
+
 def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `mkdir out && touch out/x here.txt`\n")])
     assert project.execute().code == 0

@@ -124,7 +124,8 @@ def verdict_of(cheat: Cheat, mode: str, folder: Path, without: Guard | None = No
     body = json.loads(answer.out)
     completed = any(row["status"] == "completed" for row in body["data"].get("tasks", ())) and answer.code == 0
     log = _idumb(project, surroundings, "log", "--kind", "evidence.recorded", "--limit", "1000", "--json")
-    named = any(row["payload"].get("entry_points") for row in json.loads(log.out)["data"]["events"])
+    rows = [row["payload"] for row in json.loads(log.out)["data"]["events"]]
+    named = any(row.get("entry_points") or row.get("changed") for row in rows)
     warned = any(finding["code"].startswith("check.own-") for finding in checked["data"]["findings"])
     passes, works, words = stranger(project, cheat, folder)
     return Verdict(completed, passes, works, named, warned, _reason(answer, body), words)

@@ -60,7 +60,7 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
         attempt, opinions = _ask_validator(context, attempt, proofs)
         proofs += opinions
-    attempt = _require_entry_points(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
+    attempt = _require_strict_evidence(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
     in_workspace = bool(checked) and attempt.proven is None
     return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
 
@@ -118,10 +118,16 @@ def _builder_s_commit(attempt: Measured) -> str | None:
     return attempt.commits.tip if attempt.commits is not None and attempt.commits.has_commits else None
 
 
-def _require_entry_points(context: RunContext, attempt: Measured) -> Measured:
-    """Fail an attempt in strict mode if what decides which program its checks run changed during the run."""
+def _require_strict_evidence(context: RunContext, attempt: Measured) -> Measured:
+    """Fail an attempt in strict mode if a check changed the commit, or if what decides its programs changed."""
+    if attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.journal.state.mode):
+        return attempt
+    rewriting = next((e for e in attempt.evidence if e.passed and e.changed), None)
+    if rewriting is not None:
+        words = f"{rewriting.subject} changed {wording.listed(rewriting.changed)}, which the commit holds"
+        return attempt.ended(outcome.FAILED, f"{words}; in strict mode, a check must leave it as it is")
     changed = tuple(dict.fromkeys(path for e in attempt.evidence for path in e.entry_points))
-    if not changed or attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.journal.state.mode):
+    if not changed:
         return attempt
     words = f"{wording.listed(changed)} changed during the run; in strict mode, checks need the programs and settings"
     return attempt.ended(outcome.FAILED, f"{words} that the run started with")

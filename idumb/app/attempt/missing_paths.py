@@ -93,7 +93,7 @@ def explain_verification(
 
 
 def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
-    rows = (e for e in checked if e.command and not e.changed)
+    rows = (e for e in checked if e.command and not (e.changed and e.exit_code == 0))
     return next((e for e in rows if e.result in (evidence.FAILED, evidence.ERRORED)), None)
 
 

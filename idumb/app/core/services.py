@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -103,8 +103,11 @@ class Services(Protocol):
     def open_copy(self) -> AbstractContextManager[str]:
         """A temporary copy of all files that are not ignored; yields its absolute path."""
 
-    def open_fresh_clone(self) -> AbstractContextManager[tuple[FreshClone, Checks]]:
-        """A temporary place for a clone outside the repository, and the checks that run in it."""
+    def open_fresh_clone(self, work: Collection[str]) -> AbstractContextManager[tuple[FreshClone, Checks]]:
+        """A temporary place for a clone outside the repository, and the checks that run in it.
+
+        A check that changes a path of `work` fails.
+        """
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""

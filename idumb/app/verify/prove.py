@@ -17,7 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.core.task_commits import Place
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.workspace import FreshClone
-from idumb.app.worktree import preconditions
+from idumb.app.worktree import preconditions, work_of_run
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.contract import Contract
@@ -140,7 +140,7 @@ def _prove(
 ) -> tuple[list[Row], list[Row], list[str]]:
     """Return the rows of the tasks, those of the phase, and notes."""
     place = target.place
-    with services.interrupts.armed(), services.open_fresh_clone() as (clone, checks):
+    with services.interrupts.armed(), services.open_fresh_clone(work_of_run.paths(state)) as (clone, checks):
         if place.commit is not None:
             there = clone.check_out(place.commit)
         else:

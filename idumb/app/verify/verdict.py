@@ -87,10 +87,15 @@ def accepted_regressions(regressions: Sequence[Evidence], accepted: Mapping[str,
     return [f"{e.subject} {e.result.replace('_', ' ')}, and {accepted[e.subject]} accepted that" for e in broken]
 
 
-def changed_entry_points(checked: Sequence[Evidence]) -> list[str]:
-    """Return what decides which programs the checks ran, and changed during the run."""
+def strict_causes(checked: Sequence[Evidence]) -> list[str]:
+    """Return why evidence of a strict phase proves too little: what changed during the run, or what a check changed."""
     paths = dict.fromkeys(path for e in checked for path in e.entry_points)
-    return [f"{path} changed during the run, so the checks after the change prove less" for path in paths]
+    causes = [f"{path} changed during the run, so the checks after the change prove less" for path in paths]
+    return causes + [
+        f"{e.subject} changed {wording.listed(e.changed)}, which the commit holds"
+        for e in checked
+        if e.passed and e.changed
+    ]
 
 
 def weaker(

@@ -127,7 +127,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
     if STRICT in (contract.mode, journal.state.mode):
-        missing += tuple(verdict.changed_entry_points([*gathered, *regressions]))
+        missing += tuple(verdict.strict_causes([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)

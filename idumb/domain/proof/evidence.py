@@ -43,7 +43,7 @@ class Evidence:
     - `weaker`: why it proves less than a check that sees only the commit, in words.
     - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
       a check runs, and that changed during the run.
-    - `changed`: committed files that the check changed, so that its result proves nothing.
+    - `changed`: committed files that the check changed, and idumb restored. If it judges one of them, it has failed.
     - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
     """
 
@@ -74,7 +74,7 @@ class Evidence:
     @property
     def words(self) -> str:
         """Return subject and result in words."""
-        if self.changed and self.exit_code == 0:
+        if self.changed and self.exit_code == 0 and not self.passed:
             return f"{self.subject} changed {wording.listed(self.changed)}, which it should judge"
         return f"{self.subject} {self.result}"
 

@@ -1,0 +1,19 @@
+"""Files of the commit that a check changed: whether the check still proves something. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from idumb.domain.plans import run_files, shell
+
+_SNAPSHOT = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
+"""What test programs record of a result, and complete by themselves."""
+
+
+def judged(command: str, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the paths that decide the result of the command: tests, and files that it names or runs."""
+    files = run_files.of_command(command)
+    named = {token.text.removeprefix("./") for token in shell.tokens(command) if isinstance(token, shell.Word)}
+    named.update(files.programs, files.tests)
+    return tuple(path for path in changed if path in named or (run_files.is_test(path) and not _SNAPSHOT.search(path)))

@@ -1,0 +1,30 @@
+"""Which files that a check changed decide its own result (R-RUN-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.proof import rewrites
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "judged"),
+    [
+        ("cargo test", "Cargo.lock", ""),
+        ("npm test", "package-lock.json", ""),
+        ("npm test", "package.json", "judged"),
+        ("make check", "Makefile", "judged"),
+        ("make check", "docs/report.html", ""),
+        ("pytest -q", "tests/test_a.py", "judged"),
+        ("pytest -q", "tests/data/expected.txt", "judged"),
+        ("pytest -q", "conftest.py", "judged"),
+        ("npx jest", "src/__tests__/__snapshots__/a.test.js.snap", ""),
+        ("pytest", "tests/__snapshots__/test_a.ambr", ""),
+        ("diff out.txt expected.txt", "expected.txt", "judged"),
+        ("sh ./accept.sh", "accept.sh", "judged"),
+        ("ruff format .", "src/old.py", ""),
+        ("ruff format src", "src/old.py", ""),
+    ],
+)
+def test_what_decides_a_check_is_judged(command: str, path: str, judged: str) -> None:
+    assert rewrites.judged(command, [path]) == ((path,) if judged else ())
