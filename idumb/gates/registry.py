@@ -10,10 +10,9 @@ from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Limits, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.gate_table import LIMITS, STEP
 from idumb.domain.proof.ledger import Change
 
-STEP = "step"
-STAGES = ("planning", "pre", STEP, "post", "completion")
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 
@@ -34,7 +33,7 @@ def build(stage: str = STEP) -> tuple[Gate, ...]:
 class LimitsGate:
     """Checks a task against its `Limits`, or the plan's. Binary files count as files but not as lines."""
 
-    name = "limits"
+    name = LIMITS
 
     def judge(self, task: Task, plan: Plan, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
         limits = task.limits or plan.limits
@@ -74,4 +73,4 @@ def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
     )
 
 
-ROWS: tuple[Row, ...] = (Row("limits", STEP, LimitsGate),)
+ROWS: tuple[Row, ...] = (Row(LIMITS, STEP, LimitsGate),)

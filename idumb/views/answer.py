@@ -17,7 +17,7 @@ _MODULES = {
     "plan": ("discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
-    "look": ("show", "envelope", "diff", "metrics", "log", "audit"),
+    "look": ("show", "envelope", "diff", "metrics", "log", "audit", "gates"),
     "status": ("status", "next", "roadmap"),
     "debug": ("debug",),
     "prove": ("prove",),

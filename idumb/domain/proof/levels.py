@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import agent
+from idumb.domain.proof import gate_table
 from idumb.domain.settings import GateSettings, Settings
 
 INFORMATIONAL = 0
@@ -48,13 +49,14 @@ class Rule:
         return {"name": self.name, "kind": self.kind, "level": self.level, "timeout": self.timeout}
 
 
-_ALWAYS = ("limits", agent.VALIDATOR)
+_ALWAYS = (gate_table.LIMITS, agent.VALIDATOR)
 KNOWN: Mapping[str, tuple[str, int]] = {
-    "limits": (GATE, ADVISORY),
+    gate_table.LIMITS: (GATE, ADVISORY),
     agent.VALIDATOR: (ROLE, ADVISORY),
     **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
+    **{row.setting: (GATE, row.level) for row in gate_table.ROWS if row.setting != gate_table.LIMITS},
 }
-"""Kind and default level. Gates only count existing results, so only roles have a timeout."""
+"""Kind and default level. Gates wait for nothing but commands with timeouts of their own, so only roles have one."""
 
 
 def rule(settings: Settings, name: str) -> Rule:

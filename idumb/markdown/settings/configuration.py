@@ -11,7 +11,7 @@ from typing import Any
 from idumb.domain import agent
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, did_you_mean
-from idumb.domain.proof import levels
+from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import (
     BRANCHES,
     CHECKED_TREES,
@@ -165,11 +165,19 @@ class _Reading:
         gates: dict[str, GateSettings] = {}
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
-            if key.value not in levels.KNOWN:
-                self._unknown(where, key, levels.KNOWN)
+            row = gate_table.of_name(key.value)
+            name = key.value if row is None else row.setting
+            if name not in levels.KNOWN:
+                self._unknown(where, key, _GATE_NAMES)
+                continue
+            if name in gates and row is not None:
+                self._not_allowed(where, key.start, key.value, f"{row.name} and {name} are the same gate")
                 continue
             gate = GateSettings(**self._section(value, where, _GATE))
-            kind, usual = levels.KNOWN[key.value]
+            kind, usual = levels.KNOWN[name]
+            if row is not None and gate.level is not None and gate.level < row.lowest:
+                allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
+                self._wrong(f"{where}.level", key.start, str(gate.level), f"{allowed}, because no setting disables it")
             if gate.timeout is not None and kind == levels.GATE:
                 self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", "a gate has no timeout")
             elif gate.timeout is not None and key.value == agent.BUILDER:
@@ -177,7 +185,7 @@ class _Reading:
                 self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
             elif gate.timeout is not None:
                 self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
-            gates[key.value] = gate
+            gates[name] = gate
         return gates
 
     def _checks(self, node: Any) -> CheckSettings | None:
@@ -398,6 +406,7 @@ _RUN: Mapping[str, values.Reader] = {
     "idle_timeout": values.duration,
     "check_idle_timeout": values.duration,
 }
+_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
 _GATE: Mapping[str, values.Reader] = {"level": values.level, "timeout": values.duration}
 _LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
 _LIMITS: Mapping[str, values.Reader] = {

@@ -1,4 +1,4 @@
-"""Output of `show`, `diff`, `log`, `audit`, `metrics` and `envelope`."""
+"""Output of `show`, `diff`, `log`, `audit`, `metrics`, `gates` and `envelope`."""
 
 from __future__ import annotations
 
@@ -238,6 +238,25 @@ def _sum(row: phrases.Data) -> str:
     parts.append(f"tokens {quantities.sum_of(row['tokens'], row['unknown_tokens'], str(row['tokens']))}")
     parts.append(f"cost {quantities.sum_of(row['cost_usd'], row['unknown_cost'], quantities.money(row['cost_usd']))}")
     return ", ".join(parts)
+
+
+def gates(data: phrases.Data) -> str:
+    rows = data["gates"]
+    if data["explained"]:
+        return "\n\n".join(_explained(row) for row in rows) + "\n"
+    width = max(len(row["name"]) for row in (*rows, *data["roles"]))
+    lines = [f"  {row['name']:<{width}}  {row['stage']:<10}  {row['level']}  {row['summary']}" for row in rows]
+    roles = [f"  {row['name']:<{width}}  {'role':<10}  {row['level']}" for row in data["roles"]]
+    levels = "Level 2 also blocks approval, level 1 fails the task, level 0 only reports."
+    return "\n".join(["Gates in the order in which they run:", *lines, *roles, levels]) + "\n"
+
+
+def _explained(row: phrases.Data) -> str:
+    limit = f", {quantities.duration(row['timeout'])} for each command" if row["timeout"] else ""
+    alias = f" (also: {row['alias']})" if row["alias"] else ""
+    lines = [f"{row['name']}{alias}: stage {row['stage']}, level {row['level']}{limit}"]
+    lines += [f"  must hold: {row['must_hold']}", f"  why:       {row['why']}", f"  way out:   {row['way_out']}"]
+    return "\n".join([*lines, f"  judges:    {', '.join(row['cache_key'])}"])
 
 
 _SOURCE_LINES = 12

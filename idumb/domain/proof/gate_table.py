@@ -1,0 +1,159 @@
+"""The gates in the order in which they run: when each runs, what it requires, and how to get past it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PLANNING = "planning"
+PRE = "pre"
+STEP = "step"
+POST = "post"
+COMPLETION = "completion"
+STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
+
+SIZE = "size"
+LIMITS = "limits"
+"""The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
+
+CHECK_TIMEOUT = "run.check_timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One gate.
+
+    - `level`: the default. `lowest`: the lowest level that the configuration may set.
+    - `timeout`: the setting that limits each of its commands; None if it runs no command.
+    - `cache_key`: what its result depends on, and nothing else.
+    - `must_hold`, `why`, `way_out`: what the gate requires, why, and the governed way to continue if it fails.
+    """
+
+    name: str
+    stage: str
+    level: int
+    lowest: int
+    timeout: str | None
+    cache_key: tuple[str, ...]
+    summary: str
+    must_hold: str
+    why: str
+    way_out: str
+    alias: str | None = None
+
+    @property
+    def setting(self) -> str:
+        """Return the name under which settings and envelopes keep its level."""
+        return self.alias or self.name
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "plan",
+        PLANNING,
+        2,
+        2,
+        None,
+        ("plans", "configuration", "policy"),
+        "`check-plan` finds no error",
+        "Each plan of the phase is complete, unambiguous and consistent with the others. In strict mode this includes"
+        " requirements, non-goals, change classes, invariants and complete interfaces.",
+        "An agent fills each gap of a plan with a guess.",
+        "Correct the plan; `idumb check-plan N` names each error with its fix.",
+    ),
+    Row(
+        "conditions",
+        PRE,
+        1,
+        1,
+        CHECK_TIMEOUT,
+        ("working tree", "task"),
+        "preconditions hold before a task, postconditions after it",
+        "Each precondition of a task holds before anything is built, and each postcondition holds on the result.",
+        "Work on a wrong basis is wrong work.",
+        "Make the precondition true, or correct it in the plan: `idumb amend N --from-file`.",
+    ),
+    Row(
+        "ledger",
+        STEP,
+        1,
+        1,
+        None,
+        ("changed files", "task"),
+        "a task changes the files and symbols that it declares, and nothing else",
+        "Each changed file is declared under Files, each declared file changed, and no protected file changed. If a"
+        " task declares Symbols, the same applies to the names that its files define.",
+        "A change that nobody declared is a change that nobody reviewed.",
+        "Answer the question that the run asks, use `--on-deviation`, or declare the files: `idumb amend N"
+        " --from-file`.",
+    ),
+    Row(
+        "criteria",
+        STEP,
+        1,
+        1,
+        CHECK_TIMEOUT,
+        ("committed files", "task", "environment"),
+        "acceptance criteria and Verify commands pass on the tree that will be committed",
+        "Each criterion with a check and each Verify command passes on the frozen files.",
+        "What an agent says about its own work proves nothing.",
+        "Retry with guidance (`idumb resume N --retry-failed`), correct the check (`idumb amend N --from-file`), or"
+        " accept the task with a reason (`idumb accept TASK --why TEXT`).",
+    ),
+    Row(
+        "test-intent",
+        STEP,
+        1,
+        1,
+        CHECK_TIMEOUT,
+        ("committed files", "task", "environment"),
+        "declared tests fail before the work and pass after it",
+        "Each declared test has an intent, and has the declared result on the tree before the work and on the result.",
+        "A test that also passes without the work does not test it.",
+        "Correct the test or its declaration: `- **Tests:** `command` — fails before, passes after: intent`.",
+    ),
+    Row(
+        "invariants",
+        STEP,
+        1,
+        1,
+        CHECK_TIMEOUT,
+        ("committed files", "plan", "environment"),
+        "each invariant of the plan holds after each task",
+        "The command of each invariant passes after each task, after a rollback, and at the end.",
+        "An invariant is a promise that no task may trade for its own criteria.",
+        "Repair the work (`idumb resume N --retry-failed`), or change the invariant with consent: `idumb amend N"
+        " --from-file`.",
+    ),
+    Row(
+        SIZE,
+        STEP,
+        1,
+        0,
+        None,
+        ("changed files", "task", "plan"),
+        "a change stays within the limits of its task",
+        "Files, lines and paths of a change are within `Limits` of the task, or of its plan.",
+        "A small task with a large change does something else too.",
+        "Split the task, or raise its limits: `idumb amend N --from-file`.",
+        alias=LIMITS,
+    ),
+    Row(
+        "completion",
+        COMPLETION,
+        1,
+        1,
+        CHECK_TIMEOUT,
+        ("final tree", "plans", "environment"),
+        "success criteria, invariants and tests pass on the final tree",
+        "At the end of a phase, its success criteria, invariants, tests and the checks of all its tasks pass on the"
+        " final tree, and each file is as its task left it.",
+        "Tasks that work one by one can still break each other.",
+        "`idumb verify-work N` names what fails; repair it with a new task (`idumb amend N`), or roll back the task"
+        " that broke it.",
+    ),
+)
+
+
+def of_name(name: str) -> Row | None:
+    """Return the gate of this name or alias."""
+    return next((row for row in ROWS if name in (row.name, row.alias)), None)

@@ -1,0 +1,95 @@
+"""`idumb gates`: the ordered table, the levels in force, and the text about one gate (R-GATE-1, R-GATE-6)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from idumb.domain import agent
+from idumb.domain.proof import gate_table, levels
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+SCHEMA = json.loads((SCHEMAS / "gates.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox)
+
+
+def test_the_gates_are_listed_in_order_with_stage_and_level(project: Project) -> None:
+    """R-GATE-1: planning, pre, step, post, completion."""
+    data = project.json("gates").data
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    assert [row["name"] for row in data["gates"]] == [row.name for row in gate_table.ROWS]
+    stages = [gate_table.STAGES.index(row["stage"]) for row in data["gates"]]
+    assert stages == sorted(stages)
+    assert {role["name"]: role["level"] for role in data["roles"]} == dict.fromkeys(agent.ROLES, 1)
+    listed = project.idumb("gates").out
+    assert all(row.name in listed and row.summary in listed for row in gate_table.ROWS)
+
+
+def test_a_gate_is_explained_by_its_name_and_by_its_alias(project: Project) -> None:
+    explained = project.idumb("gates", "explain", "size").out
+    assert explained == project.idumb("gates", "explain", "limits").out
+    row = gate_table.of_name("limits")
+    assert row is not None
+    assert all(text in explained for text in (row.must_hold, row.why, row.way_out))
+    data = project.json("gates", "explain", "size").data
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+    assert [each["name"] for each in data["gates"]] == ["size"]
+
+
+def test_an_unknown_gate_is_refused_with_the_nearest_one(project: Project) -> None:
+    answer = project.idumb("gates", "explain", "invariant", "--json")
+    assert answer.error["code"] == "gate.unknown"
+    assert answer.error["hint"] == "idumb gates explain invariants"
+    assert project.idumb("gates", "explain").code == 2
+    assert project.idumb("gates", "list", "size").code == 2
+
+
+def test_every_gate_and_role_accepts_a_level(project: Project) -> None:
+    """R-GATE-1, R-GATE-6."""
+    names = [*(row.name for row in gate_table.ROWS), *agent.ROLES]
+    project.configure("gates:\n" + "".join(f"  {name}: {{level: 2}}\n" for name in names))
+    data = project.json("gates").data
+    assert {row["name"]: row["level"] for row in (*data["gates"], *data["roles"])} == dict.fromkeys(names, 2)
+
+
+def test_an_alias_sets_the_same_gate(project: Project) -> None:
+    for name in ("size", "limits"):
+        project.configure(f"gates: {{{name}: {{level: 0}}}}\n")
+        assert {row["name"]: row["level"] for row in project.json("gates").data["gates"]}["size"] == 0
+    project.configure("gates: {size: {level: 0}, limits: {level: 1}}\n")
+    assert "are the same gate" in project.idumb("gates").err
+
+
+@pytest.mark.parametrize("row", [row for row in gate_table.ROWS if row.lowest], ids=lambda row: row.name)
+def test_no_level_disables_the_gates_that_prove_the_work(project: Project, row: gate_table.Row) -> None:
+    project.configure(f"gates: {{{row.name}: {{level: {row.lowest - 1}}}}}\n")
+    answer = project.idumb("gates")
+    assert answer.code == 3
+    assert "because no setting disables it" in answer.err
+
+
+def test_a_gate_takes_no_timeout(project: Project) -> None:
+    project.configure("gates: {ledger: {timeout: 60s}}\n")
+    assert "a gate has no timeout" in project.idumb("gates").err
+
+
+def test_the_page_lists_the_same_gates() -> None:
+    page = (SCHEMAS.parent / "gates.md").read_text(encoding="utf-8")
+    rows = [f"| `{row.name}` | {row.stage} | {row.level} | {row.summary} |" for row in gate_table.ROWS]
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
+
+
+def test_every_row_has_its_level_in_the_settings() -> None:
+    for row in gate_table.ROWS:
+        assert levels.KNOWN[row.setting] == (levels.GATE, row.level)
+        assert row.lowest <= row.level
