@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, proving_folders, proving_tree
+from idumb.git import discover, proving_files, proving_folders
 from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from tests.support.gitrepo import GitSandbox
@@ -687,7 +687,7 @@ def test_a_folder_that_is_swapped_while_files_are_written_leads_nowhere_else(tmp
     (root / "d/e").mkdir(parents=True)
     precious.mkdir()
     status = root.stat()
-    folders = proving_tree._Folders(str(root), (status.st_dev, status.st_ino))
+    folders = proving_files.OpenFolders(str(root), (status.st_dev, status.st_ino))
     at = folders.at("d/e")
     (root / "d/e").rename(tmp_path / "moved")
     (root / "d/e").symlink_to(precious)
@@ -703,7 +703,7 @@ def test_a_folder_that_is_swapped_while_files_are_written_leads_nowhere_else(tmp
     root.rename(tmp_path / "away")
     root.mkdir()
     with pytest.raises(NotADirectoryError):
-        proving_tree._Folders(str(root), (status.st_dev, status.st_ino))
+        proving_files.OpenFolders(str(root), (status.st_dev, status.st_ino))
 
 
 @pytest.mark.parametrize("is_dangling", ["", "dangling"])

@@ -1,0 +1,320 @@
+"""The files of a proving tree: written, compared and removed below folders that are opened without following links."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from idumb.domain import errors, paths
+from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import Item
+
+Change = tuple[str, Item | None]
+"""A path, and what to write there; None removes it."""
+_ATTRIBUTES = ".gitattributes"
+GIT = ".git"
+_IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""What the system says of a folder that is missing, is a file or is a link."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class Stamp(NamedTuple):
+    """What `lstat` says about a file. It changes with every write, because no program can set ctime."""
+
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+
+
+class OpenFolders:
+    """Open folders of a working tree. Each is opened below the other and is no link, whatever programs put there."""
+
+    def __init__(self, root: str, identity: tuple[int, int]) -> None:
+        """Open `root`. Raises OSError if another folder is there."""
+        self._open = [("", os.open(root, _FOLDER))]
+        status = os.fstat(self._open[0][1])
+        if (status.st_dev, status.st_ino) != identity:
+            self.close()
+            raise NotADirectoryError(errno.ENOTDIR, "the working tree of checks was replaced", root)
+
+    def at(self, folder: str, *, make: bool = False) -> int:
+        """Return the descriptor of a folder, valid until the next call. With `make`, replace what is in its way."""
+        while (top := self._open[-1][0]) and top != folder and not folder.startswith(f"{top}/"):
+            os.close(self._open.pop()[1])
+        if top != folder:
+            for name in folder[len(top) :].strip("/").split("/"):
+                above = self._open[-1][1]
+                try:
+                    below = os.open(name, _FOLDER, dir_fd=above)
+                except OSError as problem:
+                    if not make or problem.errno not in _IN_THE_WAY:
+                        raise
+                    if problem.errno != errno.ENOENT:
+                        os.unlink(name, dir_fd=above)
+                    os.mkdir(name, dir_fd=above)
+                    below = os.open(name, _FOLDER, dir_fd=above)
+                top = f"{top}/{name}" if top else name
+                self._open.append((top, below))
+        return self._open[-1][1]
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop()[1])
+
+
+class Contents(Protocol):
+    """The bytes of files, with their paths and items, in order."""
+
+    def stored(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, bytes]]:
+        """Yield the bytes that a commit holds."""
+
+    def checked_out(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, bytes]]:
+        """Yield the bytes that a checkout writes."""
+
+
+class Swept(NamedTuple):
+    """After a sweep: the files of the tree that programs changed or removed, and the newest file of a cache.
+
+    `newest` is its time of modification in nanoseconds.
+    """
+
+    changed: list[str]
+    newest: int
+
+
+class TreeFiles:
+    """The files of a tree by path, each with its stamp and a digest of what was written.
+
+    `contents` are the bytes that the user's repository has for them. `removed` are the paths outside the tree that
+    were removed, in order.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._written: dict[str, tuple[Item, Stamp]] = {}
+        self._digests: dict[str, bytes] = {}
+        self.removed: dict[str, None] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._written)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._written
+
+    def item(self, path: str) -> Item:
+        return self._written[path][0]
+
+    def folders(self) -> set[str]:
+        """Return the folders that hold files of the tree."""
+        return {folder for path in self._written for folder in paths.folders_above(path)}
+
+    def clear(self) -> None:
+        """Forget all files; nothing is written."""
+        self._written, self._digests = {}, {}
+
+    def apply(self, changes: Sequence[Change], folders: OpenFolders, newest: int) -> None:
+        """Write changed files, each with a time of modification after `newest`, in nanoseconds.
+
+        Files of attributes come first, because they decide how a checkout converts others.
+        """
+        for path in [path for path, item in changes if item is None]:
+            self._written.pop(path, None)
+            self._digests.pop(path, None)
+            _remove_with_folders(path, folders)
+        writes = [(path, item) for path, item in changes if item is not None]
+        for path, item, data in self._contents.stored([row for row in writes if is_attributes(row[0])]):
+            self._write(path, item, data, folders, newest)
+        for path, item, data in self._contents.checked_out(writes):
+            if not is_attributes(path) or self._digests[path] != _digest(data):
+                self._write(path, item, data, folders, newest)
+
+    def restore(self, changed: Iterable[str], folders: OpenFolders) -> bool:
+        """Write files again; return False if attributes of a check converted them."""
+        for path, item, data in self._contents.checked_out((path, self._written[path][0]) for path in changed):
+            digest = self._digests.get(path)
+            self._write(path, item, data, folders)
+            if self._digests.get(path) != digest:
+                return False
+        return True
+
+    def changed(self, folders: OpenFolders, settled: int) -> list[str]:
+        """Return the files that differ from the tree.
+
+        A change after `settled`, in nanoseconds, may not show in a stamp.
+        """
+        suspects, last, at = list[str](), None, -1
+        for path, (_, before) in self._written.items():
+            folder, _, name = path.rpartition("/")
+            try:
+                if folder != last:
+                    last, at = folder, -1
+                    at = folders.at(folder)
+                is_certain = at >= 0 and before.ctime < settled
+                if is_certain and _is_same(os.stat(name, dir_fd=at, follow_symlinks=False), before):
+                    continue
+            except OSError:
+                pass
+            suspects.append(path)
+        return [path for path in suspects if self._is_changed(path, folders)]
+
+    def sweep(
+        self, folders: OpenFolders, settled: int, kept: Collection[str], is_cached: Callable[[str], bool]
+    ) -> Swept:
+        """Remove what is not in the tree, except the paths `kept` and caches."""
+        own = self.folders() | {folder for path in kept for folder in paths.folders_above(path)}
+        missing, suspects = dict.fromkeys(self._written), list[str]()
+        newest = 0
+        stack = [""]
+        while stack:
+            prefix = stack.pop()
+            at = folders.at(prefix.rstrip("/"))
+            with os.scandir(at) as entries:
+                for entry in list(entries):
+                    path = prefix + entry.name
+                    written = self._written.get(path)
+                    if written is not None:
+                        item, before = written
+                        del missing[path]
+                        if before.ctime >= settled or not _is_same(entry.stat(follow_symlinks=False), before):
+                            suspects.append(path)
+                        if item.mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
+                            stack.append(f"{path}/")
+                    elif path == GIT or path in kept:
+                        continue
+                    elif not entry.is_dir(follow_symlinks=False):
+                        if is_cached(path):
+                            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                        else:
+                            os.unlink(entry.name, dir_fd=at)
+                            self.removed[path] = None
+                    elif path in own or is_cached(f"{path}/") or is_cached(path):
+                        stack.append(f"{path}/")
+                    else:
+                        _remove(entry.name, at)
+                        self.removed[path] = None
+        changed = [*missing, *(path for path in suspects if self._is_changed(path, folders))]
+        return Swept(changed, newest)
+
+    def _write(self, path: str, item: Item, data: bytes, folders: OpenFolders, newest: int = 0) -> None:
+        """Write a file of the tree, in the place of whatever is there."""
+        if any(name.lower() == GIT or name in {"", ".", ".."} for name in path.split("/")):
+            raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {path!r}", hint="git fsck")
+        folder, _, name = path.rpartition("/")
+        at = folders.at(folder, make=True)
+        is_file = item.mode not in {tree_objects.SUBMODULE, tree_objects.LINK}
+        bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+        for is_free in (False, True):
+            try:
+                if is_file:
+                    with open(os.open(name, _NEW, bits, dir_fd=at), "wb") as stream:
+                        stream.write(data)
+                elif item.mode == tree_objects.LINK:
+                    os.symlink(data, os.fsencode(name), dir_fd=at)
+                else:
+                    os.mkdir(name, dir_fd=at)
+                break
+            except FileExistsError:
+                if is_free:
+                    raise
+                _remove(name, at)
+        written = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        if newest and written.mtime <= newest:
+            os.utime(name, ns=(newest + 1_000_000, newest + 1_000_000), dir_fd=at, follow_symlinks=False)
+            written = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        self._written[path] = item, written
+        self._digests[path] = _digest(data)
+
+    def _is_changed(self, path: str, folders: OpenFolders) -> bool:
+        """Return whether a file differs from the tree; if only its stamp differs, remember that."""
+        item, before = self._written[path]
+        folder, _, name = path.rpartition("/")
+        try:
+            at = folders.at(folder)
+            present = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        except OSError:
+            return True
+        if item.mode == tree_objects.SUBMODULE:
+            return not stat.S_ISDIR(present.mode)
+        if stat.S_IFMT(present.mode) != stat.S_IFMT(before.mode) or (present.mode ^ before.mode) & 0o100:
+            return True
+        # What was written counts: a check may have changed the attributes by which a checkout converts it.
+        data = _read(name, at, item)
+        if data is None or _digest(data) != self._digests[path]:
+            return True
+        if present != before and stat.S_ISREG(present.mode):
+            # A program may still write into it through shared memory, or it is linked to another file.
+            os.unlink(name, dir_fd=at)
+            with open(os.open(name, _NEW, stat.S_IMODE(before.mode), dir_fd=at), "wb") as stream:
+                stream.write(data)
+            os.utime(name, ns=(present.mtime, present.mtime), dir_fd=at, follow_symlinks=False)
+            present = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        self._written[path] = item, present
+        return False
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def is_attributes(path: str) -> bool:
+    return path.rpartition("/")[2] == _ATTRIBUTES
+
+
+def _remove_with_folders(path: str, folders: OpenFolders) -> None:
+    """Remove a file, and the folders that are empty without it."""
+    folder, _, name = path.rpartition("/")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        _remove(name, folders.at(folder))
+    with contextlib.suppress(OSError):
+        while folder:
+            folder, _, name = folder.rpartition("/")
+            os.rmdir(name, dir_fd=folders.at(folder))
+
+
+def _remove(name: str, at: int) -> None:
+    """Remove what is in a folder under a name, also folders without permissions. Raises FileNotFoundError."""
+    try:
+        os.unlink(name, dir_fd=at)
+    except (IsADirectoryError, PermissionError):  # Linux and macOS say it of a folder
+        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+            os.fchmod(at, 0o700)
+            os.unlink(name, dir_fd=at)
+            return
+        with contextlib.suppress(PermissionError):
+            os.chmod(name, 0o700, dir_fd=at)
+        below = os.open(name, _FOLDER, dir_fd=at)
+        try:
+            for each in os.listdir(below):
+                _remove(each, below)
+        finally:
+            os.close(below)
+        os.rmdir(name, dir_fd=at)
+
+
+def _read(name: str, at: int, item: Item) -> bytes | None:
+    """Return the bytes of a file, or where a link leads; None if neither is there."""
+    try:
+        if item.mode == tree_objects.LINK:
+            return os.readlink(os.fsencode(name), dir_fd=at)
+        with open(os.open(name, _OLD, dir_fd=at), "rb") as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
+def _is_same(status: os.stat_result, before: Stamp) -> bool:
+    """Return whether a file has its stamp. No program can set ctime, so the rest is as it was."""
+    return status.st_ctime_ns == before.ctime and status.st_ino == before.inode
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
