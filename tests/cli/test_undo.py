@@ -82,7 +82,8 @@ def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(project: Pro
 def test_every_choice_of_that_refusal_works(project: Project) -> None:
     """R-ASK-1."""
     ran(project)
-    assert project.quick("verify-work", "1", "--json").code == 0
+    project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
+    assert project.quick("discuss", "2", "--usual", "--json").code in (0, 5)
     refused = undo(project, "--yes")
     assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
     assert choices.refused(project, refused) == {}
@@ -95,7 +96,6 @@ def test_every_choice_of_that_refusal_works(project: Project) -> None:
         ("roadmap", "--add", "More"),
         ("research", "2", "--from", "found.log"),
         ("discuss", "2", "--usual"),
-        ("verify-work", "1"),
     ],
     ids=lambda command: str(command[0]),
 )
@@ -109,6 +109,21 @@ def test_yes_refuses_after_any_other_command_that_writes(project: Project, comma
     error = other(undo(project, "--yes"))
     assert f"Your newest operation is {command[0]}" in error["message"]
     assert undo(project, "--yes", "--operation", first).code == 0
+
+
+def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_another_phase_is(project: Project) -> None:
+    """R-GIT-3."""
+    ran(project, "2")
+    ran(project)
+    assert project.quick("verify-work", "2", "--json").code == 0
+    assert "Your newest operation is verify-work of phase 2" in other(undo(project, "--yes"))["message"]
+    assert project.exists("p1b.txt")
+    ran(project, "3")
+    assert project.quick("verify-work", "3", "--json").code == 0
+    assert undo(project).error["hint"] == "idumb undo --yes"
+    assert undo(project, "--yes").data["what"] == "run 1 of phase 3"
+    assert not project.exists("p3b.txt")
+    assert "unverified" in project.read(".planning/phases/3/3-VERIFICATION.md")
 
 
 def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(project: Project) -> None:

@@ -26,6 +26,7 @@ UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
 _ENDS = ("attempt.finished", "attempt.interrupted", "checkpoint.recorded")
 _BOOKKEEPING = {"operation.started", "operation.finished"}
 _YES = "idumb undo --yes"
+_VERIFY = "verify-work"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _confirmation(
     """Return how the user confirms this undo. `own` is the operation that asks."""
     if request.operation is not None and not _belongs_to_operation(event, request.operation):
         raise _no_such(services, request.operation)  # a later operation was finished first
-    last = _newest_operation(services, own)
+    last = _newest_operation(services, own, state.id)
     short = request.operation is None and (last is None or _belongs(services, last, event))
     command = _YES if short else f"{_YES} --operation {_operation(event)}"
     if request.yes and request.operation is None and not short:
@@ -106,16 +107,27 @@ def _operation_name(services: Services, event: Event) -> str:
     return f"operation {operation}{command}"
 
 
-def _newest_operation(services: Services, own: str) -> Event | None:
-    """Return the start event of the newest command in this working tree that changed something, except `own`."""
+def _newest_operation(services: Services, own: str, run: str) -> Event | None:
+    """Return the start event of the newest command in this working tree that changed something, except `own`.
+
+    A verification of `run`, the run to undo, only judges what would be undone.
+    """
     for begun in services.log.events(kind="operation.started", newest_first=True):
         if (
             begun.payload.get("worktree") == services.worktree
             and begun.operation != own
+            and not _is_verification(services, begun, run)
             and _changed_something(services, begun)
         ):
             return begun
     return None
+
+
+def _is_verification(services: Services, begun: Event, run: str) -> bool:
+    """Return whether this operation verified the run, and did nothing about another one."""
+    if begun.payload["command"] != _VERIFY:
+        return False
+    return {event.run for event in services.log.events(operation=begun.operation)} <= {None, run}
 
 
 def _changed_something(services: Services, begun: Event) -> bool:
