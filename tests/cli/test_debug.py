@@ -76,6 +76,7 @@ def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -
     words = project.quick("debug", "1", "--facts-only").out
     assert "Changed since the last good checkpoint, T1-01" in words
     assert "[ ] See the changes of the task. (T1-02)" in words
+    assert (failed["envelope"], "model" in words) == ([], False)  # steps have none
 
 
 def test_undelivered_work_of_a_clone_is_shown_too(sandbox: GitSandbox) -> None:

@@ -30,6 +30,7 @@ MOST_OUTPUT = 4_000
 MOST_PATHS = 100
 _BAD = frozenset({FAILED, ERRORED, TIMED_OUT, UNPROVEN})
 _INTERESTING = (outcome.FAILED, outcome.RUNNING, outcome.WAITING)
+_WITHOUT_MODEL = frozenset({agent.STEPS, agent.HUMAN})
 
 
 def debug(services: Services, phase: str, *, task: str | None, asks: bool, approve: Collection[str]) -> Result:
@@ -182,7 +183,10 @@ def _envelope(started: Sequence[Event]) -> list[dict[str, Any]]:
     """Return each pair of attempts with different envelopes, and the parts in which they differ."""
     rows = []
     for earlier, later in itertools.pairwise(started):
-        differ, unknown = envelopes.compare(earlier.payload.get("envelope", {}), later.payload.get("envelope", {}))
+        pair = [event.payload.get("envelope", {}) for event in (earlier, later)]
+        differ, unknown = envelopes.compare(*pair)
+        if all(envelope.get("adapter") in _WITHOUT_MODEL for envelope in pair):
+            unknown = tuple(part for part in unknown if part != "model")
         if differ or unknown:
             rows.append({"attempts": [earlier.attempt, later.attempt], "parts": list(differ), "unknown": list(unknown)})
     return rows
