@@ -203,3 +203,18 @@ def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> 
     outside = [f for f in findings if f.code == "task.outside-section"]
     assert len(outside) == 100
     assert {f.mend for f in outside} == {"remove the tab before ## Tasks on line 18"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "id", "number"),
+    [("01-math", "T1-01", "1"), ("06.2-more", "T06.2-01a", "06.2"), ("01-math", "T2-01", ""), ("1a", "T1-01", "")],
+)
+def test_an_id_without_the_name_of_the_phase_may_mean_its_number(phase: str, id: str, number: str) -> None:
+    heads = {spelled: HEAD.replace('phase: "2"', f'phase: "{spelled}"') for spelled in (phase, number)}
+    for line in (f"### {id}: First", f"- [ ] {id} First"):
+        body = f"## Tasks\n\n{line}\n"
+        (finding,) = (f for f in found_in(body, heads[phase]) if f.code == "task.bad-id")
+        assert ("write `phase: " in finding.mend, f"write T{phase}-, " in finding.mend) == (bool(number), True)
+        if number:
+            assert f"write `phase: {number}` in the frontmatter" in finding.mend
+            assert "task.bad-id" not in {f.code for f in found_in(body, heads[number])}

@@ -14,6 +14,7 @@ from idumb.markdown.syntax.source import Source
 
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
+_PHASE_NUMBER = re.compile(r"T(\d{1,6}(?:\.\d{1,6})?)-\d{2,}[a-z]?\b")
 _BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
 
 _TASKS = re.compile(r"\s*##\s+tasks\s*$", re.IGNORECASE)
@@ -271,6 +272,14 @@ class _Outliner:
     def _valid(self, id: str) -> bool:
         return id.startswith("T") if self.phase is None else labels.is_task_id(id, self.phase)
 
+    def _id_mend(self, text: str, colon: str = "") -> str:
+        """Return how to correct an id. A phase such as `01-math` may only be the name of the folder."""
+        form = f"{self.checker.prefix}, two or more digits, optionally a lower-case letter{colon} and a title"
+        number = _PHASE_NUMBER.match(text)
+        if number is None or not re.match(rf"0*{re.escape(number[1].lstrip('0'))}[-_][^\W\d]", self.phase or ""):
+            return f"write {form}"
+        return f"write `phase: {number[1]}` in the frontmatter, because {self.phase} is the folder, or write {form}"
+
     def _no_task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
         at, text = heading.start, heading.text
@@ -280,9 +289,7 @@ class _Outliner:
             mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
             self._error("task.no-colon", at, "A task heading needs a colon or a dash after the id", text, mend)
         elif not m or not self._valid(m[1]):
-            mend = (
-                f"write {self.checker.prefix}, two or more digits, optionally a lower-case letter, a colon and a title"
-            )
+            mend = self._id_mend(text, ", a colon")
             self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, mend)
         elif heading.indent:
             message = f"This task heading is indented by {indentation.spaces(heading.indent)}"
@@ -375,8 +382,8 @@ class _Outliner:
         m = _BOX.fullmatch(rest)
         bad = not m or not self._valid(m[1])
         if bad:
-            mend = f"write {self.checker.prefix}, two or more digits, optionally a lower-case letter, and a title"
-            self._error("task.bad-id", item.start, f"`{rest}` looks like a task but has no valid id", rest, mend)
+            message = f"`{rest}` looks like a task but has no valid id"
+            self._error("task.bad-id", item.start, message, rest, self._id_mend(rest))
             m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         if item.ordered:
             self._numbered(item, rest)
