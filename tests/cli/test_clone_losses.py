@@ -82,6 +82,14 @@ def test_each_is_named_once_with_its_path_and_the_run_continues(project: Project
     assert [line[: len(words)] for line, words in itertools.zip_longest(reported, expected, fillvalue="")] == expected
 
 
+def test_a_second_attempt_does_not_name_it_again(project: Project) -> None:
+    project.plan([task("T1-01", files="create `d/out`", check="test ! -e d/out")])
+    configure(project, "mkdir -p d; echo $$ > d/out; chmod 600 d/out")
+    flags = ("--approve", project.approval(), "--max-attempts", "2", "--events")
+    events = project.quick("execute-phase", "1", *flags).out
+    assert (events.count('"kind": "attempt.started"'), events.count(MODE)) == (2, 1), events
+
+
 def test_converted_line_endings_are_named_where_checks_judge_the_folder(project: Project) -> None:
     project.configure("checks: here\n")
     project.plan([making("T1-01", "a.txt", content="a\r\n")])

@@ -186,13 +186,59 @@ def test_a_check_runs_again_only_after_a_change(
     assert log.read_text(encoding="utf-8").count("x") == count
 
 
+def test_a_check_whose_inputs_are_known_runs_again_only_after_they_changed(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link may lead elsewhere, and attributes may change the bytes of every file."""
+    project = projects.create(sandbox)
+
+    def checked(number: int, path: str, command: str, step: dict[str, Any] | None = None) -> str:
+        after = f"T1-0{number - 1}" if number > 1 else "none"
+        steps = [step or write(path, "one\n")]
+        return task(f"T1-0{number}", files=f"create `{path}`", check=command, after=after, steps=steps)
+
+    project.plan(
+        [
+            checked(1, "docs/a.txt", "grep -rq one docs"),
+            checked(2, "link", "test -s link", shell("ln -s docs/a.txt link")),
+            checked(3, "b.txt", "test -s b.txt"),
+            checked(4, ".gitattributes", "true", write(".gitattributes", "*.png binary\n")),
+            checked(5, "docs/c.txt", "true"),
+            checked(6, "d.txt", "true"),
+        ]
+    )
+    rounds: list[list[str]] = []
+    find, failures = regressions.find, regressions._failures
+
+    def began(context: Any) -> str | None:
+        rounds.append([])
+        return find(context)
+
+    def ran(context: Any, checks: Any, tree: str) -> Any:
+        rounds[-1].append(checks[0].subject.partition(" ")[0])
+        return failures(context, checks, tree)
+
+    monkeypatch.setattr(regressions, "find", began)
+    monkeypatch.setattr(regressions, "_failures", ran)
+    assert run(project, "--no-verify").code == 0
+    assert [sorted(tasks) for tasks in rounds] == [
+        [],
+        [],
+        ["T1-02"],
+        ["T1-01", "T1-02", "T1-03"],
+        ["T1-01", "T1-02"],
+    ], rounds
+
+
 def test_a_check_may_use_what_an_earlier_check_of_its_task_built(sandbox: GitSandbox) -> None:
     """After a later task and at the end, the checks of a task run together, also if another task has the same build."""
     project = projects.create(sandbox)
 
     def built(id: str, path: str, after: str) -> str:
         both = (
-            f"  - [ ] one — check: `mkdir out && cat *.txt > out/all`\n  - [ ] two — check: `grep -q {path} out/all`\n"
+            f"  - [ ] none — check: `test -s {path} && test ! -e out`\n"
+            "  - [ ] one — check: `mkdir out && cat *.txt > out/all`\n"
+            f"  - [ ] two — check: `grep -q {path} out/all`\n"
         )
         test = "test -s out/all || test ! -s b.txt"  # before the work, nothing is built
         fields = f"- **Tests:**\n  - `{test}` — passes before and after: it is built\n" if id == "T1-02" else ""

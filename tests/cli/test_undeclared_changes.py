@@ -50,6 +50,15 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
+def test_a_protected_path_among_undeclared_changes_halts_the_run_without_a_question(project: Project) -> None:
+    """R-LOCK-5."""
+    steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
+    assert (project.execute().code, project.quick("decisions", "--json").data["decisions"]) == (1, [])
+    assert project.resume("--on-deviation", "accept", "--retry-failed").code == 1
+    assert project.statuses() == {"T1-01": "failed"}
+
+
 def test_an_option_accepts_undeclared_changes(project: Project) -> None:
     """R-GIT-5."""
     project.plan(straying())

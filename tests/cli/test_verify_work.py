@@ -98,7 +98,7 @@ def test_criteria_of_the_roadmap_are_listed_and_an_unproven_one_is_a_gap(project
 
 
 def test_verification_passed_is_only_said_if_nothing_is_open(project: Project) -> None:
-    """A role that was not asked, a criterion that no plan covers, and silence that blocks nothing, are open."""
+    """R-RUN-13: a role that was not asked, an uncovered criterion, and silence that blocks nothing, are open."""
     text = project.quick("verify-work", "1", "--checks-only").out
     assert "Verification passed" not in text
     assert "Checks passed, not everything is verified: every check passed; the verifier and the skeptic were" in text

@@ -49,6 +49,7 @@ def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
 )
 def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, change: Change) -> None:
     assert ledger.compare(claims((verb, "a")), [change]).paths(ledger.MISMATCH) == ("a",)
+    assert ledger.compare(claims((verb, "?")), [change]).paths(ledger.MISMATCH) == ("a",)
 
 
 def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
