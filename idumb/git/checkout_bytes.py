@@ -28,6 +28,8 @@ _LINE_ENDINGS = ("core.autocrlf", "core.eol")
 _CONVERTING = ("ident", "working-tree-encoding")
 _TRUE = frozenset({"yes", "on", "1"})
 _OWN_ATTRIBUTES = "idumb-attributes"
+_UNLISTED = re.compile(r"\A[ \t]|\n|\r\Z")
+"""Names that git does not read from a line after the name of an object as they are."""
 
 
 class Settings(NamedTuple):
@@ -87,7 +89,8 @@ def put_into(git_dir: str, chosen: Settings) -> None:
     if chosen.attributes:
         own = os.path.join(git_dir, _OWN_ATTRIBUTES)
         shutil.copyfile(chosen.attributes[-1], own)
-        lines.append(f'\tattributesFile = "{own}"\n')
+        escaped = own.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'\tattributesFile = "{escaped}"\n')
     if chosen.info:
         shutil.copyfile(chosen.info, os.path.join(git_dir, "info", "attributes"))
     with open(os.path.join(git_dir, "config"), "a", encoding="utf-8", errors="surrogateescape") as stream:
@@ -185,8 +188,12 @@ def _filtered(
 def _together(
     folder: str, files: Sequence[File], options: Sequence[str], variables: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Ask one process for many files; one for each if their names or their filters do not allow that."""
-    if any("\n" in path for path, _ in files) or len(files) == 1:
+    """Ask one process for many files; one for each whose name or filter does not allow that."""
+    if unlisted := [file for file in files if _UNLISTED.search(file[0])]:
+        by_path = _one_by_one(folder, unlisted, options, variables)
+        rest = [file for file in files if file not in unlisted]
+        return {**by_path, **(_together(folder, rest, options, variables) if rest else {})}
+    if len(files) == 1:
         return _one_by_one(folder, files, options, variables)
     mark = secrets.token_hex(20).encode()  # git states the size before its filters, so it delimits nothing
     lines = b"".join(oid.encode() + b" " + os.fsencode(path) + b"\n" for path, oid in files)

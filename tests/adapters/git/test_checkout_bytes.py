@@ -153,6 +153,31 @@ def test_names_that_a_list_cannot_hold_are_converted_too(sandbox: GitSandbox, ma
     assert [shown[name] for name in names] == [b"x\r\n"] * 3
 
 
+def test_spaces_around_a_name_belong_to_it(sandbox: GitSandbox, made: list[ProvingTree]) -> None:
+    names = ("c.txt", " c.txt", "\td.txt", "c.txt\r")
+    raw = '"/ c.txt" -text\n"/\\td.txt" -text\n"/c.txt\\r" -text\n'
+    sandbox.write_all({**dict.fromkeys(names, "x\n"), ".gitattributes": f"* text eol=crlf\n{raw}"})
+    sandbox.git("-c", "core.autocrlf=false", "add", "-A")
+    sandbox.git("config", "core.eol", "crlf")
+    sandbox.git("commit", "-qm", "files")
+    shown = files(proving(sandbox, made).root)
+    assert {name: shown[name] for name in names} == {**dict.fromkeys(names, b"x\n"), "c.txt": b"x\r\n"}
+
+
+def test_the_folder_of_the_proving_trees_may_have_any_name(
+    sandbox: GitSandbox, made: list[ProvingTree], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path is in the git configuration, if the user has a file of attributes."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / 'a "state"\n\\tree'))
+    (home / "attributes").write_text("*.txt eol=crlf\n")
+    sandbox.git("config", "core.attributesFile", str(home / "attributes"))
+    sandbox.write_all({"a.txt": "x\n"})
+    sandbox.commit()
+    tree = proving(sandbox, made)
+    assert files(tree.root) == {"a.txt": b"x\r\n"}
+    assert subprocess.run(["git", "status", "--short"], cwd=tree.root, capture_output=True, check=True).stdout == b""
+
+
 def test_a_submodule_has_its_own_attributes_and_starts_no_program(
     sandbox: GitSandbox, made: list[ProvingTree], tmp_path: Path
 ) -> None:
