@@ -66,8 +66,8 @@ def _cleared(user: Repository, top: str) -> list[str]:
     removed = []
     for folder in private_folders.abandoned(top):
         user.guard()
-        private_folders.remove(folder)
-        removed.append(folder)
+        if private_folders.remove(folder):
+            removed.append(folder)
     private_folders.remove_empty(top)
     return removed
 

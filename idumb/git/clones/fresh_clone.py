@@ -64,8 +64,8 @@ def clear() -> tuple[str, ...]:
             continue
         for folder in private_folders.abandoned(top):
             _end_processes(folder)
-            private_folders.remove(folder)
-            removed.append(folder)
+            if private_folders.remove(folder):
+                removed.append(folder)
         private_folders.remove_empty(top)
     return tuple(removed)
 

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import itertools
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ MANIFESTS = (
 )
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
@@ -156,22 +158,28 @@ class TemporaryFolder:
         for folder in abandoned(top):
             remove(folder)
         self.path, self._lock = lock(top)
-        remove_tree(self.path)
         os.mkdir(self.path, 0o700)
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # something is mounted there; a later command removes it
-            unlock(self.path, self._lock)
+        unlock(self.path, self._lock)
 
 
 def lock(top: str) -> tuple[str, int]:
-    """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock."""
-    number = 1
+    """Lock a free name: the lock comes before the folder and goes after it. Return the folder and the lock.
+
+    Nothing is at the folder. A name is skipped if what a killed process left there cannot be removed.
+    """
+    number = 0
     make(top)
-    while (descriptor := _taken(os.path.join(top, f"{number}{_LOCK}"), create=True)) is None:
-        make(top)  # another process removes it when it is empty
+    while True:
         number += 1
-    return os.path.join(top, str(number)), descriptor
+        folder = os.path.join(top, str(number))
+        descriptor = _taken(folder + _LOCK, create=True)
+        if descriptor is not None and _is_gone(folder):
+            return folder, descriptor
+        if descriptor is not None:
+            os.close(descriptor)
+        make(top)  # another process removes it when it is empty
 
 
 def unlock(folder: str, descriptor: int) -> None:
@@ -217,11 +225,23 @@ def _taken(path: str, *, create: bool) -> int | None:
     return None
 
 
-def remove(folder: str) -> None:
-    """Remove a folder and its lock."""
-    remove_tree(folder)
+def remove(folder: str) -> bool:
+    """Remove a folder and its lock, and return True.
+
+    Return False if the folder stays: something is mounted in it, or files in it belong to another user. A later
+    command tries again.
+    """
+    if not _is_gone(folder):
+        return False
     with contextlib.suppress(FileNotFoundError):
         os.unlink(folder + _LOCK)
+    return True
+
+
+def _is_gone(folder: str) -> bool:
+    with contextlib.suppress(OSError):
+        remove_tree(folder)
+    return not os.path.lexists(folder)
 
 
 def remove_empty(top: str) -> None:
@@ -232,8 +252,8 @@ def remove_empty(top: str) -> None:
 def remove_tree(folder: str) -> None:
     """Remove a folder with its content, or whatever is at its path, without following links.
 
-    Permissions that were removed from its folders, as in Go's module cache, are restored first. Raises OSError if
-    something is mounted below it: that may be files of the user.
+    Permissions that were removed from its folders, as in Go's module cache, are restored first. What cannot be removed
+    stays. Raises OSError if something is mounted below it: that may be files of the user.
     """
     if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
         os.unlink(folder)
@@ -242,17 +262,77 @@ def remove_tree(folder: str) -> None:
         require_no_mounts(folder)
     import shutil
 
-    shutil.rmtree(folder, ignore_errors=True)
-    if not os.path.isdir(folder):
+    with contextlib.suppress(RecursionError):  # folders may be nested more deeply than functions
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.isdir(folder):
+        with contextlib.suppress(OSError):
+            above = os.open(os.path.dirname(os.path.abspath(folder)), _FOLDER)
+            try:
+                remove_at(os.path.basename(os.path.abspath(folder)), above)
+            finally:
+                os.close(above)
+
+
+def remove_at(name: str, at: int) -> None:
+    """Remove what has a name in an open folder, also folders without permissions and however deep.
+
+    Folders in folders are moved up first, so that neither paths nor the stack grow. Raises OSError if something cannot
+    be removed, FileNotFoundError if nothing has the name.
+    """
+    if _is_unlinked(name, at):
         return
-    os.chmod(folder, 0o700)
-    for at, below, _ in os.walk(folder):
-        for name in below:
-            path = os.path.join(at, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    below = _entered(name, at)
+    try:
+        _empty(below)
+    finally:
+        os.close(below)
+    os.rmdir(name, dir_fd=at)
+
+
+def _empty(folder: int) -> None:
+    free_names = (f"{os.urandom(8).hex()}-{number}" for number in itertools.count())
+    is_deeper = True
+    while is_deeper:
+        is_deeper = False
+        for name in os.listdir(folder):
+            if not _is_unlinked(name, folder):
+                below = _entered(name, folder)
+                try:
+                    for each in os.listdir(below):
+                        if not _is_unlinked(each, below):
+                            os.close(_entered(each, below))  # without permissions, it cannot be moved
+                            os.rename(each, next(free_names), src_dir_fd=below, dst_dir_fd=folder)
+                            is_deeper = True
+                finally:
+                    os.close(below)
+                os.rmdir(name, dir_fd=folder)
+
+
+def _is_unlinked(name: str, at: int) -> bool:
+    """Remove a file or link; return False for a folder."""
+    try:
+        os.unlink(name, dir_fd=at)
+    except (IsADirectoryError, PermissionError):  # Linux and macOS say it of a folder
+        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+            os.fchmod(at, 0o700)
+            os.unlink(name, dir_fd=at)
+            return True
+        return False
+    return True
+
+
+def _entered(name: str, at: int) -> int:
+    """Open a folder in an open folder, with all permissions of its owner."""
+    try:
+        below = os.open(name, _FOLDER, dir_fd=at)
+    except PermissionError:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+            raise
+        os.chmod(name, 0o700, dir_fd=at)
+        below = os.open(name, _FOLDER, dir_fd=at)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(below, 0o700)
+    return below
 
 
 def require_no_mounts(folder: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,3 +57,44 @@ def test_a_folder_inside_the_repository_or_open_to_others_is_never_used(
     first.rmdir()
     first.symlink_to(tmp_path)
     assert place(tmp_path / "repo")[0] != str(first)
+
+
+DEPTH = 1200
+"""Folders in folders: more than functions can call each other, and than a process may have open."""
+
+
+def deep(folder: Path) -> Path:
+    subprocess.run(["mkdir", "-p", "/".join(["d"] * DEPTH)], cwd=folder, check=True)
+    subprocess.run(["mkdir", "-m", "000", "-p", "closed/inner"], cwd=folder, check=True)
+    (folder / "d" / "file").touch()
+    return folder
+
+
+def test_folders_are_removed_however_deep_and_whatever_their_permissions(tmp_path: Path) -> None:
+    folder, user_s = tmp_path / "folder", tmp_path / "mine"
+    folder.mkdir()
+    user_s.write_text("mine")
+    user_s.chmod(0o640)
+    deep(folder).joinpath("d", "link").symlink_to(user_s)
+    private_folders.remove_tree(str(folder))
+    assert not folder.exists()
+    assert (user_s.read_text(), user_s.stat().st_mode & 0o777) == ("mine", 0o640)
+
+
+def test_a_name_whose_folder_cannot_be_removed_is_skipped_and_kept_for_a_later_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check may leave files of another user there, or mount something."""
+    top = str(tmp_path / "top")
+    folder, descriptor = private_folders.lock(top)
+    os.mkdir(folder)
+    os.close(descriptor)  # as if the process was killed
+    with monkeypatch.context() as patch:
+        patch.setattr(private_folders, "remove_tree", lambda _: None)
+        assert [private_folders.remove(path) for path in private_folders.abandoned(top)] == [False]
+        other, descriptor = private_folders.lock(top)
+        assert other != folder
+        assert not os.path.lexists(other)
+        private_folders.unlock(other, descriptor)
+    assert [private_folders.remove(path) for path in private_folders.abandoned(top)] == [True]
+    assert os.listdir(top) == []
