@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from idumb.domain import errors, paths
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
+from idumb.system.files import private_folders
 
 Change = tuple[str, Item | None]
 """A path, and what to write there; None removes it."""
@@ -199,7 +200,7 @@ class TreeFiles:
                     elif path in own or is_cached(f"{path}/") or is_cached(path):
                         stack.append(f"{path}/")
                     else:
-                        _remove(entry.name, at)
+                        private_folders.remove_at(entry.name, at)
                         self.removed[path] = None
         changed = [*missing, *(path for path in suspects if self._is_changed(path, folders))]
         return Swept(changed, newest)
@@ -225,7 +226,7 @@ class TreeFiles:
             except FileExistsError:
                 if is_free:
                     raise
-                _remove(name, at)
+                private_folders.remove_at(name, at)
         written = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
         if newest and written.mtime <= newest:
             os.utime(name, ns=(newest + 1_000_000, newest + 1_000_000), dir_fd=at, follow_symlinks=False)
@@ -273,31 +274,11 @@ def _remove_with_folders(path: str, folders: OpenFolders) -> None:
     """Remove a file, and the folders that are empty without it."""
     folder, _, name = path.rpartition("/")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        _remove(name, folders.at(folder))
+        private_folders.remove_at(name, folders.at(folder))
     with contextlib.suppress(OSError):
         while folder:
             folder, _, name = folder.rpartition("/")
             os.rmdir(name, dir_fd=folders.at(folder))
-
-
-def _remove(name: str, at: int) -> None:
-    """Remove what is in a folder under a name, also folders without permissions. Raises FileNotFoundError."""
-    try:
-        os.unlink(name, dir_fd=at)
-    except (IsADirectoryError, PermissionError):  # Linux and macOS say it of a folder
-        if not stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
-            os.fchmod(at, 0o700)
-            os.unlink(name, dir_fd=at)
-            return
-        with contextlib.suppress(PermissionError):
-            os.chmod(name, 0o700, dir_fd=at)
-        below = os.open(name, _FOLDER, dir_fd=at)
-        try:
-            for each in os.listdir(below):
-                _remove(each, below)
-        finally:
-            os.close(below)
-        os.rmdir(name, dir_fd=at)
 
 
 def _read(name: str, at: int, item: Item) -> bytes | None:

@@ -53,8 +53,6 @@ class _Folder:
         self._verified = 0
         self.root = os.path.join(self._path, _WORK)
         try:
-            if os.path.lexists(self._path):
-                private_folders.remove_tree(self._path)
             os.mkdir(self._path, 0o700)
             self._identity = self._identities()
         except BaseException:
@@ -76,18 +74,21 @@ class _Folder:
         """Return the time before which a change of a file shows in its stamp, in nanoseconds."""
         return 0 if self._hides_writes else self._verified - _RACY
 
-    def clear(self) -> None:
-        """Make the working tree an empty folder."""
-        if os.path.lexists(self.root):
-            private_folders.remove_tree(self.root)
+    def clear(self) -> bool:
+        """Make the working tree an empty folder. Return False if something in it cannot be removed."""
+        if not private_folders.try_to_remove(self.root):
+            return False
         os.mkdir(self.root, 0o700)
         self._identity = self._identities()
+        return True
 
-    def clear_above(self) -> None:
-        """Remove what checks left beside the working tree, where tools that search upward would find it."""
-        for name in sorted(os.listdir(self._path)):
-            if name not in {_WORK, _MARKER}:
-                private_folders.remove_tree(os.path.join(self._path, name))
+    def clear_above(self) -> bool:
+        """Remove what checks left beside the working tree, where tools that search upward would find it.
+
+        Return False if something cannot be removed.
+        """
+        names = [name for name in sorted(os.listdir(self._path)) if name not in {_WORK, _MARKER}]
+        return all(private_folders.try_to_remove(os.path.join(self._path, name)) for name in names)
 
     def opened(self) -> contextlib.closing[OpenFolders]:
         """Return the open folders of the working tree. Raises OSError if another folder is there."""
@@ -106,8 +107,7 @@ class _Folder:
         if self.is_moved:
             os.close(self._lock)
             return
-        with contextlib.suppress(OSError):  # the next command removes what is left
-            private_folders.unlock(self._path, self._lock)
+        private_folders.unlock(self._path, self._lock)
         for above in (self._top, os.path.dirname(self._top)):
             private_folders.remove_empty(above)
 
@@ -251,10 +251,11 @@ class ProvingTree:
             self._borrowing.paths,
         )
         if self._is_used or not is_shown:
+            self._is_used = True  # if it is interrupted, nothing of it counts
             self._show(tree, head)
-            self._is_used = False
             self._is_prepared = False
             self._borrowing.bring(self.root, borrowed)
+            self._is_used = False
         return self._borrowing.variables(self.root)
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
@@ -349,20 +350,23 @@ class ProvingTree:
     def _show(self, tree: str, head: str | None) -> None:
         self._place.guard()
         before, self._tree = self._tree, None  # no tree is shown until all files are written
-        if self._folder is None or self._folder.is_moved:
-            self._leave()
-            self._folder = _Folder(self._top, self._place.guard)
-            self._borrowing.leave()
+        if self._folder is None or self._folder.is_moved or not self._folder.clear_above():
+            self._move()
             before = None
-        self._folder.clear_above()
-        self._borrowing.link_above(self._folder.root)
-        if before is None or self._folder.is_replaced or not self._follow(before, tree, head):
+        self._borrowing.link_above(self.root)
+        if before is None or self._opened.is_replaced or not self._follow(before, tree, head):
             try:
                 self._rebuild(tree, head)
             except OSError as problem:  # a full disk, for example; its name is relative to an open folder, or missing
                 raise OSError(problem.errno, problem.strerror, self.root) from problem
         self._tree, self._head = tree, head
-        self._folder.note_verified()
+        self._opened.note_verified()
+
+    def _move(self) -> None:
+        """Leave the folder, if there is one, and lock another."""
+        self._leave()
+        self._folder = _Folder(self._top, self._place.guard)
+        self._borrowing.leave()
 
     def _follow(self, before: str, tree: str, head: str | None) -> bool:
         """Change the files by the difference; return False if all have to be written again."""
@@ -388,8 +392,11 @@ class ProvingTree:
 
     def _rebuild(self, tree: str, head: str | None) -> None:
         """Write every file into an empty folder."""
+        if not self._opened.clear():  # a check mounted something, or left files of another user
+            self._move()
+            self._borrowing.link_above(self.root)
+            self._opened.clear()
         folder = self._opened
-        folder.clear()
         self._borrowing.forget_copies()
         self._files.clear()
         self._contents.restart()

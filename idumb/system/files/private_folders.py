@@ -175,7 +175,7 @@ def lock(top: str) -> tuple[str, int]:
         number += 1
         folder = os.path.join(top, str(number))
         descriptor = _taken(folder + _LOCK, create=True)
-        if descriptor is not None and _is_gone(folder):
+        if descriptor is not None and try_to_remove(folder):
             return folder, descriptor
         if descriptor is not None:
             os.close(descriptor)
@@ -226,19 +226,16 @@ def _taken(path: str, *, create: bool) -> int | None:
 
 
 def remove(folder: str) -> bool:
-    """Remove a folder and its lock, and return True.
-
-    Return False if the folder stays: something is mounted in it, or files in it belong to another user. A later
-    command tries again.
-    """
-    if not _is_gone(folder):
+    """Remove a folder and its lock. Return False if the folder stays; a later command tries again."""
+    if not try_to_remove(folder):
         return False
     with contextlib.suppress(FileNotFoundError):
         os.unlink(folder + _LOCK)
     return True
 
 
-def _is_gone(folder: str) -> bool:
+def try_to_remove(folder: str) -> bool:
+    """Remove a folder. Return False if it stays: something is mounted in it, or files in it belong to another user."""
     with contextlib.suppress(OSError):
         remove_tree(folder)
     return not os.path.lexists(folder)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, proving_files, proving_folders
 from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
+from idumb.system.files import private_folders
 from tests.support.gitrepo import GitSandbox
 
 
@@ -64,7 +65,7 @@ def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, provin
 def test_what_a_check_mounted_is_not_removed_with_the_tree(
     sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
 ) -> None:
-    """It may be files of the user: a bind mount, or a disk of another machine."""
+    """It may be files of the user: a bind mount, or a disk of another machine. The next check has another folder."""
     sandbox.write_all({"a.txt": "a\n"})
     sandbox.commit()
     root, mine = show(proving, sandbox), tmp_path / "mine"
@@ -75,12 +76,54 @@ def test_what_a_check_mounted_is_not_removed_with_the_tree(
         pytest.skip("only root may mount")
     try:
         proving.renew()
-        with pytest.raises(OSError, match="something is mounted here"):
-            show(proving, sandbox)
+        assert show(proving, sandbox) != root
+        assert shown(proving) == {"a.txt": b"a\n"}
         proving.close()
+        proving_folders.clear()
+        show(proving, sandbox)
+        proving.close()
+        assert (root / "m" / "file").read_text() == "mine\n"
     finally:
         subprocess.run(["umount", root / "m"], check=True)
     assert (mine / "file").read_text() == "mine\n"
+    proving_folders.clear()
+    assert not root.parent.exists()
+
+
+@pytest.mark.parametrize("place", ["left", "../left"])
+def test_what_cannot_be_removed_stays_behind(
+    sandbox: GitSandbox, proving: ProvingTree, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A container that a check starts may leave files of another user."""
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root, remove = show(proving, sandbox), private_folders.remove_tree
+    (root / place).mkdir()
+    stuck = os.path.realpath(root / place)
+    monkeypatch.setattr(private_folders, "remove_at", raising(PermissionError))
+    monkeypatch.setattr(
+        private_folders, "remove_tree", lambda path: None if f"{stuck}/".startswith(f"{path}/") else remove(path)
+    )
+    proving.renew()
+    assert show(proving, sandbox) != root
+    assert shown(proving) == {"a.txt": b"a\n"}
+
+
+def raising(kind: type[Exception]) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise kind
+
+    return fail
+
+
+def test_a_check_may_leave_folders_of_any_depth(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    subprocess.run(["mkdir", "-p", "/".join(["d"] * 1200)], cwd=root, check=True)
+    proving.renew()
+    assert show(proving, sandbox) == root
+    assert sorted(os.listdir(root)) == [".git", "a.txt"]
 
 
 def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proving: ProvingTree) -> None:
