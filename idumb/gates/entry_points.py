@@ -16,6 +16,7 @@ from typing import Any
 
 from idumb.domain.plans import shell
 from idumb.system import clock
+from idumb.system.files import stamps
 from idumb.system.files.private_folders import MANIFESTS
 
 _HOOKS = frozenset({"sitecustomize", "usercustomize"})
@@ -28,8 +29,6 @@ _MOST_PROGRAMS = 20
 """New programs that evidence names; a package manager may install hundreds."""
 _MOST_READ = 1 << 20
 """Larger files count as changed if their times change; reading a big program would cost more than a check."""
-_GRAIN = 20_000_000
-"""Nanoseconds within which a second write to a file may not show in its times."""
 
 Signature = tuple[int, ...]
 
@@ -304,18 +303,17 @@ def _signatures(paths: Iterable[str]) -> dict[str, Signature] | None:
 
 
 def _signature(path: str) -> Signature:
-    """Return inode, type, size and times of what a path leads to; () if nothing is there."""
+    """Return the stamp of what a path leads to; () if nothing is there."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
         return ()
-    # The device's number may be another one after a restart of the machine.
-    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return stamps.facts(status)
 
 
 def _are_settled(signatures: Iterable[Signature]) -> bool:
     """Return whether none of the files changed just now."""
-    just_now = clock.nanoseconds() - _GRAIN
+    just_now = clock.nanoseconds() - clock.TICK
     return all(signature[-1] < just_now for signature in signatures if signature)
 
 

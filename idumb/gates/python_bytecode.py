@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from idumb.system import clock
 from idumb.system.files import private_folders
-
-Signature = tuple[int, ...]
+from idumb.system.files.stamps import Stamp, facts
 
 _NAME = re.compile(r"(.+?)\.(?:cpython|pypy|graalpy)-?[0-9][^/]*\.pyc")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,8 +23,6 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST = 1 << 24
 _MARGIN = 10_000_000_000
 """Nanoseconds by which the clock of a file server may be behind."""
-_GRAIN = 20_000_000
-"""Nanoseconds within which a second write to a file may not show in its times."""
 
 
 class _Module(NamedTuple):
@@ -33,11 +31,11 @@ class _Module(NamedTuple):
     `checked` is the time of the last write that would have been noticed when the file was read.
     """
 
-    stamp: Signature
+    stamp: Stamp
     checked: int
     digest: bytes
     source: str
-    source_stamp: Signature
+    source_stamp: Stamp
 
 
 class Bytecode:
@@ -73,7 +71,7 @@ class _Cleaning:
         self._before = before
         self._root = f"{root}/"
         self._real_root = f"{os.path.realpath(root)}/"
-        self._settled = 0 if now is None else now - _GRAIN
+        self._settled = 0 if now is None else now - clock.TICK
 
     def modules(self, folder: int, path: str) -> Iterator[tuple[str, _Module]]:
         """Yield what is trustworthy; remove the rest, and folders that are empty without it."""
@@ -100,12 +98,11 @@ class _Cleaning:
     def _kept(self, folder: int, path: str, name: str) -> _Module | None:
         """Return a module whose file and source are as they were; read the file if its times do not show that."""
         module = self._earlier.get(f"{path}{name}")
-        if module is None or _signature_of(module.source) != module.source_stamp:
+        if module is None or _stamp(module.source) != module.source_stamp:
             return None
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if _signature(status) != module.stamp:
+        if facts(os.stat(name, dir_fd=folder, follow_symlinks=False)) != module.stamp:
             return None
-        if module.checked > module.stamp[-1]:
+        if module.checked > module.stamp.ctime:
             return module
         if hashlib.sha256(_content(name, folder)).digest() != module.digest:
             return None
@@ -117,14 +114,14 @@ class _Cleaning:
         if match is None:
             return None
         source = f"{path}{match[1]}.py"
-        stamp = _signature_of(source)
-        if not self._is_older(stamp):
+        stamp = _stamp(source)
+        if stamp is None or stamp.ctime >= self._before:
             return None
         try:
             opened = os.open(f"{path}__pycache__/{name}", _OLD)
             with open(opened, "rb") as stream:
                 data = stream.read(_LARGEST)
-                if not self._is_older(_signature(os.fstat(opened))) or not _is_of(data, stamp):
+                if os.fstat(opened).st_ctime_ns >= self._before or not _is_of(data, stamp):
                     return None
         except OSError:
             return None
@@ -132,28 +129,20 @@ class _Cleaning:
         written = os.open(name, _NEW, 0o600, dir_fd=folder)
         with open(written, "wb") as copy:
             copy.write(data)
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return _Module(_signature(status), 0, hashlib.sha256(data).digest(), source, stamp)
-
-    def _is_older(self, stamp: Signature) -> bool:
-        return bool(stamp) and stamp[-1] < self._before
+        written_stamp = Stamp(*facts(os.stat(name, dir_fd=folder, follow_symlinks=False)))
+        return _Module(written_stamp, 0, hashlib.sha256(data).digest(), source, stamp)
 
 
-def _signature_of(path: str) -> Signature:
+def _stamp(path: str) -> Stamp | None:
     try:
-        return _signature(os.stat(path))
+        return Stamp(*facts(os.stat(path)))
     except OSError:
-        return ()
+        return None
 
 
-def _signature(status: os.stat_result) -> Signature:
-    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _is_of(data: bytes, source: Signature) -> bool:
-    """Return whether Python would accept the bytecode for a source of these times, which it compares itself."""
-    _, _, size, mtime, _ = source
-    stated = (0).to_bytes(4, "little"), mtime // 1_000_000_000, size
+def _is_of(data: bytes, source: Stamp) -> bool:
+    """Return whether Python would accept the bytecode for a source with this stamp; it compares size and mtime."""
+    stated = (0).to_bytes(4, "little"), source.mtime // 1_000_000_000, source.size
     return data[4:16] == stated[0] + b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in stated[1:])
 
 

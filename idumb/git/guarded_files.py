@@ -161,7 +161,7 @@ class GuardedFiles:
         settings: dict[str, list[tuple[str, str]]] = {}
         effective = os.path.join(xdg, "ignore")
         for file, key, value in active:
-            stats.setdefault(file, _stat(file))
+            stats.setdefault(file, stat_key(file))
             settings.setdefault(file, []).append((key, value))
             if key == "core.excludesfile" and value:
                 effective = os.path.join(root, _expanded(value, home))
@@ -248,7 +248,7 @@ def _include_all(root: str, home: str, stats: Stats, settings: dict[str, list[tu
             included = os.path.join(os.path.dirname(file), _expanded(value, home))
             if included in stats:
                 continue
-            stats[included] = _stat(included)
+            stats[included] = stat_key(included)
             if stats[included] is not None:
                 rows = _rows(root, ["--file", included, "--no-includes"])
                 settings[included] = [row[1:] for row in rows]
@@ -310,7 +310,7 @@ def _names(folder: str) -> list[str]:
 
 
 def has_content(path: str) -> bool:
-    status = _stat(path)
+    status = stat_key(path)
     return status is not None and status[2] > 0
 
 
@@ -345,10 +345,10 @@ def _read(path: str) -> bytes:
 
 
 def _stats(paths: Iterable[str]) -> Stats:
-    return {path: _stat(path) for path in paths}
+    return {path: stat_key(path) for path in paths}
 
 
-def _stat(path: str) -> tuple[int, ...] | None:
+def stat_key(path: str) -> tuple[int, ...] | None:
     try:
         status = os.stat(path)
     except OSError:

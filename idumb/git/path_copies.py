@@ -8,29 +8,18 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from idumb.system import clock
 from idumb.system.files import private_folders
+from idumb.system.files.stamps import Stamp, facts
 
 MOST_BYTES = 1 << 30
 MOST_ENTRIES = 100_000
-_RACY = 20_000_000
-"""Nanoseconds: some kernels stamp files only every few milliseconds."""
 _CLONE = 0x40049409
 """The request FICLONE of Linux."""
 _PROGRAMS = "bin/"
 _PROGRAM_SIZE = 1 << 16
 _VENV = "pyvenv.cfg"
-
-
-class _Stamp(NamedTuple):
-    """What `lstat` says about a file; it changes with every write, because nobody can set ctime."""
-
-    mode: int
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
 
 
 def is_small(source: str, room: int) -> bool:
@@ -52,7 +41,7 @@ class PathCopies:
 
     def __init__(self, user: str) -> None:
         self._user = os.path.realpath(user)
-        self._copied: dict[str, dict[str, tuple[_Stamp, _Stamp]]] = {}
+        self._copied: dict[str, dict[str, tuple[Stamp, Stamp]]] = {}
 
     @property
     def places(self) -> frozenset[str]:
@@ -63,12 +52,12 @@ class PathCopies:
         before = self._copied.get(target, {})
         if target not in self._copied and os.path.lexists(target):
             private_folders.remove_tree(target)
-        copied: dict[str, tuple[_Stamp, _Stamp]] = {}
+        copied: dict[str, tuple[Stamp, Stamp]] = {}
         names: dict[str, set[str]] = {}
         environment = os.path.isfile(os.path.join(source, _VENV))
         for path, status in walk(source):
             place = os.path.join(target, path) if path else target
-            own, present = _stamp(status), _present(place)
+            own, present = Stamp(*facts(status)), _present(place)
             if path:
                 above, _, name = path.rpartition("/")
                 names[above].add(name)
@@ -87,12 +76,12 @@ class PathCopies:
                     FileNotFoundError, PermissionError
                 ):  # it just went, or nobody here may read it
                     self._copy(original, place, (source, target) if is_program else None)
-                    copied[path] = own, _stamp(os.lstat(place))
+                    copied[path] = own, Stamp(*facts(os.lstat(place)))
             else:
                 copied[path] = before[path]
         _remove_others(target, names)
         # A check could change a copy within the same tick of the clock, so the youngest are copied again.
-        newest = max((present.ctime for _, present in copied.values()), default=0) - _RACY
+        newest = max((present.ctime for _, present in copied.values()), default=0) - clock.TICK
         self._copied[target] = {path: pair for path, pair in copied.items() if pair[1].ctime < newest}
 
     def remove(self, target: str) -> None:
@@ -174,12 +163,8 @@ def _remove_others(target: str, names: dict[str, set[str]]) -> None:
                 private_folders.remove_tree(os.path.join(place, name))
 
 
-def _present(place: str) -> _Stamp | None:
+def _present(place: str) -> Stamp | None:
     try:
-        return _stamp(os.lstat(place))
+        return Stamp(*facts(os.lstat(place)))
     except OSError:
         return None
-
-
-def _stamp(status: os.stat_result) -> _Stamp:
-    return _Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from idumb.git import path_copies
-from idumb.system.files import atomic_write, private_folders
+from idumb.system.files import atomic_write, private_folders, stamps
 
 _MOST_ENTRIES = 3
 _FILES = "files"
@@ -51,10 +51,10 @@ class PreparedOutputs:
             with open(os.path.join(entry, _RECORD), encoding="utf-8", errors="surrogateescape") as stream:
                 record = json.load(stream)
                 is_old = os.fstat(stream.fileno()).st_ctime_ns < self._since
-            stamps = _stamps(os.path.join(entry, _FILES))
-            if record["tree"] not in (None, tree) or record["stamps"] != stamps:
+            digest = _digest(os.path.join(entry, _FILES))
+            if record["tree"] not in (None, tree) or record["stamps"] != digest:
                 return None
-            if self._known.setdefault(entry, stamps if is_old else "") != stamps:
+            if self._known.setdefault(entry, digest if is_old else "") != digest:
                 return None
             os.utime(os.path.join(entry, _RECORD))
             return Prepared(os.path.join(entry, _FILES), tuple(record["paths"]))
@@ -73,7 +73,7 @@ class PreparedOutputs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(os.path.join(self.root, path), target)
         own = tree if any(self._holds_sources(os.path.join(files, path)) for path in paths) else None
-        self._known[entry] = _stamps(files)
+        self._known[entry] = _digest(files)
         record = json.dumps({"tree": own, "paths": paths, "stamps": self._known[entry]})
         atomic_write.write(os.path.join(entry, _RECORD), record.encode("ascii"), durable=False, mode=0o600)
         self._tidy()
@@ -107,11 +107,10 @@ def key(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _stamps(folder: str) -> str:
-    """Return a digest of what `lstat` says about everything in a folder; nobody can set ctime."""
+def _digest(folder: str) -> str:
+    """Return a digest of the stamps of everything in a folder."""
     digest = hashlib.sha256()
     for path, status in sorted(path_copies.walk(folder), key=lambda pair: pair[0]):
         if path:
-            facts = (path, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-            digest.update(repr(facts).encode("utf-8", "surrogateescape"))
+            digest.update(repr((path, *stamps.facts(status))).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

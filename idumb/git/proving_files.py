@@ -14,6 +14,7 @@ from idumb.domain import errors, paths
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
 from idumb.system.files import private_folders
+from idumb.system.files.stamps import Stamp, facts
 
 Change = tuple[str, Item | None]
 """A path, and what to write there; None removes it."""
@@ -24,16 +25,6 @@ _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-
-
-class Stamp(NamedTuple):
-    """What `lstat` says about a file. It changes with every write, because no program can set ctime."""
-
-    mode: int
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
 
 
 class OpenFolders:
@@ -227,10 +218,10 @@ class TreeFiles:
                 if is_free:
                     raise
                 private_folders.remove_at(name, at)
-        written = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+        written = _stamp(name, at)
         if newest and written.mtime <= newest:
             os.utime(name, ns=(newest + 1_000_000, newest + 1_000_000), dir_fd=at, follow_symlinks=False)
-            written = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+            written = _stamp(name, at)
         self._written[path] = item, written
         self._digests[path] = _digest(data)
 
@@ -240,7 +231,7 @@ class TreeFiles:
         folder, _, name = path.rpartition("/")
         try:
             at = folders.at(folder)
-            present = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+            present = _stamp(name, at)
         except OSError:
             return True
         if item.mode == tree_objects.SUBMODULE:
@@ -257,13 +248,13 @@ class TreeFiles:
             with open(os.open(name, _NEW, stat.S_IMODE(before.mode), dir_fd=at), "wb") as stream:
                 stream.write(data)
             os.utime(name, ns=(present.mtime, present.mtime), dir_fd=at, follow_symlinks=False)
-            present = stamp(os.stat(name, dir_fd=at, follow_symlinks=False))
+            present = _stamp(name, at)
         self._written[path] = item, present
         return False
 
 
-def stamp(status: os.stat_result) -> Stamp:
-    return Stamp(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+def _stamp(name: str, at: int) -> Stamp:
+    return Stamp(*facts(os.stat(name, dir_fd=at, follow_symlinks=False)))
 
 
 def is_attributes(path: str) -> bool:

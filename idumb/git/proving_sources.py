@@ -19,9 +19,10 @@ from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
-from idumb.git.proving_files import GIT, Change, Stamp, is_attributes, stamp
+from idumb.git.proving_files import GIT, Change, is_attributes
 from idumb.git.submodules import Submodules
 from idumb.system.files import private_folders
+from idumb.system.files.stamps import Stamp, facts
 
 if TYPE_CHECKING:
     from idumb.git.converted_files import ConvertedFiles
@@ -76,7 +77,7 @@ class ProvingGitFolder:
         if os.path.isfile(shallow):
             shutil.copyfile(shallow, os.path.join(folder, "shallow"))
         _write_index(self._opened, tree)
-        stamps = [(path, stamp(os.lstat(path))) for path in _below(folder)]
+        stamps = [(path, Stamp(*facts(os.lstat(path)))) for path in _below(folder)]
         self._files = {path: (before, _state(path)) for path, before in stamps}
 
     def _make(self, folder: str) -> None:
@@ -96,7 +97,7 @@ class ProvingGitFolder:
         A change after `settled`, in nanoseconds, may not show in a stamp.
         """
         try:
-            is_same = all(stamp(os.lstat(path)) == before for path, (before, _) in self._files.items())
+            is_same = all(facts(os.lstat(path)) == before for path, (before, _) in self._files.items())
             young = [(path, state) for path, (before, state) in self._files.items() if before.ctime >= settled]
             return is_same and all(_state(path) == state for path, state in young)
         except OSError:

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 _WORK = "work"
 _MARKER = "verified"
-_GRAIN = 20_000_000
-"""Nanoseconds by which times of files may be behind the clock."""
-_RACY = 20_000_000
-"""Nanoseconds: some kernels stamp files only every few milliseconds, so a young file may have changed unseen."""
 _NOTHING = Borrowed()
 
 
@@ -72,7 +68,7 @@ class _Folder:
     @property
     def settled(self) -> int:
         """Return the time before which a change of a file shows in its stamp, in nanoseconds."""
-        return 0 if self._hides_writes else self._verified - _RACY
+        return 0 if self._hides_writes else self._verified - clock.TICK
 
     def clear(self) -> bool:
         """Make the working tree an empty folder. Return False if something in it cannot be removed."""
@@ -272,7 +268,7 @@ class ProvingTree:
         locks = [f"{name} {self._files.item(name).oid.hex()}" for name in names] or [self._tree]
         if self._outputs is None or self._outputs.root != self.root:
             folder = f"{self._top}/prepared-{os.path.basename(os.path.dirname(self.root))}"
-            self._outputs = PreparedOutputs(folder, self.root, self._began - _GRAIN)
+            self._outputs = PreparedOutputs(folder, self.root, self._began - clock.TICK)
         entry = key(self.root, identity, *locks)
         prepared = self._outputs.find(entry, self._tree)
         if prepared is None:

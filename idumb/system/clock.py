@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+TICK = 20_000_000
+"""Nanoseconds. Some kernels stamp files only every few milliseconds: two writes within a tick may have one time."""
+
 
 class SystemClock:
     """Implements the port `Clock`."""

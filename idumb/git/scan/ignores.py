@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from idumb.git import git_program
+from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 
 Signature = tuple[tuple[int, ...] | None, ...]
@@ -161,12 +161,4 @@ def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options
 
 def signature(paths: Iterable[str]) -> Signature:
     """Return the stat of each file, so that a change is noticed without reading it."""
-    return tuple(stat_key(path) for path in paths)
-
-
-def stat_key(path: str) -> tuple[int, ...] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
+    return tuple(guarded_files.stat_key(path) for path in paths)

@@ -182,7 +182,7 @@ class Walk:
         folder.forget(name)
 
     def _check_rules(self, folder: Folder, prefix: str) -> None:
-        present = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+        present = guarded_files.stat_key(f"{self._base}{prefix}.gitignore")
         if folder.rules is None:
             folder.rules = present
         elif folder.rules != present:
@@ -254,7 +254,7 @@ class Walk:
             folder.forget(entry.name)
         folder.ignored[entry.name] = entry.is_dir(follow_symlinks=False)
         if entry.name == IGNORE_FILE:
-            folder.rules = ignores.stat_key(f"{self._base}{prefix}.gitignore")
+            folder.rules = guarded_files.stat_key(f"{self._base}{prefix}.gitignore")
 
     def _include(self, folder: Folder, prefix: str, entry: os.DirEntry[str]) -> None:
         name = entry.name

@@ -10,17 +10,15 @@ import hashlib
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
+from idumb.system import clock
 from idumb.system.files import shipped_files
 
 ROLES = ("builder", "validator")
 
 _BLOCK = 1 << 20
-# A file system's clock ticks every few milliseconds; a write within one tick may not show.
-_GRAIN = 20_000_000
 
 
 class LocalToolchain:
@@ -63,7 +61,7 @@ class NamedFiles:
 
     def signature(self, paths: Iterable[str]) -> str | None:
         """Return a fingerprint of type, size, inode and times of each path; None if one changed within a clock tick."""
-        now = time.time_ns()
+        now = clock.nanoseconds()
         digest = hashlib.sha256()
         for path in paths:
             try:
@@ -71,7 +69,7 @@ class NamedFiles:
             except OSError:
                 digest.update(f"{path}\0-\0".encode("utf-8", "surrogateescape"))
                 continue
-            if max(status.st_ctime_ns, status.st_mtime_ns) > now - _GRAIN:
+            if max(status.st_ctime_ns, status.st_mtime_ns) > now - clock.TICK:
                 return None
             facts = (
                 status.st_mode,

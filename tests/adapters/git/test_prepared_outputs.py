@@ -91,7 +91,7 @@ def _forge(entry: Path) -> None:
     """Change an installation as a builder could that knows how idumb records it."""
     (entry / "files/vendor/x").write_text("bad\n")
     path = entry / "record.json"
-    stamps = prepared_outputs._stamps(str(entry / "files"))
+    stamps = prepared_outputs._digest(str(entry / "files"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "stamps": stamps}))
 
 

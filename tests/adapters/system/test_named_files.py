@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.files import named_files
+from idumb.system import clock
 from idumb.system.files.named_files import NamedFiles
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
@@ -22,7 +22,7 @@ def files(tmp_path: Path) -> NamedFiles:
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been written long before it is looked at."""
-    monkeypatch.setattr(named_files, "_GRAIN", -(10**12))
+    monkeypatch.setattr(clock, "TICK", -(10**12))
 
 
 def test_only_files_have_a_digest_and_links_are_followed(files: NamedFiles, tmp_path: Path) -> None:
