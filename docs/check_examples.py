@@ -138,6 +138,11 @@ EXAMPLES: Mapping[str, Example] = {
         write("lib/hello.txt"),
         repositories=("lib",),
     ),
+    "path.non-goal": Example(
+        "A task declares a path that a non-goal of its plan excludes. At level 2 of `gates.non-goals`, it is an error.",
+        task(),
+        "non_goals: [{id: NG-1, text: no greeting, paths: [hello.txt]}]\n",
+    ),
     "plan.bad-scope": Example(
         "`scope.root` cannot be a folder of the repository: it is absolute or leads out of it.",
         write("hello.txt"),

@@ -115,7 +115,7 @@ def values(request: PromptRequest) -> dict[str, str]:
         "protected": _bullets(map(_code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
         "assumptions": _bullets(plan.assumptions),
         "decisions": _bullets(request.decided),
-        "non_goals": _bullets(_non_goal(g.text, g.paths) for g in plan.non_goals),
+        "non_goals": _bullets(_non_goal(g.text, (*g.paths, *g.symbols)) for g in plan.non_goals),
         "limits": _limits(task.limits or plan.limits),
         "estimate": _duration(task.estimate_seconds),
         "feedback": request.feedback.strip(),

@@ -15,10 +15,10 @@ from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from idumb.app.ports.agents import Agents
-    from idumb.app.ports.checks import Checks, Gate, Symbols
+    from idumb.app.ports.checks import Checks, Gates, Symbols
     from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
     from idumb.app.ports.event_log import LogFiles, RunIndex
     from idumb.app.ports.host import Clock, Files, Toolchain
@@ -237,10 +237,10 @@ class Container:
         return FileSymbols()
 
     @cached_property
-    def gates(self) -> Sequence[Gate]:
+    def gates(self) -> Gates:
         from idumb.gates import registry
 
-        return registry.build()
+        return registry.StepGates()
 
     @cached_property
     def redactor(self) -> Redactor:

@@ -166,6 +166,12 @@ def matches_any(path: str, globs: Iterable[str]) -> bool:
     return any(matches(path, glob) for glob in globs)
 
 
+def is_covered(path: str, rules: Iterable[str]) -> bool:
+    """Whether a path, a folder with everything below it, or a glob covers `path`."""
+    plain = (rule.removeprefix("./") for rule in rules)
+    return any(matches(path, rule) or (not has_wildcard(rule) and path.startswith(rule + "/")) for rule in plain)
+
+
 def cover(globs: Iterable[str]) -> Callable[[str], bool]:
     """Return `matches_any` for many paths and globs: names are looked up, and only globs with wildcards are matched."""
     names = frozenset(globs)

@@ -1,76 +1,55 @@
-"""The built-in gates: the table in the order in which they run, one row each, and the gates themselves."""
+"""The built-in gates of stage `step`, in the order of the table. A gate is loaded only if it concerns the change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from idumb.app.ports.checks import Gate
-from idumb.domain import paths, wording
-from idumb.domain.plans.plan import Limits, Plan, Task
-from idumb.domain.proof import evidence
+from idumb.domain.proof import gate_table
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.gate_table import LIMITS, STEP
-from idumb.domain.proof.ledger import Change
+from idumb.domain.proof.gate import Inputs
 
-LineCounts = Mapping[str, tuple[int | None, int | None]]
+Judge = Callable[[Inputs], tuple[Evidence, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """`stage` is when the gate runs. `idumb.domain.proof.levels` says what its failure means, by its name."""
+class StepGate(NamedTuple):
+    """`name` is the setting of its level. `applies` is quick: it reads no file."""
 
     name: str
-    stage: str
-    make: Callable[[], Gate]
+    applies: Callable[[Inputs], bool]
+    load: Callable[[], Judge]
 
 
-def build(stage: str = STEP) -> tuple[Gate, ...]:
-    """Return the gates of a stage, in order."""
-    return tuple(row.make() for row in ROWS if row.stage == stage)
+class StepGates:
+    """Implements the port `Gates`."""
+
+    def judge(self, inputs: Inputs) -> Iterator[tuple[str, Evidence]]:
+        for gate in GATES:
+            if gate.applies(inputs):
+                yield from ((gate.name, each) for each in gate.load()(inputs))
 
 
-class LimitsGate:
-    """Checks a task against its `Limits`, or the plan's. Binary files count as files but not as lines."""
-
-    name = LIMITS
-
-    def judge(self, task: Task, plan: Plan, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
-        limits = task.limits or plan.limits
-        return () if limits is None else check(limits, changes, line_counts)
+def _has_limits(inputs: Inputs) -> bool:
+    return (inputs.task.limits or inputs.plan.limits) is not None
 
 
-def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
-    """Return one evidence per declared limit."""
-    proofs: list[Evidence] = []
-    if limits.files is not None:
-        proofs.append(_at_most("limit files", "files", len(changes), limits.files))
-    if limits.lines is not None:
-        proofs.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
-    if limits.paths:
-        proofs.append(_inside(limits.paths, changes))
-    return tuple(proofs)
+def _size() -> Judge:
+    from idumb.gates import size
+
+    return size.judge
 
 
-def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
-    """Return the number of lines added and removed in the changed files."""
-    counted = (line_counts.get(change.path, (None, None)) for change in changes)
-    return sum((added or 0) + (removed or 0) for added, removed in counted)
+def _has_non_goals(inputs: Inputs) -> bool:
+    return any(goal.paths or goal.symbols for goal in inputs.plan.non_goals)
 
 
-def _at_most(subject: str, unit: str, count: int, allowed: int) -> Evidence:
-    result = evidence.PASSED if count <= allowed else evidence.FAILED
-    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{count} {unit} changed")
+def _non_goals() -> Judge:
+    from idumb.gates import non_goals
+
+    return non_goals.judge
 
 
-def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
-    strays = [change.path for change in changes if not paths.matches_any(change.path, allowed)]
-    return Evidence(
-        "limit paths",
-        f"only {', '.join(allowed)} may change",
-        evidence.FAILED if strays else evidence.PASSED,
-        output=f"outside: {wording.listed(strays)}" if strays else f"all {len(changes)} changed paths are allowed",
-    )
-
-
-ROWS: tuple[Row, ...] = (Row(LIMITS, STEP, LimitsGate),)
+GATES: tuple[StepGate, ...] = (
+    StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
+    StepGate(gate_table.LIMITS, _has_limits, _size),
+)

@@ -15,6 +15,8 @@ _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NOT_NAMES = frozenset({"if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "new", "catch"})
 
 Names = frozenset[str]
+Place = tuple[str, int, int | None]
+"""A name, the line on which its definition begins, from 0, and the line after its end; None if that is unknown."""
 
 
 class FileSymbols:
@@ -26,6 +28,12 @@ class FileSymbols:
 
 def defined(path: str, data: bytes) -> Names | None:
     """Return None if the language is unknown or the file cannot be parsed."""
+    listed = places(path, data)
+    return None if listed is None else frozenset(name for name, _, _ in listed)
+
+
+def places(path: str, data: bytes) -> list[Place] | None:
+    """Return every definition in the file; None if the language is unknown or the file cannot be parsed."""
     reader = _READERS.get(path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else "")
     if reader is None or len(data) > _LONGEST:
         return None
@@ -35,48 +43,54 @@ def defined(path: str, data: bytes) -> Names | None:
         return None
 
 
-def _python(text: str) -> Names | None:
+def _python(text: str) -> list[Place] | None:
     import ast
     import warnings
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in the user's strings
-            return frozenset(_of_scope(ast.parse(text).body, ""))
+            return list(_of_scope(ast.parse(text).body, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _of_scope(body: list[Any], owner: str) -> Iterator[str]:
+def _of_scope(body: list[Any], owner: str) -> Iterator[Place]:
     """Return definitions of a module or class, including those under `if`, `try` and `with`."""
     import ast
 
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield owner + statement.name
+            first = min([statement, *statement.decorator_list], key=lambda node: node.lineno)
+            yield owner + statement.name, first.lineno - 1, statement.end_lineno
             if isinstance(statement, ast.ClassDef):
                 yield from _of_scope(statement.body, f"{owner}{statement.name}.")
             continue
         if not owner and isinstance(statement, ast.Assign | ast.AnnAssign):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            yield from (n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+            names = (n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+            yield from ((name, statement.lineno - 1, statement.end_lineno) for name in names)
         for block in ("body", "orelse", "finalbody", "handlers"):
             for inner in getattr(statement, block, ()) or ():
                 yield from _of_scope(inner.body if isinstance(inner, ast.ExceptHandler) else [inner], owner)
 
 
-def _by_lines(*patterns: str) -> Callable[[str], Names | None]:
+def _by_lines(*patterns: str) -> Callable[[str], list[Place] | None]:
     """Return every named group `name`, qualified by the group `owner` if present."""
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
 
-    def reader(text: str) -> Names:
+    def reader(text: str) -> list[Place]:
         bare = _BLOCK_COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
-        declarations = (match.groupdict() for pattern in compiled for match in pattern.finditer(bare))
-        return frozenset(
-            f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"]
-            for names in declarations
+        matches = ((match, match.groupdict()) for pattern in compiled for match in pattern.finditer(bare))
+        return [
+            (
+                f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"],
+                bare.count("\n", 0, match.start()),
+                None,
+            )
+            for match, names in matches
             if names["name"] not in _NOT_NAMES
-        )
+        ]
 
     return reader
 
@@ -116,7 +130,7 @@ _SHELL = _by_lines(
     r"^[ \t]*function[ \t]+(?P<name>[\w.-]+)",
 )
 
-_READERS: Mapping[str, Callable[[str], Names | None]] = {
+_READERS: Mapping[str, Callable[[str], list[Place] | None]] = {
     **dict.fromkeys(("py", "pyi"), _python),
     **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), _SCRIPT),
     "go": _GO,

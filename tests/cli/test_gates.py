@@ -12,7 +12,7 @@ from idumb.domain import agent
 from idumb.domain.proof import gate_table, levels
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project
+from tests.support.project import Project, making, task, write
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 SCHEMA = json.loads((SCHEMAS / "gates.json").read_text(encoding="utf-8"))
@@ -93,3 +93,50 @@ def test_every_row_has_its_level_in_the_settings() -> None:
     for row in gate_table.ROWS:
         assert levels.KNOWN[row.setting] == (levels.GATE, row.level)
         assert row.lowest <= row.level
+
+
+def evidence_of(project: Project, subject: str) -> list[tuple[str, int | None]]:
+    rows = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    return [(row["result"], row.get("level")) for row in rows if row["subject"] == subject]
+
+
+LOGIN = "non_goals: [{id: NG-1, text: no change to login, symbols: [login]}]\n"
+
+
+def test_a_change_of_a_non_goal_fails_at_level_1_and_is_reported_at_level_0(sandbox: GitSandbox) -> None:
+    """R-GATE-3, R-GATE-1. Without the gate, the change passes: its file is declared and its check passes."""
+    project = projects.create(sandbox, files={"auth.py": "def login():\n    return False\n"})
+    after = "def login():\n    return True\n"
+    files, check = "modify `auth.py`", "grep -q True auth.py"
+    project.plan([task("T1-01", files=files, check=check, steps=(write("auth.py", after),))], head=LOGIN)
+    project.configure("gates: {non-goals: {level: 1}}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "gate non-goals failed: auth.py: login changed, which the non-goal NG-1" in answer.data["tasks"][0]["reason"]
+    assert evidence_of(project, "gate non-goals") == [("failed", None)]
+    project.configure("")
+    answer = project.idumb("execute-phase", "1", "--force", "--approve", project.approval())
+    assert answer.code == 0, answer.err
+    assert "gate non-goals" in answer.err
+    assert evidence_of(project, "gate non-goals") == [("failed", 0)]
+
+
+def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(project: Project) -> None:
+    """R-GATE-1: level 2 blocks approval."""
+    project.plan([making("T1-01", "src/a.txt")], head="non_goals: [{id: NG-1, text: nothing here, paths: [src]}]\n")
+    for level, code, severity in ((0, 0, "warning"), (1, 0, "warning"), (2, 3, "error")):
+        project.configure(f"gates: {{non-goals: {{level: {level}}}}}\n")
+        answer = project.json("check-plan", "1")
+        finding = next(f for f in answer.data["findings"] if f["code"] == "path.non-goal")
+        assert (answer.code, finding["severity"], finding["found"]) == (code, severity, "src/a.txt")
+    assert project.idumb("approve", "1").code == 3
+
+
+@pytest.mark.parametrize(("level", "recorded"), [(0, []), (1, [("passed", None)]), (2, [("passed", 2)])])
+def test_a_gate_that_holds_is_recorded_only_if_it_could_block(
+    project: Project, level: int, recorded: list[tuple[str, int | None]]
+) -> None:
+    project.configure(f"gates: {{non-goals: {{level: {level}}}}}\n")
+    project.plan([making("T1-01", "a.txt")], head="non_goals: [{id: NG-1, text: nothing here, paths: [src]}]\n")
+    assert project.execute("--no-verify").code == 0
+    assert evidence_of(project, "gate non-goals") == recorded

@@ -22,6 +22,7 @@ from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Binding, Settings
+from idumb.gates import registry
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_event_log import MemoryEventLog
@@ -117,7 +118,16 @@ class EngineRun:
         agents = SimpleNamespace(get=lambda _: self.builder, forget=lambda: None)
         values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(
-            services, journal, self.contract, cast("Any", here), agents, self.checks, (), "task", pace=Pace(), **values
+            services,
+            journal,
+            self.contract,
+            cast("Any", here),
+            agents,
+            self.checks,
+            services.gates,
+            "task",
+            pace=Pace(),
+            **values,
         )
         context.locked.approval = "same.mark"  # a strict plan is approved
         return cast("RunContext", context)
@@ -189,7 +199,7 @@ class EngineRun:
             asker=self.asker,
             reporter=SimpleNamespace(note=self.notes.append, event=lambda _: None, begin=lambda *_: None),
             interrupts=self.interrupts,
-            gates=(),
+            gates=registry.StepGates(),
         )
         return cast("Services", services)
 

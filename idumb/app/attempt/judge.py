@@ -11,6 +11,7 @@ from idumb.app.core import run_context
 from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
+from idumb.app.ports.repository import Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import agent, contract, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
@@ -19,6 +20,9 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Task
 from idumb.domain.proof import evidence, ledger, levels
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.gate import Inputs
+from idumb.domain.proof.gate_table import LIMITS
+from idumb.domain.proof.ledger import Entry
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -52,7 +56,7 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt)))
     if attempt.outcome is not None:
         return attempt
-    proofs = [*checked, *gate_evidence(context, attempt)]
+    proofs = [*checked, *gate_evidence(context, attempt, checked)]
     if any(c.proof == STEPS for c in attempt.task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
     proofs += change_evidence(attempt.task, attempt.ledger, attempt.candidate)
@@ -173,15 +177,32 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
 
 
-def gate_evidence(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
-    """Yield what the gates say about the change."""
-    task, plan = attempt.task, attempt.plan
-    limited = task.limits or plan.limits
-    counts = context.work.line_counts(attempt.base, attempt.candidate) if limited is not None else {}
-    for gate in context.gates:
-        if judged := gate.judge(task, plan, attempt.changes, counts):
-            level = levels.rule(context.services.settings, gate.name).level
-            yield from (dataclasses.replace(e, level=level) for e in judged)
+def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> Iterator[Evidence]:
+    """Yield what the gates say about the change. A gate of level 0 that holds says nothing."""
+    work = context.work
+    inputs = Inputs(
+        attempt.task,
+        attempt.plan,
+        attempt.changes,
+        lambda entry, limit: _bytes(work, entry, limit),
+        lambda: work.line_counts(attempt.base, attempt.candidate),
+        tuple(checked),
+    )
+    for name, judged in context.gates.judge(inputs):
+        level = levels.rule(context.services.settings, name).level
+        if level > levels.INFORMATIONAL or not judged.passed or name == LIMITS:
+            yield dataclasses.replace(judged, level=level)
+
+
+def _bytes(work: Trees, entry: Entry, limit: int) -> bytes | None:
+    """Return the bytes of a file, or None if there are more than the limit."""
+    pieces, size = [], 0
+    for piece in work.pieces(entry.oid):
+        size += len(piece)
+        if size > limit:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

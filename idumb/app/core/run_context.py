@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.checks import Checks, Gate
+from idumb.app.ports.checks import Checks, Gates
 from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
 from idumb.app.ports.workspace import CommittingClone, Workspace
 from idumb.domain import agent, contract, outcome, paths
@@ -72,7 +72,7 @@ class RunContext:
     workspace: Workspace
     agents: Agents
     checks: Checks
-    gates: Sequence[Gate]
+    gates: Gates
     policy: str
     on_deviation: str | None
     max_attempts: int

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.checks import Checks, Gate, Symbols
+from idumb.app.ports.checks import Checks, Gates, Symbols
 from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
 from idumb.app.ports.event_log import EventLog, LogFiles, RunIndex
 from idumb.app.ports.host import BackupStore, Clock, Files, Redaction, Toolchain
@@ -82,7 +82,7 @@ class Services(Protocol):
     @property
     def symbols(self) -> Symbols: ...
     @property
-    def gates(self) -> Sequence[Gate]: ...
+    def gates(self) -> Gates: ...
 
     def present_settings(self) -> Settings:
         """The configuration file as it is now; `settings` are from the start of the command."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from idumb.domain.plans.plan import Condition, Plan, Task
-from idumb.domain.proof.ledger import Change
+from idumb.domain.plans.plan import Condition
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence
+    from idumb.domain.proof.gate import Inputs
 
 
 PROTECTED = "protected"
@@ -87,15 +87,8 @@ class Symbols(Protocol):
         """The names that a file defines, members as `Class.member`; None if the language is not supported."""
 
 
-class Gate(Protocol):
-    """A built-in check of the changes. Pure: it never touches the workspace."""
+class Gates(Protocol):
+    """The built-in gates of stage `step`. They judge frozen bytes and never touch the workspace."""
 
-    name: str
-
-    def judge(
-        self,
-        task: Task,
-        plan: Plan,
-        changes: Sequence[Change],
-        line_counts: Mapping[str, tuple[int | None, int | None]],
-    ) -> tuple[Evidence, ...]: ...
+    def judge(self, inputs: Inputs) -> Iterable[tuple[str, Evidence]]:
+        """Yield each gate that concerns the change, by the name of its setting, with its evidence."""

@@ -75,7 +75,9 @@ def brief(
         "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
         "allowed": list(ledger.written_paths(task.files)),
         "protected": list(dict.fromkeys((".git/**", ".idumb/**", ".planning/**", *protected))),
-        "non_goals": [{"id": g.id, "text": g.text, "paths": list(g.paths)} for g in plan.non_goals],
+        "non_goals": [
+            {"id": g.id, "text": g.text, "paths": list(g.paths), "symbols": list(g.symbols)} for g in plan.non_goals
+        ],
         "limits": None if limits is None else dataclasses.asdict(limits),
         "estimate": task.estimate_seconds,
         "timeout": task.timeout,

@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     Rule("path.outside-scope", ERROR, ERROR, scope.written_paths),
     Rule("path.protected", ERROR, ERROR, scope.written_paths, accepted="a path that is not protected"),
     Rule("path.other-repository", ERROR, ERROR, scope.other_repositories),
+    Rule("path.non-goal", WARNING, WARNING, scope.non_goals, "files", "a path that no non-goal excludes"),
     Rule("plan.bad-scope", ERROR, ERROR, scope.roots, "scope", "a folder of the repository, such as src"),
     Rule("step.undeclared-path", WARNING, ERROR, scope.undeclared, "steps", "a path under Files"),
     Rule("path.missing", WARNING, WARNING, ground.files, "files",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.finding import Finding
+from idumb.domain.finding import ERROR, Finding
 from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import Plan, Step, Task
-from idumb.domain.proof import ledger
+from idumb.domain.proof import gate_table, ledger, levels
 
 # Paths that clearly stay inside: no empty part, and no part that starts with a dot or a tilde.
 _PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
@@ -32,6 +33,20 @@ def written_paths(case: Case) -> Iterator[Finding]:
                 for path in (*step_paths(step), *step.scope):
                     if doubtful(path):
                         yield from _path_findings(case, plan, task, "steps", path, rules, step.line)
+
+
+def non_goals(case: Case) -> Iterator[Finding]:
+    """Find declared paths that a non-goal of the plan excludes: an error if the gate has level 2."""
+    blocks = levels.rule(case.settings, gate_table.NON_GOALS).level == levels.CRITICAL
+    for plan, task in case.pairs:
+        goals = [goal for goal in plan.non_goals if goal.paths]
+        for path in ledger.written_paths(task.files) if goals else ():
+            goal = next((goal for goal in goals if paths.is_covered(path, goal.paths)), None)
+            if goal is not None:
+                message = f"{task.id} declares {path}, which the non-goal {goal.id} excludes: {goal.text}"
+                mend = f"Remove {path} from Files, or from `paths` of {goal.id}."
+                at = case.at("path.non-goal", plan, task, path, message, mend)
+                yield dataclasses.replace(at, severity=ERROR) if blocks else at
 
 
 def _rules(case: Case, plan: Plan) -> tuple[str, ...]:

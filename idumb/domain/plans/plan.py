@@ -233,9 +233,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class NonGoal:
+    """`paths` are files, folders and globs; `symbols` names that files define, as `NAME` or `NAME in PATH`."""
+
     id: str
     text: str
     paths: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ NOT_RUN = "not run"
 """How a control begins that was not run; the reason follows."""
 BROKEN = frozenset({FAILED, ERRORED, TIMED_OUT})
 
+GATE = "gate "
+"""How the subject of a gate's evidence begins; its name follows."""
+
 SECRET = "secret"
 """The subject of a person's answer about a known secret in the work, which proves nothing about the work."""
 
@@ -76,6 +79,9 @@ class Evidence:
         """Return subject and result in words."""
         if self.changed and self.exit_code == 0 and not self.passed:
             return f"{self.subject} changed {wording.listed(self.changed)}, which it should judge"
+        if self.subject.startswith(GATE) and self.result == FAILED and self.output:
+            first, _, others = self.output.partition("\n")
+            return f"{self.subject} failed: {first}{' …' if others else ''}"
         return f"{self.subject} {self.result}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,8 +130,8 @@ def proves(proofs: Iterable[Evidence]) -> bool:
 
 
 def _proves_nothing(subject: str) -> bool:
-    """Return whether evidence is only about the work's size or secrets, or about the state before it."""
-    return subject.startswith(("precondition", "limit ")) or subject.endswith(" before") or subject == SECRET
+    """Return whether evidence is only about the change itself or its secrets, or about the state before it."""
+    return subject.startswith(("precondition", "limit ", GATE)) or subject.endswith(" before") or subject == SECRET
 
 
 def _ledger_words(line: ledger.Line) -> str:

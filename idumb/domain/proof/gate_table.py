@@ -11,6 +11,7 @@ POST = "post"
 COMPLETION = "completion"
 STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
+NON_GOALS = "non-goals"
 SIZE = "size"
 LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
@@ -123,6 +124,19 @@ ROWS: tuple[Row, ...] = (
         "An invariant is a promise that no task may trade for its own criteria.",
         "Repair the work (`idumb resume N --retry-failed`), or change the invariant with consent: `idumb amend N"
         " --from-file`.",
+    ),
+    Row(
+        NON_GOALS,
+        STEP,
+        0,
+        0,
+        None,
+        ("changed files", "non-goals"),
+        "no path and no symbol of a non-goal changed",
+        "No file below `paths` of a non-goal of the plan changes, and no definition that its `symbols` name, not even"
+        " its formatting.",
+        "A non-goal is what the author of the plan wants untouched, also if a task declares the file.",
+        "Undo that part of the change, or change the non-goal with consent: `idumb amend N --from-file`.",
     ),
     Row(
         SIZE,

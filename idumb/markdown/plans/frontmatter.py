@@ -205,7 +205,8 @@ class _Reader:
         goals = []
         for fields in self._mappings(name, node):
             id, text = self._text_of(name, fields["id"]), self._text_of(name, fields["text"])
-            goals.append(NonGoal(id or "", text or "", self._texts_of(name, fields.get("paths"))))
+            places, symbols = (self._texts_of(name, fields.get(key)) for key in ("paths", "symbols"))
+            goals.append(NonGoal(id or "", text or "", places, symbols))
         self._unique(name, node, [n.id for n in goals])
         return tuple(goals)
 
@@ -301,7 +302,7 @@ _KEYS: dict[str, tuple[Callable[[_Reader, str, Node], Any], str]] = {
     "depends_on": (_Reader.ids, "a list of plan ids"),
     "requirements": (_Reader.requirements, "a map of ids to texts, or a list of ids"),
     "scope": (_Reader.scope, "{root, protected: [globs]}"),
-    "non_goals": (_Reader.non_goals, "a list of {id, text, paths?}"),
+    "non_goals": (_Reader.non_goals, "a list of {id, text, paths?, symbols?}"),
     "invariants": (_Reader.invariants, "a list of {id, text, check}"),
     "success_criteria": (_Reader.success_criteria, "a list of texts or {text, check | human | opinion}"),
     "assumptions": (_Reader.texts, "a list of texts"),
@@ -313,7 +314,7 @@ _KEYS: dict[str, tuple[Callable[[_Reader, str, Node], Any], str]] = {
 # Keys of nested mappings; True means required.
 _INNER: dict[str, dict[str, bool]] = {
     "scope": {"root": False, "protected": False},
-    "non_goals": {"id": True, "text": True, "paths": False},
+    "non_goals": {"id": True, "text": True, "paths": False, "symbols": False},
     "invariants": {"id": True, "text": True, "check": True},
     "setup": {"service": True, "why": True, "env": False, "where": False, "check": False},
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from idumb.domain.plans.plan import Limits, Plan, Task
-from idumb.domain.proof import evidence, gate_table, levels
+from idumb.domain.proof import evidence, gate_table
+from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import CREATED, MODIFIED, Change
-from idumb.gates import registry
+from idumb.gates import registry, size
 
 CHANGES = (Change("src/a.py", CREATED, None, None), Change("docs/b.md", MODIFIED, None, None))
 COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
@@ -29,33 +30,36 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
 )
 def test_changes_are_compared_with_each_limit(declared: Limits, results: list[str], words: str) -> None:
     """R-PLAN-3, R-RUN-3."""
-    violations = registry.check(declared, CHANGES, COUNTS)
+    violations = size.check(declared, CHANGES, COUNTS)
     assert [e.result for e in violations] == results
     assert words in "".join(e.output for e in violations)
 
 
 def test_binary_files_count_as_files_and_not_as_lines() -> None:
-    assert registry.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
+    assert size.changed_lines(CHANGES, {"src/a.py": (None, None)}) == 0
 
 
 def test_many_undeclared_files_are_summarized() -> None:
     many = [Change(f"x/{i}", CREATED, None, None) for i in range(9)]
-    (violation,) = registry.check(Limits(paths=("src/**",)), many, {})
+    (violation,) = size.check(Limits(paths=("src/**",)), many, {})
     assert violation.output == "outside: x/0, x/1, x/2, x/3, x/4 and 4 more"
 
 
+def judged(task: Task, plan: Plan) -> list[str]:
+    inputs = Inputs(task, plan, CHANGES, lambda *_: None, lambda: COUNTS)
+    return [proof.result for name, proof in registry.StepGates().judge(inputs) if name == gate_table.LIMITS]
+
+
 def test_the_task_s_limits_override_the_plan_s() -> None:
-    (gate,) = registry.build()
     plan = Plan("p", "", "1", "01", "", "", limits=Limits(files=1))
-    assert [e.result for e in gate.judge(Task("T1-01", ""), plan, CHANGES, COUNTS)] == [evidence.FAILED]
-    task = Task("T1-01", "", limits=Limits(files=2))
-    assert [e.result for e in gate.judge(task, plan, CHANGES, COUNTS)] == [evidence.PASSED]
-    assert gate.judge(Task("T1-01", ""), Plan("p", "", "1", "01", "", ""), CHANGES, COUNTS) == ()
+    assert judged(Task("T1-01", ""), plan) == [evidence.FAILED]
+    assert judged(Task("T1-01", "", limits=Limits(files=2)), plan) == [evidence.PASSED]
+    assert judged(Task("T1-01", ""), Plan("p", "", "1", "01", "", "")) == []
 
 
-def test_every_row_of_the_table_builds_its_gate() -> None:
-    for row in registry.ROWS:
-        assert row.make().name == row.name
-        assert row.stage in gate_table.STAGES
-        assert levels.KNOWN[row.name][0] == levels.GATE
-    assert registry.build("planning") == ()
+def test_the_gates_run_in_the_order_of_the_table() -> None:
+    of_table = [row.setting for row in gate_table.ROWS]
+    places = [of_table.index(gate.name) for gate in registry.GATES]
+    assert places == sorted(places)
+    assert all(gate_table.ROWS[place].stage == gate_table.STEP for place in places)
+    assert all(callable(gate.load()) for gate in registry.GATES)

@@ -61,6 +61,17 @@ def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
     assert evidence.verdict(HOLDS, [record_of(result)]) == (outcome.FAIL, "nothing proves this task")
 
 
+def test_a_gate_blocks_and_proves_nothing() -> None:
+    """R-GATE-1: and the reason is what it found."""
+    holds = record_of(evidence.PASSED, "gate syntax")
+    assert evidence.verdict(HOLDS, [holds]) == (outcome.FAIL, "nothing proves this task")
+    broken = dataclasses.replace(record_of(evidence.FAILED, "gate syntax"), output="a.py:1: no\nb.py:1: no")
+    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), broken]) == (
+        outcome.PARTIAL,
+        "gate syntax failed: a.py:1: no …",
+    )
+
+
 @pytest.mark.parametrize("subject", ["precondition 1", "test 1 before"])
 def test_evidence_from_before_the_work_proves_nothing_about_it(subject: str) -> None:
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED, subject)])[0] == outcome.FAIL

@@ -1,0 +1,139 @@
+"""The gate `non-goals`: broken and honest changes in several languages (R-GATE-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.plans.plan import NonGoal
+from idumb.domain.proof import evidence
+from idumb.domain.proof.ledger import LINK
+from idumb.gates import non_goals, registry
+from tests.support import changes
+
+PY = """\
+import os
+
+
+@cached
+def login(user):
+    return check(user)
+
+
+class Session:
+    def renew(self):
+        return 1
+
+    def end(self):
+        return 2
+"""
+GO = """\
+package web
+
+func (s *Session) Renew(
+\tid string,
+) error {
+\tif id == "" {
+\t\treturn nil
+\t}
+
+\treturn s.end()
+}
+
+func Other() {
+}
+"""
+JS = """\
+export function login(user) {
+  return check(user)
+}
+
+export const other = () => {
+  return 1
+}
+"""
+
+
+def judge(goal: NonGoal, before: dict[str, str], after: dict[str, str]) -> evidence.Evidence:
+    (proof,) = non_goals.judge(changes.inputs(before, after, non_goals=(goal,)))
+    return proof
+
+
+def paths(*globs: str) -> NonGoal:
+    return NonGoal("NG-1", "no change to authentication", globs)
+
+
+def symbols(*names: str) -> NonGoal:
+    return NonGoal("NG-1", "no change to authentication", (), names)
+
+
+BROKEN = {
+    "a file below a folder": (paths("src/auth"), {}, {"src/auth/new.py": "x = 1\n"}, "src/auth/new.py: created"),
+    "a formatting change": (paths("src/auth/**"), {"src/auth/a.js": "f()"}, {"src/auth/a.js": "f()\n"}, "modified"),
+    "a deleted file": (paths("auth.go"), {"auth.go": GO}, {}, "auth.go: deleted"),
+    "the body of a Python function": (
+        symbols("login"), {"a.py": PY}, {"a.py": PY.replace("check(user)", "True")}, "a.py: login changed",
+    ),
+    "a decorator": (symbols("login"), {"a.py": PY}, {"a.py": PY.replace("@cached\n", "")}, "login changed"),
+    "a Python method": (
+        symbols("Session.renew"), {"a.py": PY}, {"a.py": PY.replace("return 1", "return 10")}, "Session.renew changed",
+    ),
+    "only spaces": (symbols("login"), {"a.py": PY}, {"a.py": PY.replace("(user)", "( user )", 1)}, "login changed"),
+    "a function that moved away": (
+        symbols("login"), {"a.py": PY}, {"a.py": "import os\n", "b.py": PY}, "a.py: login was removed",
+    ),
+    "a Go method with its receiver, after an empty line": (
+        symbols("Session.Renew"), {"a.go": GO}, {"a.go": GO.replace("s.end()", "nil")}, "Session.Renew changed",
+    ),
+    "a JavaScript function in a named file": (
+        symbols("login in src/*.js"), {"src/a.js": JS}, {"src/a.js": JS.replace("check(user)", "true")}, "login c",
+    ),
+    "a new name in a named file": (
+        symbols("log* in src/a.js"), {"src/a.js": JS}, {"src/a.js": JS + "function logout() {}\n"}, "logout was added",
+    ),
+    "a file that cannot be read any more": (
+        symbols("login"), {"a.py": PY}, {"a.py": PY + "def (\n"}, "login cannot be read any more",
+    ),
+}  # fmt: skip
+
+HONEST = {
+    "a file beside the folder": (paths("src/auth"), {}, {"src/author.py": "x = 1\n"}),
+    "another file": (paths("src/auth/**", "auth.go"), {"src/web.go": "package a\n"}, {"src/web.go": GO}),
+    "another Python function": (symbols("login"), {"a.py": PY}, {"a.py": PY.replace("return 2", "return 3")}),
+    "lines before it": (symbols("login", "Session.*"), {"a.py": PY}, {"a.py": PY.replace("os\n", "os\nimport re\n")}),
+    "another method": (symbols("Session.renew"), {"a.py": PY}, {"a.py": PY.replace("return 2", "return 3")}),
+    "another Go function": (
+        symbols("Session.Renew"), {"a.go": GO}, {"a.go": GO.replace("Other() {\n", "Other() {\n\tgo()\n")},
+    ),
+    "another JavaScript function": (symbols("login"), {"a.js": JS}, {"a.js": JS.replace("return 1", "return 2")}),
+    "the same name in another file": (symbols("login in a.js"), {"b.js": JS}, {"b.js": JS.replace("check", "test")}),
+    "a new function of that name elsewhere": (symbols("login"), {"b.js": "f()\n"}, {"b.js": JS}),
+    "line endings": (symbols("login"), {"a.js": JS}, {"a.js": JS.replace("\n", "\r\n")}),
+    "a language without parser": (symbols("login"), {"a.rb": "def login\nend\n"}, {"a.rb": "def login\n  1\nend\n"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("goal", "before", "after", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_change_of_a_non_goal_is_named(
+    goal: NonGoal, before: dict[str, str], after: dict[str, str], words: str
+) -> None:
+    proof = judge(goal, before, after)
+    assert proof.result == evidence.FAILED
+    assert words in proof.output
+    assert "which the non-goal NG-1 excludes: no change to authentication" in proof.words
+
+
+@pytest.mark.parametrize(("goal", "before", "after"), HONEST.values(), ids=HONEST.keys())
+def test_an_honest_change_passes(goal: NonGoal, before: dict[str, str], after: dict[str, str]) -> None:
+    assert judge(goal, before, after).result == evidence.PASSED
+
+
+def test_the_evidence_names_what_was_not_judged() -> None:
+    proof = judge(symbols("login"), {"a.rb": "def login\nend\n"}, {"a.rb": "x\n"})
+    assert "symbols not judged, because the language is unknown: a.rb" in proof.output
+
+
+def test_links_and_plans_without_places_are_not_read() -> None:
+    link = changes.inputs({"a.py": PY}, {"a.py": "b.py"}, mode=LINK, non_goals=(symbols("login"),))
+    assert [proof.result for proof in non_goals.judge(link)] == [evidence.PASSED]
+    words_only = changes.inputs({}, {"a.py": PY}, non_goals=(NonGoal("NG-1", "nothing else"),))
+    assert "non-goals" not in [name for name, _ in registry.StepGates().judge(words_only)]
