@@ -74,10 +74,10 @@ def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[P
 
 def line(commands: Sequence[str]) -> str:
     """Return the line of the configuration that prepares checks with these commands."""
-    return f"prepare: [{', '.join(_quoted(command) for command in commands)}]"
+    return f"prepare: [{', '.join(quoted(command) for command in commands)}]"
 
 
-def _quoted(command: str) -> str:
-    """Return a command as YAML in a list."""
-    plain = re.fullmatch(r"[\w./][\w./= :-]*", command) and ": " not in command
-    return command if plain else "'" + command.replace("'", "''") + "'"
+def quoted(item: str) -> str:
+    """Return a command or path as YAML in a list."""
+    plain = re.fullmatch(r"[\w./][\w./= :-]*", item) and ": " not in item and not item.endswith(":")
+    return item if plain else "'" + item.replace("'", "''") + "'"

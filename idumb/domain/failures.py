@@ -36,10 +36,10 @@ UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`says` follows the name of the agent. `mend` is the fix; `$go_on` in it is the command that continues."""
+    """`says` follows the name of the agent. `fix` is the next step; `$go_on` in it is the command that continues."""
 
     says: str
-    mend: str
+    fix: str
 
 
 KINDS: Mapping[str, Kind] = {
@@ -92,11 +92,16 @@ def install(program: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FailureMessage:
-    """A failure in words: what happened, and the next step."""
+    """A failure in words: what happened, what fixes it, and the command that continues then, unless `fix` names it."""
 
     kind: str
     message: str
-    mend: str
+    fix: str
+    command: str = ""
+
+    @property
+    def next_step(self) -> str:
+        return f"{self.fix}, then {self.command}" if self.command else self.fix
 
 
 def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) -> FailureMessage:
@@ -111,7 +116,7 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
         "$login": _LOGIN.get(program, f"Log {program} in, or name its key in the binding's `environment`"),
         "$go_on": go_on,
     }
-    mend = row.mend
+    fix = row.fix
     for place, text in words.items():
-        mend = mend.replace(place, text)
-    return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), mend)
+        fix = fix.replace(place, text)
+    return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)

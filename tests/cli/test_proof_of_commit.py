@@ -53,13 +53,14 @@ def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> Non
 
 
 def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides_it(project: Project) -> None:
+    project.configure("checks: {regression: end}\n")
     project.repo.write_all({"data.log": "needed\n", "other.log": "x\n", "more.log": "x\n"})
     check = "test -s a.txt && grep -q needed data.log"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
     answer = project.execute()
     assert answer.code == 1
     assert "AC-1 needs data.log, which the commit does not hold: git ignores it" in answer.out
-    assert "checks: {provide: [data.log]}" in answer.out
+    assert "Replace `checks` in .idumb/config.yaml by `checks: {provide: [data.log], regression: end}`" in answer.out
     project.configure("checks: {provide: [data.log]}\n")
     assert project.execute().code == 0
     proof = project.events("--kind", "evidence.recorded")[-1]["payload"]

@@ -76,8 +76,8 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     )
     missing = missing_paths.explain(context, context.checks, measured, checked)
     if missing is not None:
-        fix = missing.mend.partition(", then ")[0]  # what follows is the answer of a person
-        measured = dataclasses.replace(measured, failure=missing).ended(outcome.FAILED, f"{missing.message}. {fix}")
+        words = f"{missing.message}. {missing.fix}"  # a person's answer continues
+        measured = dataclasses.replace(measured, failure=missing).ended(outcome.FAILED, words)
     decisions = list(questions.criterion_questions(task, attempt.number, ()))
     if attempt.validator == HUMAN:
         decisions.append(questions.validator_question(task, attempt.number, ()))

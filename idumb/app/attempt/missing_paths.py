@@ -6,16 +6,15 @@ attempt, and uncommitted changes. Nothing runs in the user's working tree.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import dependencies, tool_leftovers
-from idumb.domain import dependency_setup, failures, paths, tool_files, wording
+from idumb.domain import check_lines, dependency_setup, failures, paths, tool_files, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
@@ -37,7 +36,10 @@ class Candidate(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """`tree` is what the checks judged, `present` the user's working tree. `again` continues after a commit."""
+    """`tree` is what the checks judged, `present` the user's working tree. `again` continues after a commit.
+
+    `may_be_work`: a path that git ignores may be one that a task made.
+    """
 
     services: Services
     checks: Checks
@@ -45,6 +47,7 @@ class _Search(NamedTuple):
     tree: str
     present: str
     again: str
+    may_be_work: bool = False
 
 
 def explain(
@@ -78,18 +81,14 @@ def explain_verification(
     failed = _first_failed(checked)
     if failed is None:
         return None
-    search = _Search(services, checks, phase, tree, present, f"idumb verify-work {phase}")
+    search = _Search(services, checks, phase, tree, present, f"idumb verify-work {phase}", may_be_work=True)
     differing = [c.path for c in services.trees.changes(tree, present) if c.new is not None]
     differing = [path for path in differing if not paths.matches_any(path, paths.OWN_FILES)]
     ignored = _usable(services.trees.ignored())
     needed = _needed(search, failed, _sorted(ignored, services.history.uncommitted(differing) if differing else ()))
     if needed is None:
         return None
-    message = _message(search, failed, needed, services.trees.ignored())
-    if message.kind == failures.NOT_COMMITTED:
-        return message
-    own = "If a task made it, correct .gitignore and commit it. If you installed it, a"
-    return dataclasses.replace(message, mend=f"{own}{message.mend[1:]}")
+    return _message(search, failed, needed, services.trees.ignored())
 
 
 def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
@@ -120,9 +119,8 @@ def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None
     if refusal.code != PREPARE:
         return None
     correct = "Correct checks.prepare in .idumb/config.yaml, or the files that it reads"
-    return FailureMessage(
-        failures.NOT_PREPARED, refusal.message, f"{correct}, then idumb execute-phase {context.contract.phase}"
-    )
+    command = f"idumb execute-phase {context.contract.phase}"
+    return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, command)
 
 
 def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Candidate, ...]:
@@ -193,15 +191,16 @@ def _message(
     uncommitted = [c.path for c in needed if not c.ignored]
     if not ignored:
         words = f"{failed.subject} needs your uncommitted {wording.listed(uncommitted)}"
-        return FailureMessage(failures.NOT_COMMITTED, words, f"Commit it, then {search.again}")
+        return FailureMessage(failures.NOT_COMMITTED, words, "Commit it", search.again)
     also = f" and your uncommitted {wording.listed(uncommitted)}" if uncommitted else ""
     by_git = {path.rstrip("/") for path in ignored_by_git}
     why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
     words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
-    lines = [f"`checks: {{provide: [{', '.join(ignored)}]}}`"]
+    changes: list[Mapping[str, Any]] = [{"provide": ignored}]
     proposed = dependencies.proposals(search.services) if dependency_setup.FOLDERS.issuperset(ignored) else ()
     commands = [command for each in proposed if each.folder in ignored for command in each.commands]
     if commands:
-        lines.append(f"`checks: {{{dependency_setup.line(commands)}}}`")
-    correct = f"Add {' or '.join(lines)} to .idumb/config.yaml"
-    return FailureMessage(failures.NOT_PROVIDED, words, f"{correct}, then idumb execute-phase {search.phase}")
+        changes.append({"prepare": commands})
+    own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
+    fix = check_lines.adding(search.services.settings.checks, *changes, verb="add" if own else "Add")
+    return FailureMessage(failures.NOT_PROVIDED, words, f"{own}{fix}", f"idumb execute-phase {search.phase}")

@@ -110,4 +110,4 @@ def _failure(context: RunContext, subjects: Sequence[str]) -> FailureMessage:
     words = f"{wording.listed(subjects)} passed before the work too, and so {verb} not show that it was done"
     fix = "Correct the check in the plan, or write `keeps:` instead of `check:` for a property that must stay true"
     command = f"idumb amend {context.contract.phase} --from-file"
-    return FailureMessage(failures.PASSED_BEFORE, words, f"{fix}, then {command}")
+    return FailureMessage(failures.PASSED_BEFORE, words, fix, command)

@@ -325,7 +325,7 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
     if attempt.commits is not None:
         fields["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
-        fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.mend}
+        fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
     if attempt.adopted:
         fields["adopted"] = True
     if attempt.new_caches:

@@ -229,7 +229,7 @@ def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage)
         return AGAIN  # which asks a person first
     if why.kind in failures.STOPPING:
         details = {"task": task.id, "failure": why.kind}
-        return Ending("halted", f"{task.id}: {why.message}. {why.mend}", task.id, details)
+        return Ending("halted", f"{task.id}: {why.message}. {why.next_step}", task.id, details)
     return None
 
 

@@ -118,7 +118,7 @@ def failure_report(services: Services, result: AgentResult, role: str, go_on: st
     """Return code, message and hint for an agent that failed. `go_on` is the command that asks it again."""
     failure = role_calls.failure_message(services, role, result, go_on)
     if failure is not None:
-        return f"role.{failure.kind}", f"The {role} did not answer: {failure.message}", failure.mend
+        return f"role.{failure.kind}", f"The {role} did not answer: {failure.message}", failure.next_step
     completed = result.outcome == outcome.COMPLETED
     code = agent.MALFORMED if completed else result.outcome.replace("_", "-")
     words = result.message or ("it answered nothing" if completed else result.outcome)

@@ -15,7 +15,7 @@ from idumb.app.engine import state_file
 from idumb.app.upkeep import init
 from idumb.app.upkeep.doctor_log import latest_runs
 from idumb.app.worktree import dependencies
-from idumb.domain import canonical_json, dependency_setup, finding, health, outcome
+from idumb.domain import canonical_json, check_lines, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.health import Check, Symptom
@@ -66,23 +66,25 @@ class _Look:
 
     def dependencies(self) -> Iterator[Symptom]:
         try:
-            checks = self.services.settings.checks or CheckSettings()
+            settings = self.services.settings.checks
         except IdumbError:
             yield health.warn(health.NOT_EXAMINED, means="see config.reads")
             return
+        checks = settings or CheckSettings()
         borrowed = {path.rstrip("/") for path in (*checks.provide, *checks.share)}
         if checks.tree != IN_COMMIT or checks.prepare:
             return
         for proposal in dependencies.proposals(self.services):
-            line = f"checks: {{{dependency_setup.line(proposal.commands)}}}"
+            prepare, provide = {"prepare": proposal.commands}, {"provide": (proposal.folder,)}
             if not proposal.folder:
+                line = check_lines.line(settings, prepare)
                 yield health.passed(f"{line} would install what {proposal.manifest} names", proposal.manifest)
             elif proposal.folder not in borrowed:
                 yield health.warn(
                     f"{proposal.manifest} names dependencies, and checks do not have {proposal.folder}",
                     proposal.manifest,
                     means="a check that needs them stops the run",
-                    mend=f"Add `{line}` or `checks: {{provide: [{proposal.folder}]}}` to .idumb/config.yaml",
+                    mend=check_lines.adding(settings, prepare, provide),
                 )
 
     def plans(self) -> Iterator[Symptom]:

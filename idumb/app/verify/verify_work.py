@@ -160,7 +160,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "unfinished": unfinished,
         "causes": causes,
         **({"open": remaining} if remaining else {}),
-        **({"mend": missing_path.mend} if missing_path is not None else {}),
+        **({"mend": missing_path.next_step} if missing_path is not None else {}),
         "decision": None,
     }
     if causes:

@@ -76,8 +76,8 @@ def test_every_failure_has_a_next_step() -> None:
         message = failure_message(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
         assert message.message.startswith("coder ")
         assert message.message.endswith(": its own words")
-        assert message.mend.endswith("idumb resume 1")
-        assert "$" not in message.mend
-    assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", ["claude"], "", "x").mend
-    assert "Install mytool" in failure_message("missing", "c", ["mytool"], "", "x").mend
-    assert "codex login" in failure_message("not-logged-in", "c", ["codex"], "", "x").mend
+        assert message.next_step.endswith("idumb resume 1")
+        assert "$" not in message.next_step
+    assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", ["claude"], "", "x").next_step
+    assert "Install mytool" in failure_message("missing", "c", ["mytool"], "", "x").next_step
+    assert "codex login" in failure_message("not-logged-in", "c", ["codex"], "", "x").next_step
