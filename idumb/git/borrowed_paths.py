@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from idumb.app.ports.checks import COPIED, LINKED, PROTECTED, Borrowed
 from idumb.git import provided_paths
@@ -28,6 +28,15 @@ _PROBE = ("/bin/sh", "-c", ":")
 _LONGEST_PROBE = 20
 _MOST_LINKS = 100
 _MOST_ENTRIES = 1_000_000
+_TOO_MANY = ""
+
+
+class _Lent(NamedTuple):
+    """A path that `lender` provides, which is the user's working tree or a folder of outputs; `real` has no links."""
+
+    lender: str
+    real: str
+    is_prepared: bool
 
 
 class BorrowedPaths:
@@ -57,59 +66,87 @@ class BorrowedPaths:
     def bring(self, paths: Iterable[str], prepared: Prepared | None = None) -> None:
         """Provide these paths of the user and what is `prepared`, and nothing else."""
         private_folders.remove_tree(self._layers)
-        made = () if prepared is None else provided_paths.present(prepared.folder, self._root, prepared.paths)
-        names = (*(n for n in provided_paths.present(self._user, self._root, paths) if n not in made), *made)
-        lenders = dict.fromkeys(names, self._user)
-        if prepared is not None:
-            lenders |= dict.fromkeys(made, prepared.folder)
-        real = {name: os.path.realpath(os.path.join(lenders[name], name)) for name in names}
-        own = {name: real[name] for name in names if name not in self._shared}
-        files = {name for name, place in own.items() if os.path.isfile(place) and self._is_small(place)}
+        lent = self._lent(paths, prepared)
+        own = {name: path.real for name, path in lent.items() if name not in self._shared}
+        files = {name for name, real in own.items() if os.path.isfile(real) and self._is_small(real)}
         folders = {n: p for n, p in own.items() if n not in files and _is_data(p) and not self._is_around(p)}
-        outside = dict(self._links_out({name: place for name, place in folders.items() if name not in made}))
-        kept_apart = [place for place in outside.values() if self._may_protect(place, real)]
-        launcher = self._protecting([*folders.values(), *kept_apart, *self._above])
-        if not launcher and kept_apart:  # what a link leads to may be the only folder on which no layer can lie
-            kept_apart = []
-            launcher = self._protecting([*folders.values(), *self._above])
-        ways = dict.fromkeys(names, LINKED) | dict.fromkeys(files, COPIED)
-        for name, place in folders.items():
+        outside = dict(self._links_out({n: p for n, p in folders.items() if not lent[n].is_prepared}))
+        shared = [path.real for name, path in lent.items() if name in self._shared]
+        launcher, hidden = self._protect(folders.values(), outside.values(), shared)
+        ways = dict.fromkeys(lent, LINKED) | dict.fromkeys(files, COPIED)
+        for name, real in folders.items():
             if launcher:
                 ways[name] = PROTECTED
-            elif self._is_small(place):
+            elif self._is_small(real):
                 ways[name] = COPIED
-        unwanted = set(self._copies.places)
-        for name in names:
-            if ways[name] == COPIED:
-                self._copy(name, lenders[name], real[name], unwanted)
-            else:
-                provided_paths.provide(name, lenders[name], self._root)
-        for place in unwanted:
-            above = os.path.relpath(os.path.dirname(place), self._root)
-            if os.path.realpath(os.path.dirname(place)) == os.path.normpath(os.path.join(self._real_root, above)):
-                self._copies.remove(
-                    place
-                )  # otherwise a check made a link on the way, and it may lead to the user's files
-        reachable = [name for name, place in outside.items() if not launcher or place not in kept_apart]
+        self._place(lent, ways)
+        ways |= dict.fromkeys(self._reachable(outside, hidden, ways), LINKED)
+        is_prepared = frozenset(name for name, path in lent.items() if path.is_prepared)
+        of_user = {name: way for name, way in ways.items() if name not in is_prepared}
+        self.now = Borrowed(of_user, launcher, tuple(name for name in lent if name in is_prepared))
+
+    def _lent(self, paths: Iterable[str], prepared: Prepared | None) -> dict[str, _Lent]:
+        """Return the existing paths to provide, by name; what is prepared comes last and replaces the user's."""
+        lent = dict.fromkeys(provided_paths.present(self._user, self._root, paths), self._user)
+        if prepared is not None:
+            for name in provided_paths.present(prepared.folder, self._root, prepared.paths):
+                lent.pop(name, None)
+                lent[name] = prepared.folder
+        return {
+            name: _Lent(lender, os.path.realpath(os.path.join(lender, name)), lender != self._user)
+            for name, lender in lent.items()
+        }
+
+    def _protect(
+        self, folders: Collection[str], outside: Collection[str], shared: Collection[str]
+    ) -> tuple[tuple[str, ...], frozenset[str]]:
+        """Return the arguments that protect folders, and which places outside of them they protect too.
+
+        A place outside can be the only one on which no layer can lie; then the folders are protected without it.
+        """
+        hidden = frozenset(place for place in outside if self._may_protect(place, shared))
+        launcher = self._protecting([*folders, *hidden, *self._above])
+        if launcher or not hidden:
+            return launcher, hidden if launcher else frozenset()
+        return self._protecting([*folders, *self._above]), frozenset()
+
+    def _reachable(self, outside: Mapping[str, str], hidden: Collection[str], ways: Mapping[str, str]) -> Iterator[str]:
+        """Yield the links `outside` through which a check can change what they lead to."""
         copied = tuple(f"{name}/" for name, way in ways.items() if way == COPIED)
         user = f"{os.path.realpath(self._user)}/"
-        # A link of a copy leads to the tree of checks, if it led to the user's.
-        ways |= {n: LINKED for n in reachable if not (n.startswith(copied) and f"{outside[n]}/".startswith(user))}
-        of_user = {name: way for name, way in ways.items() if name not in made}
-        self.now = Borrowed(of_user, launcher, made)
+        for name, place in outside.items():
+            # A link of a copy leads to the tree of checks, if it led to the user's.
+            leads_to_tree = name.startswith(copied) and f"{place}/".startswith(user)
+            if place not in hidden and not leads_to_tree:
+                yield name
+
+    def _place(self, lent: Mapping[str, _Lent], ways: Mapping[str, str]) -> None:
+        """Copy or link each path into the working tree, and remove other copies."""
+        unwanted = set(self._copies.places)
+        for name, path in lent.items():
+            if ways[name] == COPIED:
+                self._copy(name, path, unwanted)
+            else:
+                provided_paths.provide(name, path.lender, self._root)
+        for place in unwanted:
+            folder = os.path.dirname(place)
+            above = os.path.relpath(folder, self._root)
+            # A check may have put a link on the way, which may lead to the user's files.
+            if os.path.realpath(folder) == os.path.normpath(os.path.join(self._real_root, above)):
+                self._copies.remove(place)
 
     def forget(self) -> None:
         """Start again in an empty working tree."""
         self._copies.forget()
 
-    def _copy(self, name: str, lender: str, real: str, unwanted: set[str]) -> None:
+    def _copy(self, name: str, path: _Lent, unwanted: set[str]) -> None:
         top = os.path.join(self._root, name)
 
         def place(source: str, target: str) -> None:
             unwanted.discard(target)
-            self._copies.bring(real if target == top else source, target)
+            self._copies.bring(path.real if target == top else source, target)
 
-        provided_paths.provide(name, lender, self._root, place, self._copies.places)
+        provided_paths.provide(name, path.lender, self._root, place, self._copies.places)
 
     def _links_out(self, folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Yield the links that lead out of provided folders, and where to: a check that follows one leaves them.
@@ -123,9 +160,10 @@ class BorrowedPaths:
                 if name not in self._leading_out:
                     self._leading_out[name] = _leading_out(place)
                 for path in self._leading_out[name]:
-                    yield (
-                        (os.path.join(name, path), os.path.realpath(os.path.join(place, path))) if path else (name, "/")
-                    )
+                    if path == _TOO_MANY:
+                        yield name, "/"
+                    else:
+                        yield os.path.join(name, path), os.path.realpath(os.path.join(place, path))
 
     def _packages_outside(self, folder: str) -> Iterator[tuple[str, str]]:
         for path in filter(os.path.islink, provided_paths.packages(folder)):
@@ -133,10 +171,9 @@ class BorrowedPaths:
             if os.path.isdir(real) and not f"{real}/".startswith(f"{os.path.realpath(self._user)}/"):
                 yield os.path.relpath(path, self._user), real
 
-    def _may_protect(self, place: str, real: Mapping[str, str]) -> bool:
+    def _may_protect(self, place: str, shared: Iterable[str]) -> bool:
         """Return whether nothing below a place must stay writable: the tree of checks, or a shared path."""
-        shared = [where for name, where in real.items() if name in self._shared]
-        return not self._is_around(place) and not any(f"{where}/".startswith(f"{place}/") for where in shared)
+        return not self._is_around(place) and not any(f"{path}/".startswith(f"{place}/") for path in shared)
 
     def _protecting(self, places: Iterable[str]) -> tuple[str, ...]:
         """Return the arguments that protect these places from a program; () if the machine cannot do it."""
@@ -173,16 +210,16 @@ def _is_data(place: str) -> bool:
 
 
 def _leading_out(top: str) -> list[str]:
-    """Return the links in a folder that lead to files elsewhere, relative to it; "" stands for too many of them."""
-    found = list[str]()
+    """Return the links in a folder that lead to files elsewhere, relative to it, or only `_TOO_MANY`."""
+    links = list[str]()
     for number, (path, status) in enumerate(walk(top)):
-        if number > _MOST_ENTRIES or len(found) > _MOST_LINKS:
-            return [""]
+        if number > _MOST_ENTRIES or len(links) > _MOST_LINKS:
+            return [_TOO_MANY]
         if stat.S_ISLNK(status.st_mode):
             real = os.path.realpath(os.path.join(top, path))
             if _is_data(real) and not f"{real}/".startswith(f"{top}/"):
-                found.append(path)
-    return found
+                links.append(path)
+    return links
 
 
 def _packages_folder(path: str) -> str:

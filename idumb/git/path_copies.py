@@ -72,9 +72,8 @@ class PathCopies:
                     private_folders.remove_tree(place)
                 is_program = environment and path.startswith(_PROGRAMS) and status.st_size < _PROGRAM_SIZE
                 original = os.path.join(source, path) if path else source
-                with contextlib.suppress(
-                    FileNotFoundError, PermissionError
-                ):  # it just went, or nobody here may read it
+                # It was just removed, or the user may not read it.
+                with contextlib.suppress(FileNotFoundError, PermissionError):
                     self._copy(original, place, (source, target) if is_program else None)
                     copied[path] = own, Stamp(*facts(os.lstat(place)))
             else:
@@ -133,12 +132,12 @@ def walk(top: str) -> Iterator[tuple[str, os.stat_result]]:
 
 def _entries(folder: str) -> list[tuple[str, os.stat_result]]:
     """Return what is in a folder, nothing if it is not readable; programs may remove files meanwhile."""
-    found = list[tuple[str, os.stat_result]]()
+    listed = list[tuple[str, os.stat_result]]()
     with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):
-                found.append((entry.name, entry.stat(follow_symlinks=False)))
-    return found
+                listed.append((entry.name, entry.stat(follow_symlinks=False)))
+    return listed
 
 
 def _share(original: int, copy: int) -> bool:
@@ -156,10 +155,10 @@ def _share(original: int, copy: int) -> bool:
 
 def _remove_others(target: str, names: dict[str, set[str]]) -> None:
     """Remove what is in the folders of a copy, and has none of the names that it has there."""
-    for folder, known in names.items():
+    for folder, copied in names.items():
         place = os.path.join(target, folder) if folder else target
         for name in os.listdir(place):
-            if name not in known:
+            if name not in copied:
                 private_folders.remove_tree(os.path.join(place, name))
 
 
