@@ -9,6 +9,7 @@ import pytest
 
 from idumb.app.engine import regressions
 from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -228,6 +229,23 @@ def test_a_check_whose_inputs_are_known_runs_again_only_after_they_changed(
         ["T1-01", "T1-02", "T1-03"],
         ["T1-01", "T1-02"],
     ], rounds
+
+
+def test_without_commits_the_files_are_compared_only_after_a_task_that_changed_what_a_check_reads(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before T1-02, because nothing is known yet, and before T1-04, because T1-03 changed a.txt."""
+    project = projects.create(sandbox)
+    project.configure("git: {commit: none}\n")
+    two = edit("a.txt", "one", "two")
+    breaks = task("T1-03", files="modify `a.txt`", check="grep -q two a.txt", after="T1-02", steps=[two])
+    others = making("T1-02", "b.txt", after="T1-01"), making("T1-04", "d.txt", after="T1-03")
+    project.plan([first("grep -q one a.txt"), others[0], breaks, others[1]])
+    scan, scans = GitTrees.scan, list[tuple[str, ...]]()
+    monkeypatch.setattr(GitTrees, "scan", lambda self, also=(): scans.append((*also,)) or scan(self, also))
+    assert run(project, "--no-verify").code == 5
+    assert question(project)["what"].startswith("T1-03 broke the work of T1-01: T1-01 AC-1 fails")
+    assert scans.count(()) == 2
 
 
 def test_a_check_may_use_what_an_earlier_check_of_its_task_built(sandbox: GitSandbox) -> None:

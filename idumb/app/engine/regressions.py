@@ -36,12 +36,13 @@ class _Rounds:
     """`passed`: by completed task, the tree on which its checks passed last, the longest ago first.
 
     `inputs`: by task, what all its checks read; None if one of them does not show that. `ended`: the monotonic time
-    of the last round. `is_bounded`, `noted`: what was reported already.
+    of the last round; `is_complete`: nothing was left for a later one. `is_bounded`, `noted`: what was reported already.
     """
 
     passed: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, frozenset[str] | None] = field(default_factory=dict)
     ended: float = 0.0
+    is_complete: bool = False
     is_bounded: bool = False
     noted: set[str] = field(default_factory=set)
 
@@ -53,8 +54,8 @@ def find(context: RunContext) -> str | None:
         return None
     clock = context.services.clock.monotonic
     rounds: _Rounds = context.notes.setdefault(_NOTES, _Rounds(ended=clock()))
-    _add_completed(context, rounds)
-    if not rounds.passed:
+    new = _add_completed(context, rounds)
+    if not rounds.passed or (run_context.uncommitted(context.journal.state) and _are_untouched(rounds, new)):
         return None
     tree = _present_tree(context)
     broken = _round(context, rounds, tree, _allowance(clock() - rounds.ended))
@@ -67,8 +68,21 @@ def _allowance(since_last_round: float) -> float:
     return max(LEAST_SECONDS, since_last_round)
 
 
-def _add_completed(context: RunContext, rounds: _Rounds) -> None:
-    """Add the tasks that were completed since, and forget those that are not completed any more."""
+def _are_untouched(rounds: _Rounds, new: Sequence[TaskState]) -> bool:
+    """Return whether every earlier check shows what it reads, and the one new task changed none of it.
+
+    Then the files are not compared, which takes long while nobody commits them. What the user changed meanwhile is
+    judged in a later round or at the end.
+    """
+    if not rounds.is_complete or len(new) != 1 or new[0].checkpoint is None:
+        return False
+    changed = frozenset(check_inputs.with_parents(new[0].checkpoint.files))
+    earlier = (inputs for task_id, inputs in rounds.inputs.items() if task_id != new[0].id)
+    return bool(changed) and not any(_are_affected(inputs, changed) for inputs in earlier)
+
+
+def _add_completed(context: RunContext, rounds: _Rounds) -> list[TaskState]:
+    """Add the tasks that were completed since, and forget those that are not completed any more. Return the former."""
     tasks = context.journal.state.tasks
     for task_id in [known for known in rounds.inputs if tasks[known].status != outcome.COMPLETED]:
         del rounds.inputs[task_id]
@@ -80,6 +94,7 @@ def _add_completed(context: RunContext, rounds: _Rounds) -> None:
         if checks:
             rounds.passed[task_state.id] = tree = _tree_after(context, task_state)
             rounds.inputs[task_state.id] = _inputs(context, checks, tree)
+    return new
 
 
 def _when(task_state: TaskState) -> int:
@@ -150,6 +165,7 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
         del rounds.passed[task_id]
         rounds.passed[task_id] = tree
         rounds.inputs[task_id] = _inputs(context, checks, tree)
+    rounds.is_complete = not left_over
     _report(context, rounds, left_over)
     return broken
 
