@@ -76,9 +76,14 @@ class GuardedFiles:
         self._look()
         return (*_system("gitattributes"), self._own_attributes)
 
-    def _are_converting(self) -> bool:
+    @property
+    def has_attributes(self) -> bool:
+        """Return whether any file of attributes outside the working tree is in force."""
         files = (os.path.join(self._place.common_dir, "info", "attributes"), *self.attributes_in_force)
-        return not self._effective.keys().isdisjoint(_CONVERTING) or any(map(has_content, files))
+        return any(map(has_content, files))
+
+    def _are_converting(self) -> bool:
+        return not self._effective.keys().isdisjoint(_CONVERTING) or self.has_attributes
 
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""

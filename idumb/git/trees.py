@@ -10,13 +10,14 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, open_repository, snapshot
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
 from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
 
+_ATTRIBUTES = ".gitattributes"
 _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
 """Attributes that make git convert a file when it commits it."""
 
@@ -203,7 +204,7 @@ class GitTrees:
         result = self.overlay(tree, source, paths)
         present = [path for path in paths if self.entry(source, path) is not None]
         self.converted = ()
-        if convertible := self._convertible(present):
+        if convertible := self._convertible(tree, present):
             cleaned = commit_tree.cleaned(self._objects, self.root, head, convertible)
             self.converted = tuple(path for path, entry in cleaned.items() if entry != self.entry(source, path))
             for path, entry in cleaned.items():
@@ -211,10 +212,12 @@ class GitTrees:
             self.writer.flush()
         return result
 
-    def _convertible(self, paths: Sequence[str]) -> Sequence[str]:
+    def _convertible(self, head: str, paths: Sequence[str]) -> Sequence[str]:
         """Return the paths whose bytes git may convert when it commits them."""
-        if any(path.rpartition("/")[2] == ".gitattributes" for path in paths) or self._converts_all():
+        if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) or self._converts_all():
             return paths
+        if not self._has_attributes(head, paths):
+            return ()
         attribute = self.repository.get_attr
         try:
             return [
@@ -224,6 +227,16 @@ class GitTrees:
             ]
         except pygit2.GitError:  # libgit2 reads attributes from the index too, and no sparse one; git decides
             return paths
+
+    def _has_attributes(self, head: str, changed: Iterable[str]) -> bool:
+        """Return whether any file of attributes applies to these paths: libgit2 looks for all of them for each path."""
+        if guarded_files.of_repository(self._objects).has_attributes:
+            return True
+        repository, roots = self.repository, {self.root, self._objects.root}
+        folders = {folder for path in changed for folder in paths.folders_above(path)}
+        names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
+        committed = any(tree_objects.entry(repository, head, name) for name in names)
+        return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
 
     def _converts_all(self) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,12 @@ def test_without_commits_the_files_are_compared_only_after_a_task_that_changed_w
     others = making("T1-02", "b.txt", after="T1-01"), making("T1-04", "d.txt", after="T1-03")
     project.plan([first("grep -q one a.txt"), others[0], breaks, others[1]])
     scan, scans = GitTrees.scan, list[tuple[str, ...]]()
-    monkeypatch.setattr(GitTrees, "scan", lambda self, also=(): scans.append((*also,)) or scan(self, also))
+
+    def counted(trees: GitTrees, also: Iterable[str] = ()) -> str:
+        scans.append(tuple(also))
+        return scan(trees, scans[-1])
+
+    monkeypatch.setattr(GitTrees, "scan", counted)
     assert run(project, "--no-verify").code == 5
     assert question(project)["what"].startswith("T1-03 broke the work of T1-01: T1-01 AC-1 fails")
     assert scans.count(()) == 2

@@ -36,7 +36,7 @@ class _Rounds:
     """`passed`: by completed task, the tree on which its checks passed last, the longest ago first.
 
     `inputs`: by task, what all its checks read; None if one of them does not show that. `ended`: the monotonic time
-    of the last round; `is_complete`: nothing was left for a later one. `is_bounded`, `noted`: what was reported already.
+    of the last round; `is_complete`: nothing is left for a later one. `is_bounded`, `noted`: what was reported already.
     """
 
     passed: dict[str, str] = field(default_factory=dict)

@@ -54,6 +54,40 @@ def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: 
     assert computed == expected(sandbox, ".gitattributes", "a.txt")
 
 
+@pytest.mark.parametrize("where", ["repository", "user", "folder", "commit"])
+def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees, where: str, tmp_path: Path) -> None:
+    """Those of the commit apply although the file is gone: git reads the index then."""
+    sandbox.write_all({"d/e/a.txt": "x\n", **({"d/.gitattributes": "* text\n"} if where == "commit" else {})})
+    head = sandbox.commit()
+    if where == "commit":
+        sandbox.remove("d/.gitattributes")
+    elif where == "folder":
+        sandbox.write_all({"d/.gitattributes": "* text\n"})
+    elif where == "user":
+        (tmp_path / "attributes").write_text("* text\n", encoding="utf-8")
+        sandbox.git("config", "core.attributesFile", str(tmp_path / "attributes"))
+    else:
+        (sandbox.common_dir / "info").mkdir(exist_ok=True)
+        (sandbox.common_dir / "info" / "attributes").write_text("* text\n", encoding="utf-8")
+    sandbox.write_all({"d/e/a.txt": CRLF})
+    computed = trees.committed(head, trees.scan(), ("d/e/a.txt",))
+    assert computed == expected(sandbox, "d/e/a.txt")
+    assert sandbox.git("cat-file", "-s", "HEAD:d/e/a.txt") == "4"
+
+
+def test_without_attributes_they_are_not_read_for_each_path(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libgit2 looks for six files for each attribute of each path."""
+    sandbox.write_all({"d/a.txt": "x\n"})
+    head = sandbox.commit()
+    sandbox.write_all({"d/a.txt": CRLF})
+    read: list[bytes] = []
+    monkeypatch.setattr(type(trees.repository), "get_attr", lambda _, path, __: read.append(path))
+    assert trees.committed(head, trees.scan(), ("d/a.txt",)) == expected(sandbox, "d/a.txt")
+    assert read == []
+
+
 def test_before_the_first_commit(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitattributes": "* text\n", "a.txt": CRLF, "b.txt": "left out\n"})
     computed = trees.committed(None, trees.scan(), (".gitattributes", "a.txt"))
@@ -70,6 +104,7 @@ def test_nothing_but_objects_is_written(sandbox: GitSandbox, trees: GitTrees) ->
 
 
 def test_a_sparse_index_that_libgit2_cannot_read(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({".gitattributes": "# none\n"})
     sandbox.write_all({"a.txt": "x\n", "in/a.txt": "x\n", "out/a.txt": "x\n", "out/deep/a.txt": "x\n"})
     head = sandbox.commit()
     sandbox.git("sparse-checkout", "set", "--cone", "--sparse-index", "in")
