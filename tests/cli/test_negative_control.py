@@ -48,6 +48,12 @@ def built_by(project: Project, script: str, *settings: str) -> None:
     project.configure("\n".join((f"builder: agent\nbindings:\n  agent: {agent}", *settings, "")))
 
 
+def built_when(project: Project, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
+    """Start controls at once, and let the builder of `a.txt` wait for a condition of `test`."""
+    monkeypatch.setattr(negative_control, "DELAY", 0.0)
+    built_by(project, f"until [ {condition} ]; do :; done; echo one > a.txt")
+
+
 def criteria(*lines: str) -> str:
     return "".join(f"  - [ ] {line}\n" for line in lines)
 
@@ -65,14 +71,13 @@ def summary(project: Project) -> str:
 def test_a_guided_task_completes_and_the_summary_names_a_check_that_passed_before(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(negative_control, "DELAY", 0.0)
     begun = tmp_path / "begun"
-    built_by(project, f"until [ -e {begun} ]; do :; done; echo one > a.txt")
+    built_when(project, monkeypatch, f"-e {begun}")
     fields = f"- **Verify:** `{DONE}`, `touch {begun}`\n"
     project.plan([task("T1-01", files="create `a.txt`", criteria=criteria("it holds — check: `true`"), fields=fields)])
     assert execute(project).code == 0
-    found = controls(project)
-    assert (found["AC-1"], found["verify 1"]) == ("passed", "failed")
+    recorded = controls(project)
+    assert (recorded["AC-1"], recorded["verify 1"]) == ("passed", "failed")
     assert "Passed before the work, and so does not show that the work was done: AC-1" in summary(project)
 
 
@@ -158,9 +163,8 @@ def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_pa
 def test_a_hanging_control_delays_no_guided_task_and_is_ended(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(negative_control, "DELAY", 0.0)
     pid = tmp_path / "pid"
-    built_by(project, f"until [ -s {pid} ]; do :; done; echo one > a.txt")
+    built_when(project, monkeypatch, f"-s {pid}")
     check = f"{DONE} || {{ echo $$ > {pid}; exec tail -f /dev/null; }}"
     project.plan([task("T1-01", files="create `a.txt`", check=check)])
     assert execute(project).code == 0
@@ -225,8 +229,8 @@ def runs_checks(project: Project, *flags: str) -> Answer:
 
 
 def passed_before(answer: Answer) -> list[tuple[str, int, str]]:
-    found = [f for f in answer.data["findings"] if f["code"] == "check.passed-before"]
-    return [(f["severity"], f["line"], f["message"]) for f in found]
+    findings = [f for f in answer.data["findings"] if f["code"] == "check.passed-before"]
+    return [(f["severity"], f["line"], f["message"]) for f in findings]
 
 
 def test_checks_of_a_plan_run_only_with_consent(project: Project, tmp_path: Path) -> None:

@@ -117,11 +117,11 @@ class _Scanner:
     # One line at a time
 
     def line(self, n: int) -> int:
-        """Read line `n`; the line to read next."""
+        """Read line `n`. Return the line to read next."""
         raw = self.source.lines[n]
         self.n = n
         if self.comment >= 0:
-            return self._comment_goes_on(raw)
+            return self._continue_comment(raw)
         self.s, self.shift = raw, 0
         if "\t" in raw and _TAB_IN_PREFIX.match(raw):
             self.s = _untab(raw)
@@ -130,10 +130,10 @@ class _Scanner:
         self._match_containers(blank=blank)
         leaf = self.leaf
         if leaf.__class__ is Fence and self.matched == len(self.stack):
-            return self._fence_goes_on(raw)
+            return self._continue_fence(raw)
         if "<!--" in raw and self._comment_line():
             return n + 1
-        if leaf.__class__ is Raw and self.matched == len(self.stack) and self._raw_goes_on(blank=blank):
+        if leaf.__class__ is Raw and self.matched == len(self.stack) and self._continue_raw(blank=blank):
             return n + 1
         if blank:
             return self._blank_line()
@@ -173,7 +173,7 @@ class _Scanner:
 
     # Continuing leaves
 
-    def _fence_goes_on(self, raw: str) -> int:
+    def _continue_fence(self, raw: str) -> int:
         fence = self.leaf
         assert isinstance(fence, Fence)  # noqa: S101 (the caller looked)
         rest = self.s[self.idx :]
@@ -192,7 +192,7 @@ class _Scanner:
         fence.end_line = self.n + 1
         return self.n + 1
 
-    def _raw_goes_on(self, *, blank: bool) -> bool:
+    def _continue_raw(self, *, blank: bool) -> bool:
         leaf = self.leaf
         assert isinstance(leaf, Raw)  # noqa: S101 (the caller looked)
         rest = self.s[self.idx :]
@@ -221,7 +221,7 @@ class _Scanner:
 
     # Comments
 
-    def _comment_goes_on(self, raw: str) -> int:
+    def _continue_comment(self, raw: str) -> int:
         self.source.hidden.add(self.n)
         end = raw.find("-->")
         if end >= 0:
@@ -468,10 +468,10 @@ class _Scanner:
     def _skip_comment(self, line: int, text: str) -> int:
         self.n = line
         self.comment = self.source.starts[line]
-        self._comment_goes_on(text[4:])
+        self._continue_comment(text[4:])
         while self.comment >= 0 and self.n + 1 < len(self.source.lines):
             self.n += 1
-            self._comment_goes_on(self.source.lines[self.n])
+            self._continue_comment(self.source.lines[self.n])
         return self.n + 1
 
     def _indented(self, rest: str, *, opened: bool) -> int:

@@ -71,22 +71,9 @@ def world(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path, home)
 
 
-def _config(world: World) -> Path:
-    path = world.home / ".cargo" / "config.toml"
-    path.write_text('[build]\nrustc-wrapper = "/tmp/cheat"\n')
-    return path
-
-
-def _new_config(world: World) -> Path:
-    path = world.home / ".pip" / "pip.conf"
-    path.parent.mkdir()
-    path.write_text("[global]\nindex-url = http://127.0.0.1/\n")
-    return path
-
-
-def _default_toolchain(world: World) -> Path:
-    path = world.home / ".rustup" / "settings.toml"
-    path.write_text('default_toolchain = "cheat"\n')
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
     return path
 
 
@@ -104,30 +91,8 @@ def _same_size_and_times(world: World) -> Path:
     return path
 
 
-def _site(world: World) -> Path:
-    path = world.packages / "sitecustomize.py"
-    path.write_text("import os\nos._exit(0)\n")
-    return path
-
-
-def _user_site_package(world: World) -> Path:
-    path = world.packages / "usercustomize" / "__init__.py"
-    path.parent.mkdir()
-    path.write_text("import os\nos._exit(0)\n")
-    return path
-
-
 def _package(world: World) -> Path:
-    path = world.packages / "answer"
-    path.mkdir()
-    (path / "__init__.py").write_text("")
-    return path
-
-
-def _module(world: World) -> Path:
-    path = world.packages / "answer.py"
-    path.write_text("")
-    return path
+    return _write(world.packages / "answer" / "__init__.py", "").parent
 
 
 def _packages_above(world: World) -> Path:
@@ -141,39 +106,8 @@ def _changed_packages_above(world: World) -> Path:
     return world.home / "work" / "node_modules"
 
 
-def _settings_above(world: World) -> Path:
-    path = world.home / "work" / ".cargo" / "config.toml"
-    path.parent.mkdir()
-    path.write_text("[build]\n")
-    return path
-
-
-def _path_file(world: World) -> Path:
-    path = world.packages / "planted.pth"
-    path.write_text("import os; os._exit(0)\n")
-    return path
-
-
-def _known_path_file(world: World) -> Path:
-    path = world.packages / "known.pth"
-    path.write_text("import os; os._exit(0)\n")
-    return path
-
-
-def _another_version(world: World) -> Path:
-    path = world.packages.parents[1] / "python3.99" / "site-packages" / "sitecustomize.py"
-    path.parent.mkdir(parents=True)
-    path.write_text("import os\n")
-    return path
-
-
-def _program(world: World) -> Path:
-    return world.program("tool", "exit 0 # always")
-
-
 def _moved_program(world: World) -> Path:
-    other = world.home / "prepared"
-    other.write_text("#!/bin/sh\nexit 0 # always\n")
+    other = _write(world.home / "prepared", "#!/bin/sh\nexit 0 # always\n")
     other.chmod(0o755)
     path = world.bin / "tool"
     path.unlink()
@@ -181,18 +115,8 @@ def _moved_program(world: World) -> Path:
     return path
 
 
-def _another_program(world: World) -> Path:
-    return world.program("cc", "exit 0")
-
-
-def _overwritten_program(world: World) -> Path:
-    path = world.bin / "unnamed"
-    path.write_text("#!/bin/sh\nexit 0 # always\n")
-    return path
-
-
 def _program_behind_a_link(world: World) -> Path:
-    (world.home / "behind").write_text("#!/bin/sh\nexit 0 # always\n")
+    _write(world.home / "behind", "#!/bin/sh\nexit 0 # always\n")
     return world.bin / "linked"
 
 
@@ -205,39 +129,37 @@ def _folder_behind_a_link(world: World) -> Path:
     return path / "bin"
 
 
-def _git(world: World) -> Path:
-    path = world.home / ".gitconfig"
-    path.write_text("[alias]\n\tstatus = !true\n")
-    return path
+WRAPPER = '[build]\nrustc-wrapper = "/tmp/cheat"\n'
+EXITS = "import os\nos._exit(0)\n"
+CHANGES: dict[str, Callable[[World], Path]] = {
+    "config": lambda world: _write(world.home / ".cargo/config.toml", WRAPPER),
+    "new_config": lambda world: _write(world.home / ".pip/pip.conf", "[global]\nindex-url = http://127.0.0.1/\n"),
+    "toolchain": lambda world: _write(world.home / ".rustup/settings.toml", 'default_toolchain = "cheat"\n'),
+    "removed": _removed,
+    "same_size_and_times": _same_size_and_times,
+    "site": lambda world: _write(world.packages / "sitecustomize.py", EXITS),
+    "user_site_package": lambda world: _write(world.packages / "usercustomize/__init__.py", EXITS),
+    "package": _package,
+    "module": lambda world: _write(world.packages / "answer.py", ""),
+    "packages_above": _packages_above,
+    "changed_packages_above": _changed_packages_above,
+    "settings_above": lambda world: _write(world.home / "work/.cargo/config.toml", "[build]\n"),
+    "path_file": lambda world: _write(world.packages / "planted.pth", "import os; os._exit(0)\n"),
+    "known_path_file": lambda world: _write(world.packages / "known.pth", "import os; os._exit(0)\n"),
+    "another_version": lambda world: _write(
+        world.packages.parents[1] / "python3.99/site-packages/sitecustomize.py", "import os\n"
+    ),
+    "program": lambda world: world.program("tool", "exit 0 # always"),
+    "moved_program": _moved_program,
+    "another_program": lambda world: world.program("cc", "exit 0"),
+    "overwritten_program": lambda world: _write(world.bin / "unnamed", "#!/bin/sh\nexit 0 # always\n"),
+    "program_behind_a_link": _program_behind_a_link,
+    "folder_behind_a_link": _folder_behind_a_link,
+    "git": lambda world: _write(world.home / ".gitconfig", "[alias]\n\tstatus = !true\n"),
+}
 
 
-CHANGES = [
-    _config,
-    _new_config,
-    _default_toolchain,
-    _removed,
-    _same_size_and_times,
-    _site,
-    _user_site_package,
-    _package,
-    _module,
-    _packages_above,
-    _changed_packages_above,
-    _settings_above,
-    _path_file,
-    _known_path_file,
-    _another_version,
-    _program,
-    _moved_program,
-    _another_program,
-    _overwritten_program,
-    _program_behind_a_link,
-    _folder_behind_a_link,
-    _git,
-]
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=[each.__name__[1:] for each in CHANGES])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_evidence_after_a_change_is_weaker_and_names_the_path(world: World, change: Callable[[World], Path]) -> None:
     run = world.start()
     before = run("tool")
