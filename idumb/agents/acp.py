@@ -21,7 +21,7 @@ from idumb.agents.program import (
     with_request,
 )
 from idumb.domain import agent, outcome, paths, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, StepRecord, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
@@ -46,6 +46,7 @@ class AcpAgent(ProgramAgent):
     """Starts `binding.argv` for each request and speaks the protocol."""
 
     name = "acp"
+    capabilities = Capabilities(sandboxed=True)
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
@@ -76,6 +77,8 @@ class AcpAgent(ProgramAgent):
             finished = self._talk(argv, request, client, transcript)
         except OSError as problem:
             return self._not_started(argv, problem)
+        except AdapterError as problem:
+            return agent.unusable(problem)
         kept = transcript.close() if transcript else None
         return self._result(request, client, finished, kept)
 
@@ -89,7 +92,10 @@ class AcpAgent(ProgramAgent):
             if home is not None:
                 make_home(home)
                 environment |= home_variables(home)
-            return self._start(argv, request, environment, separate_errors=True, sink=transcript, talk=client)
+            own = () if home is None else (home,)
+            return self._start(
+                argv, request, environment, inputs.folder, *own, separate_errors=True, sink=transcript, talk=client
+            )
 
     @property
     def _commands(self) -> bool:
@@ -135,6 +141,7 @@ class AcpAgent(ProgramAgent):
             seconds=finished.seconds,
             cause=finished.cause if finished.timed_out or not client.over else None,
             crashed=finished.crashed and not client.over,
+            sandbox=finished.sandbox,
             failure=failure,
             reply=reply,
             model=client.model if client.used or client.stop is not None else None,

@@ -11,6 +11,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
 
 if TYPE_CHECKING:
+    from idumb.app.ports.host import Sandboxes
     from idumb.app.ports.repository import Conflict
     from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
@@ -55,7 +56,8 @@ class Equipment:
     is a folder for input files of programs (default: the system's temporary folder); it is emptied when the adapters
     are built, because files in it belong to an executor that was killed. `recordings` finds runs to replay. `handoffs`
     is a folder for work done elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for
-    files that agents unpack; all homes share it.
+    files that agents unpack; all homes share it. `sandboxes` opens the port. `guarded` are
+    the git folders that no agent may write.
     """
 
     settings: Settings
@@ -71,6 +73,8 @@ class Equipment:
     handoffs: str | None = None
     homes: str | None = None
     unpacked: str | None = None
+    sandboxes: Callable[[], Sandboxes] | None = None
+    guarded: tuple[str, ...] = ()
     environment: Callable[[Iterable[str]], dict[str, str]] = _environment
 
     @property

@@ -25,7 +25,7 @@ class CommandAgent(ProgramAgent):
     """Starts `binding.argv` for each request. The program gets no more variables than the equipment allows."""
 
     name = "command"
-    capabilities = Capabilities(reports_progress=True)
+    capabilities = Capabilities(reports_progress=True, sandboxed=True)
 
     def describe(self) -> Sequence[str]:
         """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
@@ -51,12 +51,15 @@ class CommandAgent(ProgramAgent):
                     argv,
                     request,
                     {**with_request(self._environment, request), **inputs.variables},
+                    inputs.folder,
                     stdin=None if inputs.prompt else request.prompt.encode("utf-8", "surrogateescape"),
                     sink=transcript,
                     watch=StateFileWatch(inputs.state, self._redact, hear),
                 )
             except OSError as problem:
                 return self._not_started(argv, problem)
+            except AdapterError as problem:
+                return unusable(problem)
             self_report = state_file.read(inputs.state, self._redact)
         return self._result(request, finished, transcript.close() if transcript else None, self_report)
 
@@ -86,6 +89,7 @@ class CommandAgent(ProgramAgent):
             seconds=finished.seconds,
             cause=finished.cause,
             crashed=finished.crashed,
+            sandbox=finished.sandbox,
             failure=failure,
             usage=report.usage,
             model=report.model,

@@ -70,7 +70,9 @@ class PresetAgent(ProgramAgent):
         self._preset: Preset = preset or import_module(f"idumb.agents.presets.{binding.adapter}").PRESET
         self.version = self._version(self._program)
         resumable = binding.options.get("resume") is True
-        self.capabilities = Capabilities(reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT)
+        self.capabilities = Capabilities(
+            reports_progress=True, resumable=resumable, idle_timeout=IDLE_TIMEOUT, sandboxed=True
+        )
 
     def describe(self) -> Sequence[str]:
         """Return the arguments that start a builder. Raises AdapterError if they are unusable."""
@@ -87,31 +89,31 @@ class PresetAgent(ProgramAgent):
             watch = StateFileWatch(inputs.state, self._redact, hear)
             created = () if self._preset.makes_folders else _create_parents(request)
             try:
-                return self._answered(request, call, inputs.variables, watch)
+                return self._answered(request, call, inputs, watch)
             finally:
                 for folder in reversed(created):
                     with contextlib.suppress(OSError):  # it is no longer empty
                         os.rmdir(folder)
 
     def _answered(
-        self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
+        self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
     ) -> AgentResult:
         """Run the agent; if the conversation to resume is unknown, start a new one."""
-        result, unknown = self._run_once(request, call, variables, watch)
+        result, unknown = self._run_once(request, call, inputs, watch)
         if call.session is None or not unknown:
             return dataclasses.replace(result, resumed=call.session is not None)
         remaining = None if request.deadline is None else max(0.001, request.deadline - result.seconds)
         request = dataclasses.replace(request, deadline=remaining)
         call = dataclasses.replace(call, session=None)
-        fresh, _ = self._run_once(request, call, variables, watch)
+        fresh, _ = self._run_once(request, call, inputs, watch)
         return dataclasses.replace(fresh, seconds=result.seconds + fresh.seconds)
 
     def _run_once(
-        self, request: AgentRequest, call: Invocation, variables: Mapping[str, str], watch: StateFileWatch
+        self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""
         environment = with_request(self._variables(call.home), request)
-        environment |= {**variables, **self._preset.variables(call)}
+        environment |= {**inputs.variables, **self._preset.variables(call)}
         argv = self._arguments(call)
         kept = _Kept(self._transcript(request))
         try:
@@ -122,6 +124,9 @@ class PresetAgent(ProgramAgent):
                 argv,
                 request,
                 environment,
+                inputs.folder,
+                *self._state(call),
+                in_sandbox=self._preset.in_sandbox,
                 stdin=request.prompt.encode("utf-8", "surrogateescape"),
                 separate_errors=True,
                 sink=kept,
@@ -130,6 +135,8 @@ class PresetAgent(ProgramAgent):
             )
         except OSError as problem:
             return self._not_started(argv, problem), False
+        except AdapterError as problem:
+            return agent.unusable(problem), False
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
         answer = self._preset.read(kept.whole(finished.output), errors)
         idle = not finished.timed_out and not answer.usage.tokens_out and bool(answer.error)
@@ -182,6 +189,7 @@ class PresetAgent(ProgramAgent):
             seconds=finished.seconds,
             cause=finished.cause,
             crashed=finished.crashed,
+            sandbox=finished.sandbox,
             failure=failure,
             reply=redact(report.reply),
             handover=redact(report.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
@@ -241,6 +249,15 @@ class PresetAgent(ProgramAgent):
         if home is None:
             return {**self._environment, **self._equipment.environment(self._preset.places)}
         return {**self._environment, **home_variables(home), **self._shared()}
+
+    def _state(self, call: Invocation) -> tuple[str, ...]:
+        """Return the folders where the agent keeps its state: its own home, or its places in the user's home."""
+        if call.home is not None:
+            return (call.home, *self._shared().values())
+        variables = self._variables(None)
+        home = variables.get("HOME", "")
+        places = (variables[name] for name in self._preset.places if variables.get(name))
+        return (*places, *(os.path.join(home, path) for path in self._preset.state if home))
 
     def _shared(self) -> dict[str, str]:
         """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""

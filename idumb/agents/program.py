@@ -56,9 +56,37 @@ class ProgramAgent(Adapter):
             return FORMAT
 
     def _start(
-        self, argv: Sequence[str], request: AgentRequest, environment: Mapping[str, str], **how: Any
+        self,
+        argv: Sequence[str],
+        request: AgentRequest,
+        environment: Mapping[str, str],
+        scratch: str,
+        *state: str,
+        in_sandbox: Callable[[Sequence[str]], Sequence[str]] | None = None,
+        **how: Any,
     ) -> child_process.Finished:
-        """Run the program in the workspace, with the request's limits. Raises OSError if it cannot start."""
+        """Run the program in the workspace, with the request's limits and in the sandbox, if one is configured.
+
+        `scratch` is a folder of this call, `state` are folders of the agent. `in_sandbox` changes the arguments
+        for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
+        """
+        chosen = self._equipment.settings.sandbox
+        if chosen is None or not self._equipment.settings.sandboxed:
+            return self._run_program(argv, request, environment, **how)
+        import dataclasses
+
+        from idumb.agents import sandboxed
+
+        with sandboxed.opened(request, self._equipment, chosen, scratch, state) as place:
+            if place.argv:
+                argv = (*place.argv, *(in_sandbox(argv) if in_sandbox is not None else argv))
+            finished = self._run_program(argv, request, {**environment, **place.variables}, **how)
+        return dataclasses.replace(finished, sandbox=place.level)
+
+    @staticmethod
+    def _run_program(
+        argv: Sequence[str], request: AgentRequest, environment: Mapping[str, str], **how: Any
+    ) -> child_process.Finished:
         return child_process.run(
             argv,
             cwd=request.workspace,

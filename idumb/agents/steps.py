@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
 from idumb.agents.program import last_words, not_started
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
-from idumb.domain.agent import BUILT_IN, STEPS, AgentRequest, AgentResult, StepRecord
-from idumb.domain.plans.plan import Step
+from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResult, StepRecord
+from idumb.domain.errors import AdapterError
+from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
 from idumb.system.processes import child_process
+
+if TYPE_CHECKING:
+    from idumb.agents.sandboxed import Opened
 
 _PROGRAM = "run"
 """The tool that starts a program."""
@@ -53,15 +58,39 @@ class StepsAgent(Adapter):
             return AgentResult(outcome.ERRORED, f"{request.subject} has no steps; role {request.role} needs an agent")
         started = time.monotonic()
         deadline = None if request.deadline is None else started + request.deadline
+        with contextlib.ExitStack() as stack:
+            try:
+                launcher = self._launcher(request, stack)
+            except (AdapterError, OSError) as problem:
+                return AgentResult(outcome.ERRORED, str(problem), failure=MISSING)
+            result = self._make_calls(request, request.task, deadline, launcher)
+        return replace(result, sandbox=launcher.level) if launcher is not None else result
+
+    def _launcher(self, request: AgentRequest, stack: contextlib.ExitStack) -> Opened | None:
+        """Open the sandbox of the programs that the steps start; None if none is configured or needed."""
+        settings = self._equipment.settings
+        starts = request.task is not None and any(step.tool == _PROGRAM for step in request.task.steps)
+        if settings.sandbox is None or not settings.sandboxed or not starts:
+            return None
+        from idumb.agents import sandboxed
+
+        return stack.enter_context(sandboxed.opened_for_steps(request, self._equipment, settings.sandbox))
+
+    def _make_calls(
+        self, request: AgentRequest, task: Task, deadline: float | None, launcher: Opened | None
+    ) -> AgentResult:
+        started = time.monotonic()
         records: list[StepRecord] = []
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
         # Opened before a program can replace the folder, if any step needs it.
-        only_programs = all(step.tool == _PROGRAM for step in request.task.steps)
+        only_programs = all(step.tool == _PROGRAM for step in task.steps)
         files = None if only_programs else WorkspaceFiles(request.workspace)
         try:
-            call = ToolCalls(files, request, self._equipment.apply_patch, self._environment, deadline, self._redact)
-            for step in request.task.steps:
+            call = ToolCalls(
+                files, request, self._equipment.apply_patch, self._environment, deadline, self._redact, launcher
+            )
+            for step in task.steps:
                 began = time.monotonic()
                 self._equipment.guard()
                 reply = call.make(step)
@@ -156,8 +185,10 @@ class ToolCalls:
         environment: Mapping[str, str],
         deadline: float | None,
         redact: Redact,
+        launcher: Opened | None = None,
     ) -> None:
         self._opened = files
+        self._launcher = launcher
         self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
@@ -269,13 +300,18 @@ class ToolCalls:
         remaining = None if self._deadline is None else self._deadline - time.monotonic()
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (remaining, declared) if limit is not None]
-        argv, request = _argv(step), self._request
+        argv, request, launcher = _argv(step), self._request, self._launcher
         cookies = child_process.run_cookies(request.run_id, request.workspace)
         try:
             finished = child_process.run(
-                argv,
+                (*launcher.argv, *argv) if launcher is not None else argv,
                 cwd=request.workspace,
-                environment={**self._environment, **request.variables, **cookies},
+                environment={
+                    **self._environment,
+                    **request.variables,
+                    **cookies,
+                    **(launcher.variables if launcher is not None else {}),
+                },
                 timeout=min(limits, default=None),
                 idle_timeout=request.idle_timeout,
                 limits=request.limits,

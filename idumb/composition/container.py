@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.checks import Checks, Gates, Symbols
     from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
     from idumb.app.ports.event_log import LogFiles, RunIndex
-    from idumb.app.ports.host import Clock, Files, Toolchain
+    from idumb.app.ports.host import Clock, Files, Sandboxes, Toolchain
     from idumb.app.ports.ownership import Ownership
     from idumb.app.ports.planning import PlanFiles
     from idumb.app.ports.reports import Documents, Reports
@@ -75,6 +75,12 @@ class Container:
         from idumb.markdown.settings import policy
 
         return policy.load(self.root, user_folders.system_wide())
+
+    @cached_property
+    def sandboxes(self) -> Sandboxes:
+        from idumb.composition.sandboxes import LocalSandboxes
+
+        return LocalSandboxes(self.root)
 
     @cached_property
     def toolchain(self) -> Toolchain:
@@ -353,6 +359,12 @@ class Container:
             handoffs=os.path.join(folder, "handoffs"),
             homes=os.path.join(folder, "homes", run or "none"),
             unpacked=os.path.join(folder, local_data.UNPACKED),
+            sandboxes=lambda: self.sandboxes,
+            guarded=tuple(
+                folder
+                for place in (self.repository, self.user_repository)
+                for folder in (place.git_dir, place.common_dir)
+            ),
         )
         return registry.build(equipment, aside=aside)
 

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from idumb.domain.hosts import Host
 
 
-def machine_checks() -> tuple[Check, ...]:
+def machine_checks(repository: str = "") -> tuple[Check, ...]:
     """The checks of `idumb doctor` that need no repository."""
     from idumb.app.upkeep import doctor_machine
+    from idumb.composition.sandboxes import LocalSandboxes
     from idumb.git import doctor_checks
     from idumb.system.machine import LocalMachine
 
-    return (*doctor_checks.program_checks(), *doctor_machine.user_checks(LocalMachine("/", "/", "/")))
+    return (
+        *doctor_checks.program_checks(),
+        *doctor_machine.user_checks(LocalMachine("/", "/", "/")),
+        doctor_machine.sandbox_check(LocalSandboxes(repository)),
+    )
 
 
 def health_checks(services: Container) -> tuple[Check, ...]:
@@ -44,7 +49,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     is_clone = partial(clone_places.is_clone_of, repository.common_dir)
     machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
     return (
-        *machine_checks(),
+        *machine_checks(services.root),
         *doctor_checks.repository_checks(repository, services.backups),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),

@@ -41,6 +41,7 @@ class Capabilities:
     - `resumable`: it continues the conversation that a request's `session` names.
     - `reports_progress`: it is a `ReportingAgent`.
     - `idle_timeout`: seconds of silence it is allowed if the configuration names none.
+    - `sandboxed`: what it writes is limited by the configured sandbox, or by idumb, which writes it.
     """
 
     calls_model: bool = True
@@ -51,10 +52,11 @@ class Capabilities:
     resumable: bool = False
     reports_progress: bool = False
     idle_timeout: int | None = None
+    sandboxed: bool = False
 
 
 BUILT_IN = {
-    STEPS: Capabilities(calls_model=False, reads_prompt=False, deterministic=True),
+    STEPS: Capabilities(calls_model=False, reads_prompt=False, deterministic=True, sandboxed=True),
     HUMAN: Capabilities(calls_model=False, reads_prompt=False, asks_person=True, works_in_place=True),
     EDITOR: Capabilities(calls_model=False, works_in_place=True),
 }
@@ -152,6 +154,7 @@ class AgentRequest:
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
     - `unsaved`: ignored paths that no snapshot contains; folders end with `/`.
     - `commits`: whether a builder commits its own work, in the git folder of its workspace.
+    - `sandboxed`: the agent must not be started without a sandbox.
     """
 
     role: str
@@ -178,6 +181,7 @@ class AgentRequest:
     ticket: str = ""
     unsaved: tuple[str, ...] = ()
     commits: bool = False
+    sandboxed: bool = False
 
     def is_unsaved(self, path: str) -> bool:
         """Whether `path` is in no snapshot, because git ignores it and the task does not declare it by name."""
@@ -227,6 +231,7 @@ class AgentResult:
     - `model`: the model that the agent reports. `session`: its id of the conversation. `resumed`: whether it continued
       the requested one.
     - `crashed`: its process was killed or crashed, so the files may be incomplete.
+    - `sandbox`: the level in force, or why there was none; "" if none was configured.
     """
 
     outcome: str
@@ -249,6 +254,7 @@ class AgentResult:
     model: str | None = None
     resumed: bool = False
     crashed: bool = False
+    sandbox: str = ""
 
 
 def unusable(problem: AdapterError) -> AgentResult:

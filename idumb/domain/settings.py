@@ -160,6 +160,25 @@ class CheckSettings:
     control: str = CONTROL_ON
 
 
+SANDBOX_AUTO = "auto"
+SANDBOX_LANDLOCK = "landlock"
+SANDBOX_BWRAP = "bwrap"
+SANDBOX_OFF = "off"
+SANDBOXES = (SANDBOX_AUTO, SANDBOX_LANDLOCK, SANDBOX_BWRAP, SANDBOX_OFF)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """What keeps agents from writing elsewhere than they should.
+
+    `level` is one of SANDBOXES. `write` are further places where agents may write: absolute, below the home (`~/`), or
+    relative to the working tree.
+    """
+
+    level: str = SANDBOX_AUTO
+    write: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class GateSettings:
     """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds."""
@@ -214,6 +233,7 @@ _LATER = (
     "breaker",
     "retry",
     "checks",
+    "sandbox",
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
@@ -234,7 +254,7 @@ class Settings:
     - `prompts`: the user's own templates by name; they are files next to the configuration.
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
-    - `checks`: None if the configuration does not set it.
+    - `checks`, `sandbox`: None if the configuration does not set it.
     - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
       their default value.
     """
@@ -259,6 +279,11 @@ class Settings:
     ask: Mapping[str, int] = field(default_factory=dict)
     configured_keys: frozenset[str] = frozenset()
     checks: CheckSettings | None = None
+    sandbox: SandboxSettings | None = None
+
+    @property
+    def sandboxed(self) -> bool:
+        return self.sandbox is not None and self.sandbox.level != SANDBOX_OFF
 
     def role(self, role: str, binding: str | None = None) -> ResolvedRole:
         """Return how a role is filled; pass `binding` if a plan or task names its own."""
@@ -319,8 +344,9 @@ class Settings:
         return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.configured_keys else usual))
 
     def deciding(self) -> dict[str, Any]:
-        """Every setting that decides what runs or is written, as plain data; `checks` only if it is set."""
-        omitted = _UNBOUND if self.checks is not None else (*_UNBOUND, "checks")
+        """Every setting that decides what runs or is written, as plain data; without sections that are not set."""
+        unset = (name for name in ("checks", "sandbox") if getattr(self, name) is None)
+        omitted = (*_UNBOUND, *unset)
         values = {name: value for name, value in asdict(self).items() if name not in omitted}
         if self.checks is not None:  # approvals of versions without these keys stay valid
             usual = {name: getattr(CheckSettings(), name) for name in _LATER_CHECKS}

@@ -19,6 +19,7 @@ from idumb.domain.settings import (
     Limits,
     RoleSettings,
     RunSettings,
+    SandboxSettings,
     Settings,
 )
 from idumb.markdown.settings import configuration
@@ -278,6 +279,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
     names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "configured_keys"}
     names |= {f"limits.{f.name}" for f in fields(Limits)} | {f"checks.{f.name}" for f in fields(CheckSettings)}
+    names |= {f"sandbox.{f.name}" for f in fields(SandboxSettings)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}
     assert set(rows) == names

@@ -16,7 +16,7 @@ from idumb.agents.model_server import Answer, Endpoint, NoAnswer
 from idumb.agents.models import model_tools
 from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused, unanswered
 from idumb.domain import agent, canonical_json, outcome, reply
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Usage
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Capabilities, Usage
 
 _PATH = "/chat/completions"
 _LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request
@@ -54,6 +54,7 @@ class HttpAgent(ModelAdapter):
     """Asks the server of `binding.options`."""
 
     name = "http"
+    capabilities = Capabilities(sandboxed=True)
 
     def _options(self, _: str | None) -> Options:
         self._require_known(_KNOWN)

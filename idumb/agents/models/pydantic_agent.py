@@ -17,7 +17,7 @@ from idumb.agents.model_server import Answer, Endpoint
 from idumb.agents.models import model_tools
 from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused
 from idumb.domain import agent, outcome
-from idumb.domain.agent import BUILDER, AgentRequest, Usage
+from idumb.domain.agent import BUILDER, AgentRequest, Capabilities, Usage
 from idumb.domain.errors import AdapterError
 from idumb.system.processes import child_process
 
@@ -61,6 +61,7 @@ class ModelAgent(ModelAdapter):
     """Asks `binding.model`."""
 
     name = "model"
+    capabilities = Capabilities(sandboxed=True)
 
     def _options(self, model: str | None) -> _Options:
         """Check the package, too."""

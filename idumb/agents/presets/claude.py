@@ -133,6 +133,7 @@ PRESET = Preset(
     login="set ANTHROPIC_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".claude", ".claude.json", ".cache/claude"),
     variables=_variables,
     places=("CLAUDE_CONFIG_DIR",),
     server=ModelList(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from idumb.agents import answers, model_server
@@ -11,6 +13,7 @@ from idumb.agents.answers import Said, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
+_MODE = re.compile('sandbox_mode="(workspace-write|read-only)"')
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 
@@ -38,6 +41,11 @@ def _sandbox(call: Invocation) -> list[str]:
         # Codex keeps `.git` read-only inside its writable folders unless it is listed explicitly.
         settings.append(f"sandbox_workspace_write.writable_roots={json.dumps([call.git_folder])}")
     return [part for setting in settings for part in ("-c", setting)]
+
+
+def _in_sandbox(arguments: Sequence[str]) -> list[str]:
+    """Turn off Codex's own sandbox: it cannot be made inside another one, and then Codex runs no command at all."""
+    return ['sandbox_mode="danger-full-access"' if _MODE.fullmatch(part) else part for part in arguments]
 
 
 def _endpoint(call: Invocation) -> list[str]:
@@ -111,9 +119,11 @@ PRESET = Preset(
     login="set OPENAI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".codex",),
     variables=_variables,
     places=("CODEX_HOME",),
     server=model_server.ModelList(_ENDPOINT, _KEY),
+    in_sandbox=_in_sandbox,
     lists=("debug", "models"),
     listed=_listed,
 )

@@ -82,6 +82,7 @@ PRESET = Preset(
     login="set GH_TOKEN and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".copilot", ".cache/copilot"),
     variables=_variables,
     places=("COPILOT_HOME",),
     shares={"COPILOT_PKG_CACHE_HOME": "copilot"},

@@ -102,6 +102,7 @@ PRESET = Preset(
     login="set GEMINI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".gemini",),
     variables=_variables,
     files=_files,
     exits={_NO_LOGIN: agent.NOT_LOGGED_IN},

@@ -118,6 +118,7 @@ PRESET = Preset(
     login="set your provider's key and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"),
     variables=_variables,
     files=_files,
     server=model_server.ModelList(_ENDPOINT, _KEY),

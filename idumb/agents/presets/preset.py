@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idumb.agents.answers import Said
@@ -44,7 +44,8 @@ class Preset:
     are variables that name the agent's folders in the user's home. `exits` maps exit codes to kinds of failure.
     `server` is where models are listed, `lists` are the arguments with which the agent lists them itself, and `listed`
     parses that output. `shares` maps variables for unpacked files to the name of a folder that all private homes share.
-    `makes_folders` is false if the agent cannot write a file into a missing folder.
+    `makes_folders` is false if the agent cannot write a file into a missing folder. `state` are the places of the
+    agent's state below the user's home. `in_sandbox` changes the arguments for a start in idumb's sandbox.
     """
 
     name: str
@@ -60,3 +61,5 @@ class Preset:
     shares: Mapping[str, str] = field(default_factory=dict)
     makes_folders: bool = True
     listed: Callable[[bytes], tuple[str, ...]] = lambda _: ()
+    state: tuple[str, ...] = ()
+    in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments

@@ -65,6 +65,7 @@ PRESET = Preset(
     login="set OPENAI_API_KEY and name it in the binding's environment, or log in and set `home: user`",
     arguments=_arguments,
     read=read,
+    state=(".qwen",),
     variables=_variables,
     files=_files,
     server=ModelList("OPENAI_BASE_URL", "OPENAI_API_KEY"),

@@ -171,6 +171,7 @@ def make_request(
         candidate=_candidate(context, attempt) if isinstance(attempt, Measured) else "",
         unsaved=_unsaved(context),
         commits=commits,
+        sandboxed=context.sandboxed,
     )
 
 

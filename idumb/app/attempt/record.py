@@ -358,6 +358,7 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
         "failure": result.failure,
         "model": result.model,
         **({"crashed": True} if result.crashed else {}),
+        **({"sandbox": result.sandbox} if result.sandbox else {}),
     }
 
 

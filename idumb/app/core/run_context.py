@@ -63,7 +63,7 @@ class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
     `notes` is what a part of an attempt remembers until the next one, by its name. `commits` is set if builders commit
-    themselves.
+    themselves. `sandboxed`: no agent starts without a sandbox.
     """
 
     services: Services
@@ -79,6 +79,7 @@ class RunContext:
     pace: Pace
     begun: set[str] = field(default_factory=set)
     deterministic: bool = False
+    sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
     commits: CommittingClone | None = None

@@ -10,7 +10,7 @@ from idumb.app.ports.agents import Agents
 from idumb.app.ports.checks import Checks, Gates, Symbols
 from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
 from idumb.app.ports.event_log import EventLog, LogFiles, RunIndex
-from idumb.app.ports.host import BackupStore, Clock, Files, Redaction, Toolchain
+from idumb.app.ports.host import BackupStore, Clock, Files, Redaction, Sandboxes, Toolchain
 from idumb.app.ports.ownership import Interrupts, Ownership
 from idumb.app.ports.planning import PlanFiles
 from idumb.app.ports.reports import Documents, Reports
@@ -63,6 +63,8 @@ class Services(Protocol):
     def adapters(self) -> Agents: ...
     @property
     def toolchain(self) -> Toolchain: ...
+    @property
+    def sandboxes(self) -> Sandboxes: ...
     @property
     def redaction(self) -> Redaction: ...
     @property

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from idumb.domain.runs.sandbox import Fence, Support
 
 
 class Clock(Protocol):
@@ -55,6 +58,16 @@ class Toolchain(Protocol):
 
     def versions(self) -> Mapping[str, str]:
         """Program name to version text."""
+
+
+class Sandboxes(Protocol):
+    """What limits where programs write."""
+
+    def support(self) -> Support:
+        """What this machine supports; it is tried once."""
+
+    def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
+        """Arguments before those of a program, which then writes only where `fence` allows it; () for no sandbox."""
 
 
 class Redaction(Protocol):

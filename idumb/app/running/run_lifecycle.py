@@ -127,6 +127,7 @@ def supervise(
         max_attempts=request.max_attempts,
         workspace=request.workspace,
         deterministic=request.deterministic,
+        sandboxed=request.sandboxed,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))
@@ -165,6 +166,10 @@ def make_ready(context: RunContext) -> None:
     recovery.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)
+    if context.sandboxed or context.services.settings.sandbox is not None:
+        from idumb.app.engine import sandbox_level
+
+        sandbox_level.announce(context)
 
 
 def run_tasks(context: RunContext) -> runner.Ending:

@@ -27,6 +27,7 @@ class Request:
     accept_git: tuple[str, ...] = ()
     approval: str | None = None
     deterministic: bool = False
+    sandboxed: bool = False
     accept_changed: tuple[str, ...] = ()
     command: str = "execute-phase"
     rehearsal: bool = False

@@ -24,6 +24,7 @@ def run_context(
     max_attempts: int | None = None,
     workspace: str | None = None,
     deterministic: bool = False,
+    sandboxed: bool = False,
 ) -> RunContext:
     policy = journal.state.policy
     kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
@@ -44,6 +45,7 @@ def run_context(
         max_attempts or services.settings.run.max_attempts,
         Pace(),
         deterministic=deterministic,
+        sandboxed=sandboxed,
         commits=commits,
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from idumb.app.ports.host import Machine
+from idumb.app.ports.host import Machine, Sandboxes
 from idumb.domain import health, paths
 from idumb.domain.health import Check, Symptom
+from idumb.domain.runs import sandbox
 
 _LOW_SPACE = 64 << 20
 _LOW_FILES = 1000
@@ -26,6 +27,13 @@ def user_checks(machine: Machine) -> tuple[Check, ...]:
             )
 
     return (Check("state-directory.private", "no other user can write to your state directory", look),)
+
+
+def sandbox_check(sandboxes: Sandboxes) -> Check:
+    def look() -> Iterator[Symptom]:
+        yield health.passed(sandbox.description(sandboxes.support()))
+
+    return Check("sandbox.support", "what this machine offers to limit where agents write", look)
 
 
 def repository_checks(machine: Machine, owned: Callable[[], bool]) -> tuple[Check, ...]:

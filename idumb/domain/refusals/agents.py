@@ -50,6 +50,11 @@ ROWS: Mapping[str, Row] = {
         way("install", "install the program, or add its folder to PATH", "the binding then works as it is"),
         _CONFIGURE,
     ),
+    "agent.no-sandbox": row(
+        _START,
+        way("install", "install the package bubblewrap", "it protects .git also from tasks with files beside it"),
+        way("omit", "run without --require-sandbox", "idumb detects what the agent writes elsewhere"),
+    ),
     "agent.not-loadable": row(_START, _REINSTALL, _OTHER),
     "agent.plain-http": row(_START, _CONFIGURE),
     "agent.proxy": row(

@@ -52,6 +52,20 @@ ROWS: Mapping[str, Row] = {
         ),
         way("again", "remove the value, then accept the task again", "its files are committed", _AGAIN),
     ),
+    "sandbox.none": row(
+        _CONTINUE,
+        way(
+            "configure",
+            "set `sandbox: auto` in .idumb/config.yaml, and install bubblewrap if idumb doctor says so",
+            "agents then write only in the scope of their task",
+        ),
+        way(
+            "omit",
+            "omit --require-sandbox",
+            "idumb detects what agents write elsewhere, but does not stop it",
+            "idumb execute-phase {phase}",
+        ),
+    ),
     "accept.secret-name": row(
         "Accept the task",
         way("rename", "rename or remove the files, then accept the task again", "its files are committed", _AGAIN),

@@ -22,6 +22,7 @@ from idumb.domain.settings import (
     HOMES,
     NAMED,
     REGRESSIONS,
+    SANDBOXES,
     Binding,
     Ceiling,
     CheckSettings,
@@ -30,6 +31,7 @@ from idumb.domain.settings import (
     Limits,
     RoleSettings,
     RunSettings,
+    SandboxSettings,
     Settings,
 )
 from idumb.markdown.settings import prompt_files
@@ -130,6 +132,7 @@ class _Reading:
         retry = self._section(top.pop("retry", None), "retry", _RETRY)
         ask = self._section(top.pop("ask", None), "ask", _ASK)
         checks = self._checks(top.pop("checks", None))
+        sandbox = self._sandbox(top.pop("sandbox", None))
         if "profile" in top:
             top["profile"] = self._chosen("profile", top["profile"], profiles, "profiles")
         for role in _NAMED_ROLES:
@@ -156,6 +159,7 @@ class _Reading:
             retry=retry,
             ask=ask,
             checks=checks,
+            sandbox=sandbox,
             configured_keys=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
             **top,
         )
@@ -194,6 +198,16 @@ class _Reading:
             return CheckSettings(tree=node.value)
         fields = self._section(node, "checks", _CHECKS)
         return CheckSettings(**fields) if fields else None
+
+    def _sandbox(self, node: Any) -> SandboxSettings | None:
+        """Read the section, or the short form `sandbox: auto`."""
+        if isinstance(node, Scalar) and node.value in SANDBOXES:
+            return SandboxSettings(node.value)
+        if isinstance(node, Scalar) and not values.is_null(node):
+            self._wrong("sandbox", node.start, node.value, f"one of {', '.join(SANDBOXES)}")
+            return None
+        fields = self._section(node, "sandbox", _SANDBOX)
+        return SandboxSettings(**fields) if fields else None
 
     def _times(self, node: Any) -> dict[str, int]:
         """Read the default timeout of each level, and check its range."""
@@ -349,6 +363,7 @@ _TOP: Mapping[str, values.Reader] = {
     "retry": values.node,
     "ask": values.node,
     "checks": values.node,
+    "sandbox": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
     "adapter": values.words,
@@ -386,6 +401,10 @@ _CEILING: Mapping[str, values.Reader] = {
     "time": values.duration,
     "tokens": values.count,
     "cost_usd": values.money,
+}
+_SANDBOX: Mapping[str, values.Reader] = {
+    "level": values.one_of(SANDBOXES),
+    "write": values.list_of(values.words),
 }
 _GIT: Mapping[str, values.Reader] = {
     "commit": values.one_of(COMMIT_POLICIES),

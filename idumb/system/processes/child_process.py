@@ -58,7 +58,7 @@ class Finished:
     `errors` is None unless standard error was captured separately. `leftovers` are the ids of processes that it left
     running and that were ended. `limit` is the expired limit (`wall`, `idle`, or "" for none) and `allowed` its length
     in seconds. `cause` is one of `stalls.CLASSES` if the process did not end by itself, and `why` the observations
-    behind it.
+    behind it. `sandbox` is the level that was in force, "" if none was configured.
     """
 
     exit_code: int | None
@@ -72,6 +72,7 @@ class Finished:
     allowed: float | None = None
     cause: str | None = None
     why: str = ""
+    sandbox: str = ""
 
     @property
     def crashed(self) -> bool:

@@ -1,0 +1,136 @@
+"""Where an agent's program may write: the scope of its task, scratch, and the folders of its own state."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from idumb.agents.adapter import Equipment
+from idumb.domain import paths
+from idumb.domain.agent import BUILDER, AgentRequest
+from idumb.domain.errors import AdapterError
+from idumb.domain.runs import sandbox
+from idumb.domain.runs.sandbox import Fence
+from idumb.domain.settings import SandboxSettings
+
+_TEMPORARY = ("TMPDIR", "TMP", "TEMP")
+_OWN = (".idumb", ".planning")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What one call of a program needs. `level` is the level in force, in words for the record."""
+
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    level: str
+
+
+@contextlib.contextmanager
+def opened(
+    request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
+) -> Iterator[Opened]:
+    """Prepare the sandbox of one call. Folders of the scope that do not exist yet exist meanwhile.
+
+    `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
+    sandbox and none can be had, OSError if a folder cannot be made.
+    """
+    created: list[str] = []
+    try:
+        fence = _fence(request, equipment, chosen, (scratch, *state), created)
+        if equipment.sandboxes is None:
+            raise AssertionError("agents that work have the port")
+        sandboxes = equipment.sandboxes()
+        level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
+        if level == sandbox.DETECTION and request.sandboxed:
+            raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
+        temporary = os.path.join(scratch, "tmp")
+        if level != sandbox.DETECTION:
+            os.makedirs(temporary, 0o700, exist_ok=True)
+        variables = {} if level == sandbox.DETECTION else dict.fromkeys(_TEMPORARY, temporary)
+        argv = sandboxes.launcher(level, fence)
+        yield Opened(argv, variables, f"{level}: {why}" if why else level)
+    finally:
+        for folder in reversed(created):
+            with contextlib.suppress(OSError):  # it is no longer empty
+                os.rmdir(folder)
+
+
+@contextlib.contextmanager
+def opened_for_steps(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings) -> Iterator[Opened]:
+    """Prepare the sandbox of the programs that a task's steps start, with scratch of their own."""
+    if equipment.inputs is not None:
+        os.makedirs(equipment.inputs, 0o700, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="idumb-", dir=equipment.inputs, ignore_cleanup_errors=True) as scratch,
+        opened(request, equipment, chosen, scratch, ()) as place,
+    ):
+        yield place
+
+
+def _fence(
+    request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str], created: list[str]
+) -> Fence:
+    root = os.path.realpath(request.workspace)
+    builds = request.role == BUILDER
+    allowed = request.allowed_paths if builds else ()
+    folders = sandbox.scope_folders(allowed)
+    writable = [*map(os.path.realpath, own)]
+    writable += [place for folder in folders if folder and (place := _below(root, folder, created)) is not None]
+    writable += _configured(chosen.write, root) if builds else []
+    git = os.path.join(root, ".git")
+    guarded = [*map(os.path.realpath, equipment.guarded), *(os.path.join(root, name) for name in _OWN)]
+    read_only = []
+    if request.commits:
+        writable.append(git)
+    else:
+        guarded.append(git)
+    if "" in folders:
+        writable.append(root)
+        read_only += _outside(root, request)
+    else:
+        read_only.append(root)
+    return Fence(
+        _present(writable),
+        tuple(path for path in _present(guarded) if path not in writable),
+        _present(path for path in read_only if path not in writable),
+    )
+
+
+def _present(places: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path for path in dict.fromkeys(places) if os.path.exists(path))
+
+
+def _below(root: str, folder: str, created: list[str]) -> str | None:
+    """Return a folder of the working tree, made if it is missing; None if a link or a file is on the way."""
+    place = root
+    for name in folder.split("/"):
+        place = os.path.join(place, name)
+        if os.path.islink(place):
+            return None
+        if not os.path.lexists(place):
+            os.mkdir(place)
+            created.append(place)
+        elif not os.path.isdir(place):
+            return None
+    return place
+
+
+def _configured(places: Iterable[str], root: str) -> list[str]:
+    return [os.path.realpath(os.path.join(root, os.path.expanduser(place))) for place in places]
+
+
+def _outside(root: str, request: AgentRequest) -> list[str]:
+    """Return what the task must not write at the top of the working tree."""
+    allowed = request.allowed_paths
+
+    def protected(name: str) -> bool:
+        return paths.protecting_rule(name, request.protected, allowed) is not None
+
+    with os.scandir(root) as listing:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing if not entry.is_symlink()]
+    outside = sandbox.outside_scope([e for e in entries if e[0] not in (".git", *_OWN)], allowed, protected)
+    return [os.path.join(root, name) for name in outside]

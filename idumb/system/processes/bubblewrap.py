@@ -1,0 +1,42 @@
+"""Runs a program for which everything is read-only except given places, by bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+
+PACKAGE = "bubblewrap"
+
+_PROGRAM = "bwrap"
+_MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+_KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE")
+"""Capabilities with which root can neither mount nor reach another process."""
+
+
+def find(repository: str) -> str:
+    """Return the real path of bubblewrap on PATH; "" if there is none, or if others or tasks could have written it."""
+    inside = f"{os.path.realpath(repository).rstrip('/')}/" if repository else "\0"
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        place = os.path.realpath(os.path.join(folder, _PROGRAM))
+        if not folder.startswith("/") or place.startswith(inside):
+            continue
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            status = os.stat(place)
+            if status.st_uid in {0, os.geteuid()} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return place
+    return ""
+
+
+def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return what to write before the arguments of a program.
+
+    `places` tells for absolute real paths whether the program may write there; a deeper one overrides those above it.
+    The program sees no other process, so that it cannot reach the files of one that has more permissions.
+    """
+    words = [program, *_MOUNTS]
+    for path in sorted(places, key=lambda path: (path.count("/"), path)):
+        words += ["--bind" if places[path] else "--ro-bind", path, path]
+    if os.geteuid() == 0:
+        words += ["--cap-drop", "ALL", *(word for name in _KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}"))]
+    return (*words, "--")

@@ -1,0 +1,218 @@
+"""What a program in the sandbox cannot write, and what it can: real processes under Landlock and bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from idumb.composition import sandboxes
+from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.runs.sandbox import DETECTION, Fence
+from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.system.processes import bubblewrap, landlock
+
+USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
+"""A user without capabilities, who still owns the files of the test."""
+
+
+@dataclass(frozen=True)
+class Place:
+    root: Path
+    level: str
+    prefix: tuple[str, ...] = ()
+    version: int = landlock.NEWEST
+    fence: Fence = field(default_factory=lambda: Fence(()))
+
+    def sh(self, script: str) -> subprocess.CompletedProcess[str]:
+        return self.run("/bin/sh", "-c", script)
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        launcher = LocalSandboxes().launcher(self.level, self.fence)
+        if self.level == SANDBOX_LANDLOCK:
+            version = min(self.version, int(launcher[4]))
+            launcher = (*launcher[:4], str(version), *launcher[5:])
+        return subprocess.run(
+            [*self.prefix, *launcher, *argv], cwd=self.root, capture_output=True, text=True, check=False, timeout=60
+        )
+
+
+def require(level: str, prefix: Sequence[str]) -> None:
+    support = LocalSandboxes().support()
+    if reason := support.no_landlock if level == SANDBOX_LANDLOCK else support.no_bwrap:
+        pytest.skip(reason)
+    if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine allows no user namespaces (unshare --user)")
+
+
+CASES = {
+    "landlock, root or the user of the tests": (SANDBOX_LANDLOCK, (), landlock.NEWEST),
+    "landlock, a user without capabilities": (SANDBOX_LANDLOCK, USER, landlock.NEWEST),
+    "landlock, version 2": (SANDBOX_LANDLOCK, (), 2),
+    "bwrap, root or the user of the tests": (SANDBOX_BWRAP, (), 0),
+    "bwrap, a user without capabilities": (SANDBOX_BWRAP, USER, 0),
+}
+
+
+@pytest.fixture(params=CASES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    level, prefix, version = CASES[request.param]
+    require(level, prefix)
+    root = tmp_path / "repo"
+    for name in ("src/a.txt", "doc/b.txt", "top.txt", ".git/config", ".git/idumb/papers/x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("one\n")
+    fence = Fence((str(root / "src"), str(root / ".git/idumb/papers")), (str(root / ".git"),), (str(root),))
+    return Place(root, level, prefix, version, fence)
+
+
+FORBIDDEN = [
+    "echo x > new.txt",
+    "echo x > top.txt",
+    "echo x >> doc/b.txt",
+    "rm top.txt",
+    "mv top.txt src/top.txt",
+    "mv src/a.txt doc/a.txt",
+    "mkdir folder",
+    "ln -s x link",
+    "mkfifo pipe",
+    "ln top.txt src/hard && echo x > src/hard",
+    "echo x > .git/config",
+    "echo x > .git/new",
+    "echo x > .git/idumb/new",
+    "mv .git elsewhere",
+    "rm -rf .git/config",
+    "ln -s ../top.txt src/link && echo x > src/link",
+    "(cd src && echo x > ../top.txt)",
+    "echo x > /proc/self/cwd/top.txt",
+    "mount -t tmpfs none doc",
+    "mount -o remount,rw,bind .git && echo x > .git/config",
+    "umount .git && echo x > .git/config",
+    "unshare --user --map-root-user --mount sh -c 'umount .git; mount -o remount,rw,bind . ; echo x > top.txt'",
+    "mknod src/device b 7 0",
+]
+
+
+def contents(root: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(root)): p.read_text() if p.is_file() else ""
+        for p in sorted(root.rglob("*"))
+        if "src" not in str(p.relative_to(root))
+    }
+
+
+def test_every_forbidden_write_fails(place: Place) -> None:
+    before = contents(place.root)
+    ended = {script: place.sh(script).returncode for script in FORBIDDEN}
+    assert {script: code for script, code in ended.items() if code == 0} == {}
+    assert contents(place.root) == before
+    made = {p.name for p in (place.root / "src").iterdir() if not p.is_symlink()}
+    assert made <= {"a.txt", "top.txt"}  # `mv` may copy what it cannot move
+
+
+ALLOWED = """set -e
+echo two > src/a.txt
+echo x > src/new && mv src/new src/renamed && rm src/renamed
+mkdir -p src/deep/er && mv src/a.txt src/deep/er/ && mv src/deep/er/a.txt src/a.txt && rm -r src/deep
+ln -s a.txt src/link && ln src/a.txt src/hard && mkfifo src/pipe && rm src/link src/hard src/pipe
+echo x > .git/idumb/papers/y
+echo x > /dev/null && head -c 1 /dev/zero > /dev/null
+cat top.txt doc/b.txt .git/config > /dev/null
+"""
+
+
+def test_every_allowed_write_works(place: Place) -> None:
+    ended = place.sh(ALLOWED)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (place.root / "src/a.txt").read_text() == "two\n"
+    assert (place.root / ".git/idumb/papers/y").exists()
+
+
+def test_a_file_elsewhere_can_be_truncated_only_before_version_3(place: Place) -> None:
+    ended = place.run(sys.executable, "-I", "-S", "-c", "import os; os.truncate('top.txt', 0)")
+    assert (ended.returncode == 0) is (place.version == 2)
+    assert (place.root / "top.txt").read_text() == ("" if place.version == 2 else "one\n")
+
+
+def test_a_program_cannot_reach_processes_outside(place: Place) -> None:
+    outside = subprocess.Popen(["sleep", "60"])
+    try:
+        for script in (f"kill -9 {outside.pid}", f"echo x > /proc/{outside.pid}/root{place.root}/top.txt"):
+            if place.version == 2 and script.startswith("kill"):
+                continue  # signals are controlled from version 6 on
+            assert place.sh(script).returncode != 0, script
+        assert outside.poll() is None
+    finally:
+        outside.kill()
+        outside.wait()
+
+
+def test_a_program_keeps_its_arguments_its_exit_code_and_a_terminal(place: Place) -> None:
+    code = "import os, pty, sys; os.close(pty.openpty()[0]); print(sys.argv[1:]); sys.exit(7)"
+    ended = place.run(sys.executable, "-I", "-S", "-c", code, "a b", "--", "-x")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "['a b', '--', '-x']\n", "")
+
+
+def test_a_place_that_is_gone_starts_nothing(place: Place) -> None:
+    gone = Place(place.root, place.level, place.prefix, place.version, Fence((str(place.root / "gone"),)))
+    ended = gone.sh("echo ran")
+    assert ended.returncode != 0
+    assert "ran" not in ended.stdout
+
+
+_ONE_NAMESPACE = "echo 1 > /proc/sys/user/max_user_namespaces"
+
+
+def test_without_user_namespaces_landlock_remains(tmp_path: Path) -> None:
+    """In a user namespace that may hold no further one, a user without capabilities cannot use bubblewrap."""
+    require(SANDBOX_LANDLOCK, USER)
+    if not bubblewrap.find(""):
+        pytest.skip("bubblewrap is not installed (package bubblewrap)")
+    code = (
+        "from idumb.composition.sandboxes import LocalSandboxes as L; s = L().support();"
+        "print(s.landlock > 1, s.bwrap or 'none', s.no_bwrap)"
+    )
+    inner = f'{_ONE_NAMESPACE}; exec {" ".join(USER)} {sys.executable} -c "$1"'
+    argv = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", inner, "sh", code]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert ended.stdout.startswith("True none bubblewrap does not work here: "), ended
+
+
+def test_other_systems_report_that_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    support = LocalSandboxes().support()
+    assert support.no_landlock == support.no_bwrap == "idumb has no sandbox for macOS"
+    assert LocalSandboxes().launcher(DETECTION, Fence(())) == ()
+
+
+@pytest.mark.parametrize(("version", "words"), [(0, "the kernel has no Landlock"), (1, "version 1 of Landlock")])
+def test_an_old_kernel_has_no_landlock(version: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    support = LocalSandboxes().support()
+    assert support.landlock == 0
+    assert words in support.no_landlock
+
+
+def test_a_landlock_that_does_not_work_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "command", lambda *_: ("/bin/false",))
+    assert LocalSandboxes().support().no_landlock.startswith("Landlock does not work here")
+
+
+def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "repo/bin/bwrap"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert bubblewrap.find("") == os.path.realpath(program)
+    assert bubblewrap.find(str(tmp_path / "repo")) == ""
+    program.chmod(0o775)
+    assert bubblewrap.find("") == ""
+    assert sandboxes.LocalSandboxes(str(tmp_path)).support().add == "bubblewrap"

@@ -1,0 +1,59 @@
+"""Real command-line agents in the sandbox: they work there, and write nothing elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from tests.agents import installed
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
+
+RULES = [
+    """when: "# T1-01:"
+tools: true
+answers:
+  - write: {path: other/out.txt, content: "x\\n"}
+  - write: {path: notes/words.txt, content: "one\\ntwo\\n"}
+  - {say: "notes/words.txt is there.", tokens: {in: 1000, out: 20}}""",
+    """when: "# T1-02:"
+tools: true
+answers:
+  - write: {path: notes/more.txt, content: "three\\n"}
+  - {say: "notes/more.txt is there.", tokens: {in: 2000, out: 30}}""",
+]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox, files={"other/kept.txt": "kept\n"})
+    one = task("T1-01", files="create `notes/words.txt`", check="grep -q two notes/words.txt")
+    two = task("T1-02", files="create `notes/more.txt`", check="grep -qx three notes/more.txt", after="T1-01")
+    project.plan([one, two])
+    return project
+
+
+@pytest.mark.parametrize("level", [SANDBOX_LANDLOCK, SANDBOX_BWRAP])
+@pytest.mark.parametrize("name", installed.PACKAGES)
+def test_a_real_agent_works_in_the_sandbox_and_writes_nothing_elsewhere(
+    name: str, level: str, project: Project, home: Path
+) -> None:
+    support = LocalSandboxes().support()
+    if reason := support.no_landlock if level == SANDBOX_LANDLOCK else support.no_bwrap:
+        pytest.skip(reason)
+    installed.configure(project, name, {"sandbox": level})
+    before = {*home.iterdir(), home / "state"}
+    arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
+    ended = installed.alone(project, name, RULES, *arguments)
+    attempts = [e["payload"]["builder"] for e in project.events("1", "--kind", "attempt.finished")]
+    assert not project.exists("other/out.txt")
+    assert ended.code == 0, ended.out + ended.err
+    assert [attempt["sandbox"] for attempt in attempts] == [level] * 2
+    assert project.read("notes/more.txt") == "three\n"
+    assert set(home.iterdir()) == before

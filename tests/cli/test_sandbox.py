@@ -1,0 +1,176 @@
+"""The sandbox of builders at the command line: what is printed, recorded, refused and prevented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.composition import sandboxes
+from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.runs.sandbox import Support
+from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, shell, task
+
+SUPPORT = LocalSandboxes().support()
+NOTHING = Support(no_landlock="the kernel has no Landlock", no_bwrap="bubblewrap is not installed", add="bubblewrap")
+
+needs_landlock = pytest.mark.skipif(not SUPPORT.landlock, reason=SUPPORT.no_landlock)
+needs_bwrap = pytest.mark.skipif(not SUPPORT.bwrap, reason=SUPPORT.no_bwrap)
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"src/a.txt": "one\n", "top.txt": "top\n", ".gitignore": "cache/\n"})
+
+
+def builder(project: Project, script: str, files: str, check: str = "true", **settings: Any) -> None:
+    """The builder runs a script, and nothing that it cannot write fails it."""
+    place = project.folder.parent / "builder.sh"
+    place.write_text(f"{script}\nexit 0\n")
+    it = {"adapter": "command", "argv": ["/bin/sh", str(place)]}
+    project.configure(json.dumps({"builder": "it", "bindings": {"it": it}, **settings}))
+    project.plan([task("T1-01", files=files, check=check)])
+
+
+def recorded(project: Project) -> list[str | None]:
+    return [e["payload"]["builder"].get("sandbox") for e in project.events("--kind", "attempt.finished")]
+
+
+@needs_landlock
+def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> None:
+    elsewhere = ["top.txt", ".git/config", ".git/hooks/pre-commit", ".idumb/config.yaml", "$HOME/mine", "../mine"]
+    script = "\n".join(
+        (
+            "echo two > src/a.txt; mkdir -p src/deep; echo x > src/deep/new.txt",
+            'echo x > "$TMPDIR/scratch" && cp "$TMPDIR/scratch" src/deep/copied.txt',
+            *(f"echo x >> {path}" for path in elsewhere),
+            "rm -rf .git top.txt",
+        )
+    )
+    builder(project, script, "modify `src/a.txt`, create `src/deep/**`", "test -f src/deep/copied.txt", sandbox="auto")
+    before = {*home.iterdir(), home / "state"}
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert answer.err.count("Sandbox: landlock.") == 1
+    assert recorded(project) == ["landlock"]
+    assert project.read("top.txt") == "top\n"
+    assert project.repo.git("status", "--porcelain") == ""
+    assert set(home.iterdir()) == before
+    assert not (project.folder.parent / "mine").exists()
+
+
+@needs_bwrap
+def test_a_builder_beside_git_needs_bubblewrap(project: Project) -> None:
+    script = "echo x > new.txt; echo x > src/a.txt; echo x > top.txt; echo x > .git/config; mv .git away; umount .git"
+    builder(project, script, "create `new.txt`", "test -f new.txt", sandbox="auto")
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert "Sandbox of T1-01: bwrap." in answer.err
+    assert recorded(project) == [SANDBOX_BWRAP]
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "new.txt"
+
+
+@needs_landlock
+def test_without_bubblewrap_a_task_beside_git_is_only_watched(project: Project) -> None:
+    builder(project, "echo x > new.txt", "create `new.txt`", sandbox=SANDBOX_LANDLOCK)
+    consent = project.approval()
+    refused = project.json("execute-phase", "1", "--approve", consent, "--require-sandbox")
+    assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
+    why = "Landlock cannot allow new files beside .git and protect .git"
+    assert refused.error["message"] == f"No sandbox is available for T1-01: {why}."
+    answer = project.idumb("execute-phase", "1", "--approve", consent)
+    assert answer.code == 0, answer
+    assert f"Sandbox of T1-01: detection only, because {why}." in answer.err
+    assert recorded(project) == [f"detection only: {why}"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "support", "words"),
+    [
+        ({}, SUPPORT, "The configuration has no sandbox."),
+        ({"sandbox": "off"}, SUPPORT, "The configuration has no sandbox."),
+        (
+            {"sandbox": "auto"},
+            NOTHING,
+            "No sandbox is available: the kernel has no Landlock; bubblewrap is not installed.",
+        ),
+        ({"sandbox": "bwrap"}, NOTHING, "No sandbox is available: bubblewrap is not installed."),
+    ],
+)
+def test_a_required_sandbox_that_is_not_there_is_refused(
+    settings: dict[str, str], support: Support, words: str, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "_support", lambda _: support)
+    builder(project, "echo ran >> ../ran", "create `src/x.txt`", **settings)
+    arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
+    answer = project.quick(*arguments)
+    assert (answer.code, answer.error["code"], answer.error["message"]) == (4, "sandbox.none", words)
+    assert not (project.folder.parent / "ran").exists()
+
+
+def test_without_a_sandbox_the_run_says_what_would_add_one(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandboxes, "_support", lambda _: NOTHING)
+    builder(project, "echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    why = "the kernel has no Landlock; bubblewrap is not installed"
+    assert f"Sandbox: detection only, because {why}; install the package bubblewrap.\n" in answer.err
+    assert recorded(project) == [f"detection only: {why}"]
+
+
+def test_a_configuration_without_a_sandbox_works_as_before(project: Project) -> None:
+    builder(project, "echo x > src/x.txt; echo y > cache.txt; rm cache.txt", "create `src/x.txt`")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    assert "andbox" not in answer.err + answer.out
+    assert recorded(project) == [None]
+
+
+@needs_landlock
+def test_more_places_can_be_writable(project: Project, home: Path) -> None:
+    (project.folder / "cache").mkdir()
+    (home / ".tool").mkdir()
+    script = "echo x > src/x.txt; echo x > cache/x && echo x > $HOME/.tool/x && echo x > src/both; echo x > $HOME/no"
+    files = "create `src/x.txt`, create `src/both`"
+    builder(project, script, files, sandbox={"level": "auto", "write": ["cache", "~/.tool", "/missing"]})
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    assert project.exists("src/both")
+    assert not (home / "no").exists()
+
+
+@needs_landlock
+def test_a_builder_that_commits_writes_in_the_git_folder_of_its_clone_only(project: Project) -> None:
+    user = project.folder
+    script = f"echo x > src/x.txt; git add src; git commit -qm work; echo x >> top.txt; echo x > {user}/.git/planted"
+    script += f"; echo x > {user}/src/planted"
+    builder(project, script, "create `src/x.txt`", sandbox="landlock", git={"commit": "builder"})
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert project.subjects()[-2] == "work"
+    assert not (user / ".git/planted").exists()
+    assert not (user / "src/planted").exists()
+    assert recorded(project) == ["landlock"]
+
+
+@needs_landlock
+def test_programs_of_steps_are_in_the_sandbox(project: Project) -> None:
+    project.configure("sandbox: landlock\n")
+    steps = [shell("echo x > src/x.txt; echo x > top.txt || echo x > $TMPDIR/y")]
+    project.plan([task("T1-01", files="create `src/x.txt`", steps=steps, check="test -f src/x.txt")])
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert project.read("top.txt") == "top\n"
+    assert recorded(project) == ["landlock"]
+
+
+def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
+    project.configure("builder: steps\nsandbox: always\n")
+    answer = project.quick("check-plan", "1", "--json")
+    assert answer.code == 3
+    assert "config.yaml:2: sandbox: 'always' is not one of auto, landlock, bwrap, off" in answer.error["message"]
