@@ -5,7 +5,6 @@ Loaded only if attributes or settings ask for that, or a file is in the LFS stor
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from idumb.git import checkout_bytes
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
+from idumb.git.proving_files import Content, LargeFile
 from idumb.git.submodules import Submodules
 
 TYPE_CHECKING = False
@@ -64,9 +64,9 @@ class ConvertedFiles:
         """Forget what is unlike a clone in a file that is no longer there, or in all."""
         self._unlike = set() if path is None else self._unlike - {path}
 
-    def read(self, files: Sequence[tuple[str, Item]], shown: Shown) -> dict[str, bytes]:
-        """Return path to bytes of the files that differ from those in the commit."""
-        by_path: dict[str, bytes] = {}
+    def read(self, files: Sequence[tuple[str, Item]], shown: Shown) -> dict[str, Content]:
+        """Return path to content of the files that differ from those in the commit."""
+        by_path: dict[str, Content] = {}
         by_owner: dict[str, list[tuple[str, str]]] = {}
         for path, item in files:
             if item.mode in {tree_objects.SUBMODULE, tree_objects.LINK}:
@@ -105,19 +105,14 @@ class ConvertedFiles:
         return {os.path.join(owner, path): data for path, data in ours.items()}
 
     @staticmethod
-    def _large_file(data: bytes, place: Repository) -> bytes | None:
-        """Return a file of the local LFS store for its pointer; None if it is missing, or is not what its name says."""
+    def _large_file(data: bytes, place: Repository) -> LargeFile | None:
+        """Return a file of the local LFS store for its pointer; None if it is missing."""
         pointer = _LFS.match(data) if len(data) < _LFS_POINTER else None
         if pointer is None:
             return None
         name = pointer[1].decode("ascii")
         stored = os.path.join(place.common_dir, "lfs", "objects", name[:2], name[2:4], name)
-        try:
-            with open(stored, "rb") as stream:
-                data = stream.read()
-        except OSError:
-            return None
-        return data if hashlib.sha256(data).hexdigest() == name else None
+        return LargeFile(stored, bytes.fromhex(name), data) if os.path.isfile(stored) else None
 
     def _repository_of(self, owner: str, shown: Shown) -> tuple[Repository, pygit2.Repository]:
         if shown.submodules is None or not owner:

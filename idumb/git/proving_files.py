@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from idumb.domain import errors, paths
 from idumb.git.objects import tree_objects
@@ -25,6 +25,8 @@ _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_PIECE = 1 << 20
+"""Bytes of a file that are in memory together."""
 
 
 class OpenFolders:
@@ -63,14 +65,25 @@ class OpenFolders:
             os.close(self._open.pop()[1])
 
 
+class LargeFile(NamedTuple):
+    """A file at `path` to copy. If its bytes do not have this digest (SHA-256), those of `otherwise` are written."""
+
+    path: str
+    digest: bytes
+    otherwise: bytes
+
+
+Content = bytes | LargeFile
+
+
 class Contents(Protocol):
     """The bytes of files, with their paths and items, in order."""
 
     def stored(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, bytes]]:
         """Yield the bytes that a commit holds."""
 
-    def checked_out(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, bytes]]:
-        """Yield the bytes that a checkout writes."""
+    def checked_out(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, Content]]:
+        """Yield what a checkout writes."""
 
 
 class Swept(NamedTuple):
@@ -125,9 +138,9 @@ class TreeFiles:
         writes = [(path, item) for path, item in changes if item is not None]
         for path, item, data in self._contents.stored([row for row in writes if is_attributes(row[0])]):
             self._write(path, item, data, folders, newest)
-        for path, item, data in self._contents.checked_out(writes):
-            if not is_attributes(path) or self._digests[path] != _digest(data):
-                self._write(path, item, data, folders, newest)
+        for path, item, content in self._contents.checked_out(writes):
+            if not is_attributes(path) or self._digests[path] != _digest(content):
+                self._write(path, item, content, folders, newest)
 
     def restore(self, changed: Iterable[str], folders: OpenFolders) -> bool:
         """Write files again; return False if attributes of a check converted them."""
@@ -196,23 +209,23 @@ class TreeFiles:
         changed = [*missing, *(path for path in suspects if self._is_changed(path, folders))]
         return Swept(changed, newest)
 
-    def _write(self, path: str, item: Item, data: bytes, folders: OpenFolders, newest: int = 0) -> None:
+    def _write(self, path: str, item: Item, data: Content, folders: OpenFolders, newest: int = 0) -> None:
         """Write a file of the tree, in the place of whatever is there."""
         if any(name.lower() == GIT or name in {"", ".", ".."} for name in path.split("/")):
             raise errors.Refusal("git.unsafe-tree", f"a tree holds the name {path!r}", hint="git fsck")
         folder, _, name = path.rpartition("/")
         at = folders.at(folder, make=True)
-        is_file = item.mode not in {tree_objects.SUBMODULE, tree_objects.LINK}
-        bits = 0o777 if item.mode == tree_objects.PROGRAM else 0o666
+        bits, digest = 0o777 if item.mode == tree_objects.PROGRAM else 0o666, b""
         for is_free in (False, True):
             try:
-                if is_file:
-                    with open(os.open(name, _NEW, bits, dir_fd=at), "wb") as stream:
-                        stream.write(data)
-                elif item.mode == tree_objects.LINK:
-                    os.symlink(data, os.fsencode(name), dir_fd=at)
-                else:
+                if item.mode == tree_objects.SUBMODULE:
                     os.mkdir(name, dir_fd=at)
+                elif item.mode == tree_objects.LINK and isinstance(data, bytes):
+                    os.symlink(data, os.fsencode(name), dir_fd=at)
+                    digest = _digest(data)
+                else:
+                    with open(os.open(name, _NEW, bits, dir_fd=at), "wb") as stream:
+                        digest = _write_into(stream, data)
                 break
             except FileExistsError:
                 if is_free:
@@ -223,7 +236,7 @@ class TreeFiles:
             os.utime(name, ns=(newest + 1_000_000, newest + 1_000_000), dir_fd=at, follow_symlinks=False)
             written = _stamp(name, at)
         self._written[path] = item, written
-        self._digests[path] = _digest(data)
+        self._digests[path] = digest
 
     def _is_changed(self, path: str, folders: OpenFolders) -> bool:
         """Return whether a file differs from the tree; if only its stamp differs, remember that."""
@@ -239,16 +252,22 @@ class TreeFiles:
         if stat.S_IFMT(present.mode) != stat.S_IFMT(before.mode) or (present.mode ^ before.mode) & 0o100:
             return True
         # What was written counts: a check may have changed the attributes by which a checkout converts it.
-        data = _read(name, at, item)
-        if data is None or _digest(data) != self._digests[path]:
+        digest = self._digests[path]
+        try:
+            if item.mode == tree_objects.LINK:
+                if _digest(os.readlink(os.fsencode(name), dir_fd=at)) != digest:
+                    return True
+            else:
+                with open(os.open(name, _OLD, dir_fd=at), "rb") as stream:
+                    if _digest_of(stream) != digest:
+                        return True
+                    if present != before and not _is_written_anew(name, at, stream, before.mode, digest):
+                        return True
+                if present != before:
+                    os.utime(name, ns=(present.mtime, present.mtime), dir_fd=at, follow_symlinks=False)
+                    present = _stamp(name, at)
+        except OSError:
             return True
-        if present != before and stat.S_ISREG(present.mode):
-            # A program may still write into it through shared memory, or it is linked to another file.
-            os.unlink(name, dir_fd=at)
-            with open(os.open(name, _NEW, stat.S_IMODE(before.mode), dir_fd=at), "wb") as stream:
-                stream.write(data)
-            os.utime(name, ns=(present.mtime, present.mtime), dir_fd=at, follow_symlinks=False)
-            present = _stamp(name, at)
         self._written[path] = item, present
         return False
 
@@ -272,21 +291,58 @@ def _remove_with_folders(path: str, folders: OpenFolders) -> None:
             os.rmdir(name, dir_fd=folders.at(folder))
 
 
-def _read(name: str, at: int, item: Item) -> bytes | None:
-    """Return the bytes of a file, or where a link leads; None if neither is there."""
-    try:
-        if item.mode == tree_objects.LINK:
-            return os.readlink(os.fsencode(name), dir_fd=at)
-        with open(os.open(name, _OLD, dir_fd=at), "rb") as stream:
-            return stream.read()
-    except OSError:
-        return None
-
-
 def _is_same(status: os.stat_result, before: Stamp) -> bool:
     """Return whether a file has its stamp. No program can set ctime, so the rest is as it was."""
     return status.st_ctime_ns == before.ctime and status.st_ino == before.inode
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+def _digest(data: Content) -> bytes:
+    return hashlib.sha256(data).digest() if isinstance(data, bytes) else data.digest
+
+
+def _digest_of(stream: IO[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    while piece := stream.read(_PIECE):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> bytes:
+    """Copy a file in pieces; return the digest of what was written."""
+    digest = hashlib.sha256()
+    while piece := source.read(_PIECE):
+        digest.update(piece)
+        target.write(piece)
+    return digest.digest()
+
+
+def _is_written_anew(name: str, at: int, stream: IO[bytes], mode: int, digest: bytes) -> bool:
+    """Write a file again, in a new one: it may be linked elsewhere, or a program may write into it through memory.
+
+    Return False if what was written has another digest.
+    """
+    stream.seek(0)
+    os.unlink(name, dir_fd=at)
+    with open(os.open(name, _NEW, stat.S_IMODE(mode), dir_fd=at), "wb") as copy:
+        return _copy(stream, copy) == digest
+
+
+def _opened(path: str) -> int:
+    """Open a file, or an empty one if it cannot be read."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _write_into(stream: IO[bytes], data: Content) -> bytes:
+    """Write an empty file; return the digest of what was written."""
+    if isinstance(data, LargeFile):
+        with open(_opened(data.path), "rb") as source:
+            if _copy(source, stream) == data.digest:
+                return data.digest
+        stream.seek(0)
+        stream.truncate()
+        data = data.otherwise
+    stream.write(data)
+    return _digest(data)

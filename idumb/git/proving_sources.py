@@ -19,7 +19,7 @@ from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
-from idumb.git.proving_files import GIT, Change, is_attributes
+from idumb.git.proving_files import GIT, Change, Content, is_attributes
 from idumb.git.submodules import Submodules
 from idumb.system.files import private_folders
 from idumb.system.files.stamps import Stamp, facts
@@ -162,8 +162,8 @@ class ProvingContents:
         if self._converts:
             self._opened_conversion().put_into(git_folder)
 
-    def checked_out(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, bytes]]:
-        """Yield the bytes that a checkout writes."""
+    def checked_out(self, files: Iterable[tuple[str, Item]]) -> Iterator[tuple[str, Item, Content]]:
+        """Yield what a checkout writes."""
         rest = iter(files)
         while some := list(itertools.islice(rest, _AT_ONCE)):
             converted = self._converted(some) if self._converts else {}
@@ -177,7 +177,7 @@ class ProvingContents:
                 owner = "" if self._submodules is None else self._submodules.owner(path)
                 objects = self._objects if self._submodules is None or not owner else self._submodules[owner].objects
                 is_folder = item.mode == tree_objects.SUBMODULE
-                data = b"" if is_folder else bytes(objects[pygit2.Oid(item.oid)].read_raw())
+                data = b"" if is_folder else objects.read(pygit2.Oid(item.oid))[1]
             except KeyError as problem:
                 raise errors.Refusal(
                     "git.object-missing",
@@ -186,8 +186,8 @@ class ProvingContents:
                 ) from problem
             yield path, item, data
 
-    def _converted(self, files: Sequence[tuple[str, Item]]) -> Mapping[str, bytes]:
-        """Return path to bytes where a checkout writes other bytes than the commit holds."""
+    def _converted(self, files: Sequence[tuple[str, Item]]) -> Mapping[str, Content]:
+        """Return path to what a checkout writes where that differs from what the commit holds."""
         from idumb.git.converted_files import Shown
 
         def stored(path: str, item: Item) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import mmap
 import os
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -269,6 +271,27 @@ def test_a_large_file_comes_from_the_local_store(sandbox: GitSandbox, proving: P
     assert shown(proving)["big.bin"] == b"large"
     assert shown(proving)["other.bin"].startswith(b"version https://git-lfs")
     assert proving.restore() == ()
+
+
+def test_a_large_file_is_not_in_memory(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    size = 24 << 20
+    oid = hashlib.sha256(bytes(size)).hexdigest()
+    place = sandbox.root / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4]
+    place.mkdir(parents=True)
+    (place / oid).touch()
+    os.truncate(place / oid, size)
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n"
+    sandbox.write_all({".gitattributes": "*.bin filter=lfs\n", **{f"{n}.bin": pointer for n in "abc"}})
+    sandbox.commit()
+    tracemalloc.start()
+    try:
+        root = show(proving, sandbox)
+        os.utime(root / "a.bin")
+        assert proving.restore() == ()
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()
+    assert [(root / f"{n}.bin").stat().st_size for n in "abc"] == [size] * 3
 
 
 def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proving: ProvingTree) -> None:
