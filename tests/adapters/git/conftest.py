@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from idumb.git import discover
 from idumb.git.history import GitHistory
+from idumb.git.proving_tree import ProvingTree
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
+from tests.support.proving import create
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 
@@ -28,3 +30,10 @@ def history(sandbox: GitSandbox) -> GitHistory:
 def listing(sandbox: GitSandbox) -> Callable[[str], dict[str, tuple[str, str]]]:
     """Path to (mode, id) of a tree, as git lists it."""
     return sandbox.tree
+
+
+@pytest.fixture
+def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
+    proving_tree = create(sandbox, cached=lambda path: path.startswith("cache/"))
+    yield proving_tree
+    proving_tree.close()

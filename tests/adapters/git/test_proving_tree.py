@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import mmap
 import os
 import subprocess
 import sys
 import tempfile
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from idumb.domain.errors import Refusal
 from idumb.git import discover, proving_files, proving_folders
 from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from idumb.system.files import private_folders
 from tests.support.gitrepo import GitSandbox
-
-
-@pytest.fixture
-def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
-    made = create(sandbox, cached=lambda path: path.startswith("cache/"))
-    yield made
-    made.close()
-
-
-def create(sandbox: GitSandbox, **options: Any) -> ProvingTree:
-    repository = discover.find(str(sandbox.root))
-    return ProvingTree(repository, proving_folders.place(repository), **options)
-
-
-def tree(sandbox: GitSandbox, revision: str = "HEAD") -> str:
-    return sandbox.git("rev-parse", f"{revision}^{{tree}}").strip()
-
-
-def shown(proving: ProvingTree) -> dict[str, bytes]:
-    root = Path(proving.root)
-    found = (path for path in sorted(root.rglob("*")) if ".git" not in path.relative_to(root).parts)
-    return {str(p.relative_to(root)): p.read_bytes() for p in found if p.is_file()}
-
-
-def show(proving: ProvingTree, sandbox: GitSandbox, revision: str = "HEAD") -> Path:
-    proving.show(tree(sandbox, revision), sandbox.git("rev-parse", revision).strip())
-    return Path(proving.root)
+from tests.support.proving import create, show, shown, tree
 
 
 def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proving: ProvingTree) -> None:
@@ -201,116 +171,6 @@ def test_a_changed_file_is_newer_than_each_output_that_stays(sandbox: GitSandbox
     assert os.stat(root / "a.txt").st_mtime_ns > ahead
 
 
-def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    parent = sandbox.commit()
-    sandbox.git("tag", "v1")
-    sandbox.git("config", "user.secret", "mine")
-    sandbox.write(".git/hooks/post-checkout", "#!/bin/sh\n", mode=0o755)
-    sandbox.write_all({"a.txt": "b\n", "new.txt": "new\n"})
-    sandbox.commit()
-    refs = sandbox.refs()
-    proving.show(tree(sandbox), parent)
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=proving.root, check=True, capture_output=True, text=True).stdout
-
-    assert git("rev-parse", "HEAD").strip() == parent
-    assert git("ls-files").split() == ["a.txt", "new.txt"]
-    assert git("diff") == ""
-    assert git("describe", "--tags").strip() == "v1"
-    assert git("for-each-ref", "--format=%(refname)").split() == ["refs/tags/v1"]
-    assert "secret" not in git("config", "--list", "--local")
-    assert not Path(proving.root, ".git/hooks").exists()
-    git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "by a check")
-    assert sandbox.refs() == refs
-    sandbox.write_all({"a.txt": "c\n"})
-    show(proving, sandbox) if sandbox.commit() else None
-    assert git("log", "--format=%s", "-1").strip() == "work"
-
-
-def test_line_endings_are_those_of_a_checkout(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n*.bin binary\n", "a.bat": "x\ny\n", "a.bin": b"\0\n"})
-    sandbox.commit()
-    show(proving, sandbox)
-    assert shown(proving)["a.bat"] == b"x\r\ny\r\n"
-    assert shown(proving)["a.bin"] == b"\0\n"
-    sandbox.write_all({".gitattributes": "*.bat -text\n"})
-    sandbox.commit()
-    show(proving, sandbox)
-    assert shown(proving)["a.bat"] == b"x\ny\n"
-
-
-def test_a_name_that_is_not_utf_8_has_its_line_endings_too(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    name = os.fsdecode(b"a\xff.bat")
-    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", name: "x\ny\n"})
-    sandbox.commit()
-    show(proving, sandbox)
-    assert shown(proving)[name] == b"x\r\ny\r\n"
-
-
-def test_filters_of_the_user_apply_as_in_a_checkout(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    """Without the program of a filter, a file has the bytes that the commit holds."""
-    sandbox.write_all({".gitattributes": "*.up filter=up\n*.key filter=lock\n", "a.up": "A\n", "a.key": "locked\n"})
-    sandbox.commit()
-    sandbox.git("config", "filter.up.smudge", "tr A-Z a-z")
-    sandbox.git("config", "filter.lock.smudge", "no-such-program")
-    sandbox.git("config", "filter.lock.required", "true")
-    show(proving, sandbox)
-    assert (shown(proving)["a.up"], shown(proving)["a.key"]) == (b"a\n", b"locked\n")
-
-
-def test_a_large_file_comes_from_the_local_store(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    name = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9"
-    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
-    attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
-    sandbox.write_all({"big.bin": pointer, "other.bin": pointer.replace(name, "0" * 64), ".gitattributes": attributes})
-    sandbox.commit()
-    sandbox.write(f".git/lfs/objects/d3/5c/{name}", "large")
-    show(proving, sandbox)
-    assert shown(proving)["big.bin"] == b"large"
-    assert shown(proving)["other.bin"].startswith(b"version https://git-lfs")
-    assert proving.restore() == ()
-
-
-def test_a_large_file_is_not_in_memory(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    size = 24 << 20
-    oid = hashlib.sha256(bytes(size)).hexdigest()
-    place = sandbox.root / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4]
-    place.mkdir(parents=True)
-    (place / oid).touch()
-    os.truncate(place / oid, size)
-    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n"
-    sandbox.write_all({".gitattributes": "*.bin filter=lfs\n", **{f"{n}.bin": pointer for n in "abc"}})
-    sandbox.commit()
-    tracemalloc.start()
-    try:
-        root = show(proving, sandbox)
-        os.utime(root / "a.bin")
-        assert proving.restore() == ()
-        assert tracemalloc.get_traced_memory()[1] < size
-    finally:
-        tracemalloc.stop()
-    assert [(root / f"{n}.bin").stat().st_size for n in "abc"] == [size] * 3
-
-
-def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git("add", "-A")
-    proving.show(sandbox.git("write-tree").strip(), None)
-    assert shown(proving) == {"a.txt": b"a\n"}
-    assert subprocess.run(["git", "rev-parse", "-q", "--verify", "HEAD"], cwd=proving.root, check=False).returncode
-
-
-def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"a.txt": "only here\n"})
-    sandbox.commit()
-    blob = sandbox.git("rev-parse", "HEAD:a.txt").strip()
-    (sandbox.git_dir / "objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(Refusal, match=r"a\.txt"):
-        show(proving, sandbox)
-
-
 def test_it_is_outside_the_repository_and_below_no_manifest(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -358,157 +218,6 @@ def test_closing_removes_it_and_the_next_command_removes_that_of_a_killed_one(
     assert not (tmp_path / "state" / "idumb-proving").exists()
 
 
-def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
-    sandbox.write_all({"a.txt": "a\n", "packages/own/index.js": "committed\n", ".gitignore": "node_modules\ndata\n"})
-    sandbox.commit()
-    sandbox.write_all({"node_modules/lib/index.js": "lib\n", "node_modules/@s/lib/index.js": "s\n", "data/x": "x\n"})
-    sandbox.link("node_modules/own", "../packages/own")
-    sandbox.link("node_modules/@s/own", "../../packages/own")
-    sandbox.link("node_modules/.bin/own", "../own/index.js")
-    sandbox.write_all({"packages/own/index.js": "not committed\n"})
-    proving = create(sandbox, provided=("node_modules", "data/", "missing"))
-    root = show(proving, sandbox)
-    assert (root / "node_modules/lib/index.js").read_text() == "lib\n"
-    assert (root / "node_modules/@s/lib/index.js").read_text() == "s\n"
-    assert (root / "node_modules/own/index.js").read_text() == "committed\n"
-    assert (root / "node_modules/@s/own/index.js").read_text() == "committed\n"
-    assert (root / "node_modules/.bin/own").read_text() == "committed\n"
-    assert (root / "data/x").read_text() == "x\n"
-    sandbox.write_all({"a.txt": "b\n"})
-    sandbox.git("commit", "-qm", "next", "a.txt")
-    show(proving, sandbox)
-    assert (root / "data/x").read_text() == "x\n"
-    proving.close()
-    assert sandbox.read("data/x") == "x\n"
-    assert sandbox.read("node_modules/lib/index.js") == "lib\n"
-
-
-def test_packages_above_the_repository_are_found_as_they_were_before_the_work(tmp_path: Path) -> None:
-    """Node searches the folders above; a builder that installs something there proves nothing with it."""
-    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
-    for folder, names in ((nearest, ("near", "@s/near")), (farther, ("near", "far", "@s/far"))):
-        for name in names:
-            (folder / name).mkdir(parents=True)
-            (folder / name / "index.js").write_text(f"{folder}\n")
-    sandbox = GitSandbox.create(nearest.parent / "repo")
-    sandbox.write_all({"packages/own/index.js": "committed\n"})
-    sandbox.commit()
-    (nearest / "own").symlink_to(sandbox.root / "packages/own")
-    proving = create(sandbox)
-    (nearest / "later").mkdir()
-    sandbox.write_all({"packages/own/index.js": "not committed\n"})
-    above = show(proving, sandbox).parent / "node_modules"
-    for name, folder in (("near", nearest), ("@s/near", nearest), ("far", farther), ("@s/far", farther)):
-        assert (above / name / "index.js").read_text() == f"{folder}\n"
-    assert (above / "own/index.js").read_text() == "committed\n"
-    assert not (above / "later").exists()
-    proving.close()
-    assert (nearest / "near/index.js").exists()
-
-
-def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox: GitSandbox) -> None:
-    """A virtual environment of the project usually has one; the check would judge the folder again."""
-    sandbox.write_all({"src/own/__init__.py": "", "flat.py": "", ".gitignore": ".venv\n"})
-    sandbox.commit()
-    site = ".venv/lib/python3.11/site-packages"
-    finder = f"MAPPING: dict[str, str] = {{'own': {str(sandbox.root / 'src/own')!r}}}\n"
-    sandbox.write_all(
-        {
-            ".venv/pyvenv.cfg": "",
-            f"{site}/__editable__.own.pth": "import __editable___own_finder; __editable___own_finder.install()\n",
-            f"{site}/__editable___own_finder.py": finder,
-            f"{site}/flat.pth": f"{sandbox.root}\n/usr/lib\n",
-        }
-    )
-    proving = create(sandbox, provided=(".venv",))
-    variables = proving.show(tree(sandbox), None)
-    assert variables["PYTHONPATH"].split(":") == [f"{proving.root}/src", f"{proving.root}/."]
-    sandbox.write(f"{site}/odd.pth", f"import sys; sys.path.append({str(sandbox.root / 'src')!r})\n")
-    with pytest.raises(Refusal, match=r"odd\.pth leads Python to your own folder"):
-        proving.show(tree(sandbox), None)
-    proving.close()
-
-
-def test_submodules_are_checked_out_at_their_recorded_commits(
-    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
-) -> None:
-    inner = GitSandbox.create(tmp_path / "inner")
-    inner.write_all({"lib.txt": "one\n", "deep/x": "x\n"})
-    inner.commit()
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
-    sandbox.commit()
-    sandbox.write_all({"sub/lib.txt": "not committed\n", "sub/new.txt": "untracked\n"})
-    root = show(proving, sandbox)
-    assert {"sub/lib.txt": b"one\n", "sub/deep/x": b"x\n"}.items() <= shown(proving).items()
-    assert "sub/new.txt" not in shown(proving)
-    (root / "sub/lib.txt").write_text("by a check\n")
-    assert proving.restore() == ("sub/lib.txt",)
-    git = ["git", "-C", str(sandbox.root / "sub"), "-c", "user.name=x", "-c", "user.email=x@y"]
-    subprocess.run([*git, "rm", "-qr", "deep"], check=True)
-    subprocess.run([*git, "commit", "-qam", "two"], check=True)
-    sandbox.git("add", "sub")
-    sandbox.git("commit", "-qm", "next")
-    show(proving, sandbox)
-    assert shown(proving)["sub/lib.txt"] == b"not committed\n"
-    assert "sub/deep/x" not in shown(proving)
-    sandbox.git("rm", "-qf", "sub")
-    sandbox.git("commit", "-qm", "gone")
-    show(proving, sandbox)
-    assert not (root / "sub").exists()
-
-
-def test_a_submodule_that_is_not_checked_out_is_an_empty_folder(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git("add", "a.txt")
-    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
-    sandbox.git("commit", "-qm", "with a submodule")
-    root = show(proving, sandbox)
-    assert list((root / "sub").iterdir()) == []
-    assert proving.restore() == ()
-
-
-def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox) -> None:
-    """What a builder hides in the same way, with a bit of the index and a deletion, is in the tree."""
-    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", "top.txt": "t\n"})
-    sandbox.commit()
-    sandbox.git("sparse-checkout", "set", "in")
-    proving = create(sandbox)
-    sandbox.git("update-index", "--skip-worktree", "in/a.txt")
-    sandbox.remove("in/a.txt")
-    show(proving, sandbox)
-    assert set(shown(proving)) == {"in/a.txt", "top.txt"}
-    assert proving.restore() == ()
-    proving.close()
-
-
-def test_a_file_that_the_user_s_folder_has_is_not_left_out(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    """A builder could hide a failing test from checks with one bit of the index."""
-    sandbox.write_all({"a.txt": "a\n", "test_a.py": "assert False\n"})
-    sandbox.commit()
-    sandbox.write(".git/info/sparse-checkout", "/*\n")
-    sandbox.git("update-index", "--skip-worktree", "test_a.py")
-    show(proving, sandbox)
-    assert set(shown(proving)) == {"a.txt", "test_a.py"}
-
-
-def test_links_of_the_tree_lead_no_provided_path_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    sandbox.write_all({"web/node_modules/pkg/index.js": "x\n", "other/data/x": "x\n"})
-    sandbox.write(".gitignore", "node_modules\n/other/data\n")
-    made = create(sandbox, provided=("web/node_modules", ".git/hooks", "other/data"))
-    blob = sandbox.git("hash-object", "-w", "--stdin", given=os.fsencode(tmp_path / "elsewhere")).strip()
-    sandbox.git("update-index", "--add", "--cacheinfo", f"120000,{blob},web")
-    sandbox.git("add", ".gitignore")
-    sandbox.git("commit", "-qm", "a link")
-    root = show(made, sandbox)
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-    assert not (root / ".git/hooks").exists()
-    assert (root / "other/data/x").read_text() == "x\n"
-    made.close()
-    assert sandbox.read("other/data/x") == "x\n"
-
-
 def test_a_check_that_replaces_it_by_a_link_leads_idumb_nowhere(
     sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
 ) -> None:
@@ -552,64 +261,6 @@ def test_what_a_check_puts_beside_it_is_removed_and_never_followed(
     assert sorted(os.listdir(root.parent)) == ["verified", "work"]
 
 
-def test_a_pointer_stands_for_a_large_file_only_where_a_clone_fetches_it(
-    sandbox: GitSandbox, proving: ProvingTree
-) -> None:
-    """A builder can write a pointer and a stored file; without the attribute, a clone has the pointer."""
-    name = "d35c416a85b807e9b5384915d6ebb4a9f7352713efd89857b45a242f473728a9"
-    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{name}\nsize 5\n"
-    sandbox.write_all(
-        {"app.py": pointer, "big.bin": pointer.replace("d35c", "5d5c"), ".gitattributes": "*.bin filter=lfs"}
-    )
-    sandbox.commit()
-    sandbox.write(f".git/lfs/objects/d3/5c/{name}", "large")
-    sandbox.write(f".git/lfs/objects/5d/5c/5d{name[2:]}", "other bytes than the name says")
-    show(proving, sandbox)
-    assert shown(proving)["app.py"] == pointer.encode()
-    assert shown(proving)["big.bin"].startswith(b"version https://git-lfs")
-
-
-def test_files_may_replace_a_submodule(sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path) -> None:
-    inner = GitSandbox.create(tmp_path / "inner")
-    inner.write_all({"lib.txt": "one\n"})
-    inner.commit()
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
-    sandbox.commit()
-    show(proving, sandbox)
-    sandbox.git("rm", "-qf", "sub")
-    sandbox.write_all({"sub/lib.txt": "vendored\n"})
-    sandbox.commit()
-    show(proving, sandbox)
-    assert shown(proving)["sub/lib.txt"] == b"vendored\n"
-
-
-def test_attributes_that_a_check_writes_decide_nothing(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
-    sandbox.commit()
-    root = show(proving, sandbox)
-    (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
-    (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
-    assert proving.restore() == ("d/a.txt",)
-    show(proving, sandbox)
-    assert shown(proving)["d/a.txt"] == b"a\nb\n"
-
-
-def test_what_a_check_leaves_in_a_submodule_s_empty_folder_is_removed(
-    sandbox: GitSandbox, proving: ProvingTree
-) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git("add", "a.txt")
-    sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
-    sandbox.git("commit", "-qm", "with a submodule")
-    root = show(proving, sandbox)
-    (root / "sub/left").write_text("by a check\n")
-    assert proving.restore() == ()
-    sandbox.git("commit", "-qm", "next", "--allow-empty")
-    show(proving, sandbox)
-    assert list((root / "sub").iterdir()) == []
-
-
 def test_a_link_among_the_folders_of_proving_trees_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -619,65 +270,6 @@ def test_a_link_among_the_folders_of_proving_trees_is_not_followed(
     (tmp_path / "state/idumb-proving/x").symlink_to(tmp_path / "mine")
     proving_folders.clear()
     assert (tmp_path / "mine/1").exists()
-
-
-def test_submodules_in_submodules_are_checked_out_too(
-    sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path
-) -> None:
-    innermost = GitSandbox.create(tmp_path / "innermost")
-    innermost.write_all({"deep.txt": "one\n"})
-    innermost.commit()
-    inner = GitSandbox.create(tmp_path / "inner")
-    inner.write_all({"lib.txt": "lib\n"})
-    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
-    inner.git(*allowed, "add", "../innermost", "deep")  # relative to a repository that has no origin
-    inner.commit()
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.git(*allowed, "add", str(inner.root), "sub")
-    sandbox.commit()
-    show(proving, sandbox)
-    commit = innermost.head()[:10]
-    line = "git submodule update --init --recursive sub"
-    (sentence,) = proving.missing
-    assert sentence == f"submodule sub/deep: this machine does not have its commit {commit}; {line}"
-    sandbox.git(*allowed, "update", "--init", "--recursive")
-    sandbox.git("commit", "-qm", "next", "--allow-empty")
-    proving.close()
-    show(proving, sandbox)
-    assert shown(proving)["sub/deep/deep.txt"] == b"one\n"
-    assert not proving.missing
-    Path(proving.root, "sub/deep/deep.txt").write_text("by a check\n")
-    assert proving.restore() == ("sub/deep/deep.txt",)
-    sandbox.git("rm", "-qf", "sub")
-    sandbox.commit()
-    show(proving, sandbox)
-    assert not Path(proving.root, "sub").exists()
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git -c user.name=x -c user.email=x@y commit -q --allow-empty -m forged",
-        "git config core.hooksPath planted",
-        "mkdir -p .git/hooks && echo exit 1 > .git/hooks/pre-commit",
-        "git update-index --assume-unchanged a.txt",
-        "echo '*.txt -text' > .git/info/attributes",
-        "echo /nowhere > .git/objects/info/alternates",
-        "git tag forged",
-        "rm -r .git",
-        "rm -r .git && ln -s /nowhere .git",
-        "chmod 0 .git/refs/heads",
-    ],
-)
-def test_git_s_folder_is_as_new_for_the_next_check(sandbox: GitSandbox, proving: ProvingTree, command: str) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    sandbox.commit()
-    root = show(proving, sandbox)
-    before = {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()}
-    subprocess.run(command, cwd=root, shell=True, check=True, capture_output=True)
-    assert proving.restore() == ()
-    assert {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()} == before
-    assert proving.restore() == ()
 
 
 def test_a_file_that_is_linked_elsewhere_is_a_file_of_its_own_again(
@@ -770,36 +362,3 @@ def test_a_folder_that_is_swapped_while_files_are_written_leads_nowhere_else(tmp
     root.mkdir()
     with pytest.raises(NotADirectoryError):
         proving_files.OpenFolders(str(root), (status.st_dev, status.st_ino))
-
-
-@pytest.mark.parametrize("is_dangling", ["", "dangling"])
-def test_a_scope_of_packages_that_is_a_link_is_linked_as_it_is(tmp_path: Path, is_dangling: str) -> None:
-    """Farther packages of the same scope are not written through it into the user's folder."""
-    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
-    (farther / "@s/far").mkdir(parents=True)
-    nearest.mkdir(parents=True)
-    (nearest / "@s").symlink_to(tmp_path / "scope")
-    if not is_dangling:
-        (tmp_path / "scope").mkdir()
-    sandbox = GitSandbox.create(nearest.parent / "repo")
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "node_modules\n"})
-    sandbox.commit()
-    sandbox.write("node_modules/@s/own/index.js", "own\n")
-    proving = create(sandbox, provided=("node_modules",))
-    root = show(proving, sandbox)
-    assert os.readlink(root.parent / "node_modules/@s") == str(nearest / "@s")
-    assert (root / "node_modules/@s/own/index.js").read_text() == "own\n"
-    assert is_dangling or list((tmp_path / "scope").iterdir()) == []
-    proving.close()
-
-
-def test_a_link_of_the_tree_in_place_of_a_scope_stays(sandbox: GitSandbox) -> None:
-    sandbox.write(".gitignore", "node_modules/*\n!node_modules/@s\n")
-    sandbox.link("node_modules/@s", "../missing")
-    sandbox.git("add", "-A")
-    sandbox.git("commit", "-qm", "a dangling link")
-    sandbox.remove("node_modules/@s")
-    sandbox.write("node_modules/@s/own/index.js", "own\n")
-    proving = create(sandbox, provided=("node_modules",))
-    assert os.readlink(show(proving, sandbox) / "node_modules/@s") == "../missing"
-    proving.close()
