@@ -8,6 +8,7 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import pygit2
 
 from idumb.domain import errors, paths
-from idumb.git import git_program, guarded_files, open_repository
+from idumb.git import git_program, guarded_files, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import Item
@@ -28,24 +29,22 @@ if TYPE_CHECKING:
     from idumb.git.converted_files import ConvertedFiles
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+_OID = re.compile("[0-9a-f]{40,64}")
 _AT_ONCE = 500
 """Files whose converted bytes are in memory together."""
 _NO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 class ProvingGitFolder:
-    """The git folder of a proving tree. It shares no ref, hook or setting with `user`, the user's repository.
+    """The git folder of a proving tree. It shares no ref, hook or setting with `user`, the user's repository."""
 
-    `objects` is the user's repository too, opened.
-    """
-
-    def __init__(self, user: Repository, objects: pygit2.Repository) -> None:
+    def __init__(self, user: Repository) -> None:
         self._user = user
-        self._objects = objects
         self._alternates = open_repository.alternates(open_repository.lenders(user))
         self._opened: pygit2.Repository | None = None
         self.root = ""
         self._files: dict[str, tuple[Stamp, bytes]] = {}
+        self._texts: dict[str, str] = {}
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -63,16 +62,19 @@ class ProvingGitFolder:
         """
         folder = os.path.join(root, GIT)
         if not is_intact or self._opened is None:
+            self._texts = {}
             self._make(folder)
             configure(folder)
             self.root, self._opened = root, pygit2.Repository(root)
-        files = {
+        texts = {
             "HEAD": f"{head}\n" if head else "ref: refs/heads/main\n",
             "packed-refs": "".join(self._packed_tags()),
         }
-        for name, text in files.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
-                stream.write(text)
+        for name, text in texts.items():
+            if self._texts.get(name) != text:
+                with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
+                    stream.write(text)
+                self._texts[name] = text
         shallow = os.path.join(self._user.common_dir, "shallow")
         if os.path.isfile(shallow):
             shutil.copyfile(shallow, os.path.join(folder, "shallow"))
@@ -109,11 +111,9 @@ class ProvingGitFolder:
     def _packed_tags(self) -> Iterator[str]:
         """Yield lines for tags, from which tools compute versions."""
         yield "# pack-refs with: sorted \n"
-        names = sorted(name for name in self._objects.references if name.startswith("refs/tags/"))
-        for name in names:
-            reference = self._objects.references[name]
-            if isinstance(reference.target, pygit2.Oid):
-                yield f"{reference.target} {name}\n"
+        yield from (
+            f"{oid} {name}\n" for name, oid in sorted(refs.tags(self._user.common_dir).items()) if _OID.fullmatch(oid)
+        )
 
 
 class ProvingContents:

@@ -197,7 +197,7 @@ class ProvingTree:
         self._borrowing = _Borrowing(lender or repository.root, provided, shared)
         self._began = clock.nanoseconds()
         objects = open_repository.repository(repository)
-        self._git = ProvingGitFolder(repository, objects)
+        self._git = ProvingGitFolder(repository)
         self._contents = ProvingContents(repository, objects, self._git)
         self._files = TreeFiles(self._contents)
         self._outputs: PreparedOutputs | None = None

@@ -6,6 +6,7 @@ repositories have thousands.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
+from idumb.system import clock
 
 PREFIX = "refs/idumb/"
 # Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
@@ -90,8 +92,20 @@ def _missing_folders(common_dir: str, ref: str) -> list[str]:
 
 
 _OWN = "refs/idumb"
+_TAGS = "refs/tags/"
 # Path of a loose ref to its stat and content, so that an unchanged one is not opened again.
 _cached: dict[str, tuple[tuple[int, ...], str]] = {}
+
+
+class _Listing(NamedTuple):
+    """The names in a folder of refs."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+# Path of a folder of refs to its stat and content.
+_listings: dict[str, tuple[tuple[int, ...], _Listing]] = {}
 
 
 class _Packed(NamedTuple):
@@ -113,32 +127,51 @@ def own(common_dir: str, below: str) -> Mapping[str, str]:
     return {**packed, **loose} if packed else loose
 
 
-def _loose(common_dir: str, folder: str, but: str | None = None) -> Iterator[tuple[str, str]]:
+def tags(common_dir: str) -> Mapping[str, str]:
+    """Return the user's tags: name to content, as in `values`. Raises OSError."""
+    loose = dict(_loose(common_dir, _TAGS.rstrip("/")))
+    return {**{name: oid for name, oid in _packed(common_dir).user.items() if name.startswith(_TAGS)}, **loose}
+
+
+def _loose(common_dir: str, top: str, but: str | None = None) -> Iterator[tuple[str, str]]:
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        listing = _listed(f"{common_dir}/{folder}")
+        pending += [name for each in listing.folders if (name := f"{folder}/{each}") != but]
+        for each in listing.files:
+            with contextlib.suppress(FileNotFoundError):  # packed or deleted between the two reads
+                yield f"{folder}/{each}", _value(f"{common_dir}/{folder}/{each}")
+
+
+def _listed(path: str) -> _Listing:
+    """Return what a folder of refs contains. It is not listed again while its times show that this is the same."""
     try:
-        with os.scandir(os.path.join(common_dir, folder)) as listing:
-            entries = list(listing)
+        status = os.stat(path)
+        signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
+        noted = _listings.get(path)
+        if noted is not None and noted[0] == signature:
+            return noted[1]
+        with os.scandir(path) as entries:
+            kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
-        return
-    for entry in entries:
-        name = f"{folder}/{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
-            if name != but:
-                yield from _loose(common_dir, name, but)
-        elif not name.endswith(".lock"):
-            try:
-                yield name, _value(entry)
-            except FileNotFoundError:
-                continue  # packed or deleted between the two reads
+        return _Listing((), ())
+    folders = (name for name, is_folder in kinds.items() if is_folder)
+    files = (name for name, is_folder in kinds.items() if not is_folder and not name.endswith(".lock"))
+    listing = _Listing(tuple(folders), tuple(files))
+    if status.st_ctime_ns < clock.nanoseconds() - clock.TICK:  # the next change shows
+        _listings[path] = signature, listing
+    return listing
 
 
-def _value(entry: os.DirEntry[str]) -> str:
-    status = os.stat(entry.path)
+def _value(path: str) -> str:
+    status = os.stat(path)
     signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
-    noted = _cached.get(entry.path)
+    noted = _cached.get(path)
     if noted is None or noted[0] != signature:
-        with open(entry.path, "rb") as stream:
+        with open(path, "rb") as stream:
             noted = (signature, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
-        _cached[entry.path] = noted
+        _cached[path] = noted
     return noted[1]
 
 

@@ -20,6 +20,10 @@ def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: Git
     sandbox.write_all({"a.txt": "a\n"})
     parent = sandbox.commit()
     sandbox.git("tag", "v1")
+    sandbox.git("pack-refs", "--all")
+    sandbox.git("tag", "-m", "annotated", "team/v0")
+    sandbox.git("update-ref", "refs/idumb/x", "HEAD")
+    sandbox.git("symbolic-ref", "refs/tags/alias", "refs/tags/v1")
     sandbox.git("config", "user.secret", "mine")
     sandbox.write(".git/hooks/post-checkout", "#!/bin/sh\n", mode=0o755)
     sandbox.write_all({"a.txt": "b\n", "new.txt": "new\n"})
@@ -33,8 +37,9 @@ def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: Git
     assert git("rev-parse", "HEAD").strip() == parent
     assert git("ls-files").split() == ["a.txt", "new.txt"]
     assert git("diff") == ""
-    assert git("describe", "--tags").strip() == "v1"
-    assert git("for-each-ref", "--format=%(refname)").split() == ["refs/tags/v1"]
+    assert git("describe").strip() == "team/v0"
+    of_refs = git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+    assert of_refs == [f"{sandbox.git('rev-parse', name)} refs/tags/{name}" for name in ("team/v0", "v1")]
     assert "secret" not in git("config", "--list", "--local")
     assert not Path(proving.root, ".git/hooks").exists()
     git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "by a check")

@@ -11,6 +11,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
+from idumb.system import clock
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"
@@ -87,3 +88,48 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
     forced.clear()
     refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]
+
+
+def test_folders_of_refs_are_listed_again_only_after_they_changed(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run has a folder for each task, and compares the refs of all of them twice for each task."""
+    monkeypatch.setattr(clock, "nanoseconds", lambda: 1 << 62)  # nothing changed just now
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def noted(path: str) -> object:
+        listed.append(os.path.relpath(path, place.common_dir))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
+    names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in "abc"]
+    for name in names:
+        sandbox.git("update-ref", name, "one")
+    before = refs.own(place.common_dir, "refs/idumb/worktrees/main/")
+    assert before == dict.fromkeys(names, commit(sandbox, "one"))
+    assert len(listed) == 5
+    listed.clear()
+    assert refs.own(place.common_dir, "refs/idumb/worktrees/main/") == before
+    assert listed == []
+    sandbox.git("update-ref", "-d", names[0])
+    sandbox.git("update-ref", names[1].replace("base", "other"), "two")
+    for run, time in (("", 1), ("/b", 2)):  # as if a tick had passed
+        os.utime(f"{place.common_dir}/refs/idumb/worktrees/main/runs{run}", ns=(time, time))
+    expected = {names[1].replace("base", "other"): commit(sandbox, "two"), **dict.fromkeys(names[1:], before[names[1]])}
+    assert refs.own(place.common_dir, "refs/idumb/worktrees/main/") == expected
+    assert sorted(listed) == ["refs/idumb/worktrees/main/runs", "refs/idumb/worktrees/main/runs/b"]
+
+
+def test_a_folder_of_refs_that_changed_just_now_is_listed_again(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next change within the same tick leaves its times as they are."""
+    monkeypatch.setattr(clock, "nanoseconds", lambda: os.stat(f"{place.common_dir}/refs/tags").st_ctime_ns)
+    times = os.stat(f"{place.common_dir}/refs/tags")
+    same = os.stat_result((*times[:10],), {"st_ctime_ns": times.st_ctime_ns, "st_mtime_ns": times.st_mtime_ns})
+    assert {*refs.tags(place.common_dir)} == {"refs/tags/one", "refs/tags/two", "refs/tags/three"}
+    sandbox.git("tag", "four")
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **how: same if str(path).endswith("refs/tags") else stat(path, **how))
+    assert "refs/tags/four" in refs.tags(place.common_dir)
