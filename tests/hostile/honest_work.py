@@ -116,6 +116,10 @@ def _project(honest: Honest, mode: str, folder: Path) -> tuple[Project, dict[str
             text=True,
         )
         assert prepared.returncode == 0, f"the project cannot be prepared: {prepared.stderr}"
+    if honest.linked:
+        root = folder / "inner" / "linked"
+        project.repo.git("worktree", "add", "--quiet", "-b", "linked", str(root))
+        project = Project(GitSandbox(root, project.repo.environment), root)
     ids = [f"T1-{number:02}" for number in range(1, len(honest.works) + 1)]
     builder = folder / "builder.sh"
     cases = "".join(f"{id})\n{work.script}\n;;\n" for id, work in zip(ids, honest.works, strict=True))
