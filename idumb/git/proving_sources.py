@@ -33,6 +33,7 @@ _OID = re.compile("[0-9a-f]{40,64}")
 _AT_ONCE = 500
 """Files whose converted bytes are in memory together."""
 _NO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+_EXCLUDE = "info/exclude"
 
 
 class ProvingGitFolder:
@@ -45,6 +46,7 @@ class ProvingGitFolder:
         self.root = ""
         self._files: dict[str, tuple[Stamp, bytes]] = {}
         self._texts: dict[str, str] = {}
+        self._hidden: tuple[str, ...] = ()
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -69,6 +71,7 @@ class ProvingGitFolder:
         texts = {
             "HEAD": f"{head}\n" if head else "ref: refs/heads/main\n",
             "packed-refs": "".join(self._packed_tags()),
+            **({_EXCLUDE: self._excludes()} if self._hidden else {}),
         }
         for name, text in texts.items():
             if self._texts.get(name) != text:
@@ -81,6 +84,20 @@ class ProvingGitFolder:
         _write_index(self._opened, tree)
         stamps = [(path, Stamp(*facts(os.lstat(path)))) for path in _below(folder)]
         self._files = {path: (before, _state(path)) for path, before in stamps}
+
+    def hide(self, paths: Iterable[str]) -> None:
+        """Let git ignore untracked paths, which may be links: a rule such as `node_modules/` matches only folders."""
+        self._hidden = tuple(paths)
+        text = self._texts[_EXCLUDE] = self._excludes()
+        place = os.path.join(self.root, GIT, _EXCLUDE)
+        with open(place, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+        for path in (os.path.dirname(place), place):
+            self._files[path] = Stamp(*facts(os.lstat(path))), _state(path)
+
+    def _excludes(self) -> str:
+        escaped = (re.sub(r"([\\*?[ ])", r"\\\1", path) for path in self._hidden if "\n" not in path)
+        return "".join(f"/{path}\n" for path in escaped)
 
     def _make(self, folder: str) -> None:
         if os.path.lexists(folder):

@@ -250,7 +250,7 @@ class ProvingTree:
             self._is_used = True  # if it is interrupted, nothing of it counts
             self._show(tree, head)
             self._is_prepared = False
-            self._borrowing.bring(self.root, borrowed)
+            self._bring(borrowed)
             self._is_used = False
         return self._borrowing.variables(self.root)
 
@@ -283,8 +283,14 @@ class ProvingTree:
                 )
             prepared = self._outputs.keep(entry, self._tree, sorted(set(self._untracked()) - before))
             self._is_used = False
-        self._borrowing.bring(self.root, self._borrowing.paths, prepared)
+        self._bring(self._borrowing.paths, prepared)
         self._is_prepared = True
+
+    def _bring(self, paths: tuple[str, ...], prepared: Prepared | None = None) -> None:
+        lent = self.borrowed
+        self._borrowing.bring(self.root, paths, prepared)
+        if self.borrowed != lent:
+            self._git.hide((*self.borrowed.ways, *self.borrowed.prepared))
 
     def _untracked(self) -> Iterator[str]:
         """Yield the topmost paths that are not in the tree."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,23 @@ def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
     proving.close()
     assert sandbox.read("data/x") == "x\n"
     assert sandbox.read("node_modules/lib/index.js") == "lib\n"
+
+
+def test_git_ignores_provided_paths_as_the_user_s_rules_do(sandbox: GitSandbox) -> None:
+    """A rule for a folder matches no link."""
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "node_modules/\nd[a]ta */\n"})
+    sandbox.commit("one")
+    sandbox.write_all({"node_modules/lib/index.js": "lib\n", "data */x": "x\n"})
+    proving = create(sandbox, provided=("node_modules", "data *"))
+    for _ in range(2):
+        root = show(proving, sandbox)
+        (root / "data x").write_text("not provided\n")
+        status = subprocess.check_output(("git", "status", "-s"), cwd=root, text=True).splitlines()
+        assert [line for line in status if line.startswith("?")] == ['?? "data x"']
+        (root / ".git/info/exclude").write_text("*\n")
+        proving.restore()
+        proving.renew()
+    proving.close()
 
 
 def test_packages_above_the_repository_are_found_as_they_were_before_the_work(tmp_path: Path) -> None:
