@@ -155,7 +155,7 @@ def total(*values: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Report:
     """An agent's report of its work. Nothing in it is proof.
 
     `ended` is true if the final report is present. `error` is the reported error, `failure` its kind

@@ -16,7 +16,7 @@ from typing import Any
 
 from idumb.agents import answers, model_server
 from idumb.agents.adapter import FORMAT, Equipment
-from idumb.agents.answers import Said, last_line, one_line
+from idumb.agents.answers import Report, last_line, one_line
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
@@ -170,7 +170,7 @@ class PresetAgent(ProgramAgent):
         return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
-        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, report: Said, errors: bytes
+        self, request: AgentRequest, finished: child_process.Finished, kept: _Kept, report: Report, errors: bytes
     ) -> AgentResult:
         ended, message, failure = self._ending(finished, report, errors)
         if request.role == VALIDATOR and ended == outcome.COMPLETED:
@@ -196,7 +196,7 @@ class PresetAgent(ProgramAgent):
             model=redact(report.model) if report.model is not None else None,
         )
 
-    def _ending(self, finished: child_process.Finished, report: Said, errors: bytes) -> tuple[str, str, str | None]:
+    def _ending(self, finished: child_process.Finished, report: Report, errors: bytes) -> tuple[str, str, str | None]:
         """Return (outcome, message, failure): the worst of how it ended, its exit code and its report."""
         if words := finished.words():
             if finished.timed_out:

@@ -365,7 +365,10 @@ def held_all(folder: str, also: str | None = None) -> Iterator[None]:
 
 
 def _taken_in(folder: str) -> OwnerLock:
-    """The lock says nothing about an owner on another machine, so its card counts too."""
+    """Take the lock of a working tree. Refusal `lock.held` if it has an owner.
+
+    A lock shows no owner on another machine; its card does.
+    """
     card = owner_card.read(os.path.join(folder, "owner.json"))
     alive = bool(card) and owner_card.standing(card) != owner_card.DEAD
     lock = None if alive else take(os.path.join(folder, "owner.lock"))

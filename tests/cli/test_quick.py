@@ -14,7 +14,7 @@ from idumb.app.contract import loading
 from idumb.app.running import execute_phase, quick, run_lifecycle
 from idumb.app.worktree import preconditions
 from idumb.cli import options
-from idumb.domain.decision import Answer as Said
+from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from tests.support import project as projects
@@ -259,9 +259,9 @@ class Person:
         self.asked: list[Decision] = []
         self._judged = judged
 
-    def ask(self, decision: Decision) -> Said | None:
+    def ask(self, decision: Decision) -> UserAnswer | None:
         self.asked.append(decision)
-        return Said(decision.id, {"consent": "run", "exhausted": "skip"}.get(decision.kind, self._judged), "pat")
+        return UserAnswer(decision.id, {"consent": "run", "exhausted": "skip"}.get(decision.kind, self._judged), "pat")
 
 
 @pytest.mark.parametrize(("judged", "code"), [("yes", 0), ("no", 1)])
@@ -278,7 +278,7 @@ def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
 
 def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person("yes")
-    monkeypatch.setattr(person, "ask", lambda decision: Said(decision.id, "no", "pat"))
+    monkeypatch.setattr(person, "ask", lambda decision: UserAnswer(decision.id, "no", "pat"))
     monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
     assert project.quick("quick", "Fix the typo").code == 4
     assert not project.exists(".planning/quick")

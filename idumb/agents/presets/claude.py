@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from idumb.agents import answers
-from idumb.agents.answers import Said, inside, text
+from idumb.agents.answers import Report, inside, text
 from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
@@ -36,7 +36,7 @@ def _variables(_: Invocation) -> dict[str, str]:
     }
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
     last_message, model, session = "", None, None
@@ -55,14 +55,14 @@ def read(output: bytes, errors: bytes) -> Said:
     return dataclasses.replace(of_result(result, last_message, model, errors), session=session)
 
 
-def of_result(result: dict[str, Any], printed: str, model: str | None, errors: bytes) -> Said:
+def of_result(result: dict[str, Any], printed: str, model: str | None, errors: bytes) -> Report:
     """Parse a report of Claude Code or of an agent with the same format."""
     words = text(result.get("result")) or text(inside(result, "error", "message")) or printed
     subtype = text(result.get("subtype"))
     wrong = result.get("is_error") is True or not result or subtype.startswith("error")
     structured = result.get("structured_output")
     error = _error(result, words, errors) if wrong else ""
-    return Said(
+    return Report(
         reply=_reply(structured, words),
         usage=_usage(result),
         model=_model(result) or model,

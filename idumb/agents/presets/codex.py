@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from idumb.agents import answers, model_server
-from idumb.agents.answers import Said, inside, text
+from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
@@ -71,7 +71,7 @@ def _variables(call: Invocation) -> dict[str, str]:
     return variables
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     """Parse the report. `turn.completed` is success, `turn.failed` and `error` are failures.
 
     Failed commands are neither.
@@ -92,7 +92,7 @@ def read(output: bytes, errors: bytes) -> Said:
             error = text(event.get("message")) or "an error"
     ended = used is not None
     error = answers.one_line(_inner(error) or ("" if ended else answers.last_line(errors)))
-    return Said(
+    return Report(
         reply=reply,
         session=session,
         usage=Usage(answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens"))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idumb.agents import answers
-from idumb.agents.answers import Said, inside, text
+from idumb.agents.answers import Report, inside, text
 from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
@@ -32,7 +32,7 @@ def _variables(call: Invocation) -> dict[str, str]:
     return {"COPILOT_MODEL": call.model, "COPILOT_OFFLINE": "true"} if own_server and call.model else {}
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     """Return the assistant's last message and the `result`, which holds the exit code."""
     reply, error, failed, model = "", "", "", None
     result: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def read(output: bytes, errors: bytes) -> Said:
             result = event
     wrong = result.get("exitCode") != 0
     error = answers.one_line(error or failed or answers.telling_line(errors)) if wrong else ""
-    return Said(
+    return Report(
         reply=reply,
         session=text(result.get("sessionId")) or None,
         usage=Usage(answers.total(*tokens_in), answers.total(*tokens_out)),

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from idumb.agents import answers
-from idumb.agents.answers import Said, inside, text
+from idumb.agents.answers import Report, inside, text
 from idumb.agents.model_server import ModelList
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent, canonical_json
@@ -41,7 +41,7 @@ def _variables(_: Invocation) -> dict[str, str]:
     return {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     """Return the text of the last message, joined from its parts, and the `result`.
 
     Errors are objects on standard error.
@@ -65,7 +65,7 @@ def read(output: bytes, errors: bytes) -> Said:
             result = event
     done = result.get("status") == "success"
     error = "" if done else _error(result, error, errors)
-    return Said(
+    return Report(
         reply="".join(pieces),
         session=session,
         usage=Usage(

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from idumb.agents import answers, model_server
-from idumb.agents.answers import Said, inside, text
+from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
@@ -66,7 +66,7 @@ def _variables(call: Invocation) -> dict[str, str]:
     return variables
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     """Return the last text, the usage of each step, and any `error`. The report does not name the model."""
     reply, session, error, reason = "", None, "", ""
     tokens_in: list[int | None] = []
@@ -93,7 +93,7 @@ def read(output: bytes, errors: bytes) -> Said:
     if error.startswith(_NOTHING_SAID) or not (error or ended):
         error = _logged(errors) or error or answers.last_line(errors)
     error = answers.one_line(error)
-    return Said(
+    return Report(
         reply=reply,
         session=session,
         usage=Usage(answers.total(*tokens_in), answers.total(*tokens_out), sum(costs) if costs else None),

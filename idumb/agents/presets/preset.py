@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from idumb.agents.answers import Said
+from idumb.agents.answers import Report
 from idumb.agents.model_server import ModelList
 
 
@@ -51,7 +51,7 @@ class Preset:
     name: str
     login: str
     arguments: Callable[[Invocation], tuple[str, ...]]
-    read: Callable[[bytes, bytes], Said]
+    read: Callable[[bytes, bytes], Report]
     variables: Callable[[Invocation], Mapping[str, str]] = lambda _: {}
     files: Callable[[Invocation], Files] = lambda _: {}
     places: tuple[str, ...] = ()

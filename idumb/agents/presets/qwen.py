@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from idumb.agents import answers
-from idumb.agents.answers import Said
+from idumb.agents.answers import Report
 from idumb.agents.model_server import ModelList
 from idumb.agents.presets import claude
 from idumb.agents.presets.preset import Invocation, Preset
@@ -38,7 +38,7 @@ def _permissions(call: Invocation) -> tuple[str, ...]:
     return ("--approval-mode", "default", "--allowed-tools", "Edit(/**),WriteFile(/**)")
 
 
-def read(output: bytes, errors: bytes) -> Said:
+def read(output: bytes, errors: bytes) -> Report:
     answer = claude.read(output, errors)
     match = _API_ERROR.search(answer.reply)
     if match is None or (answer.error and answer.failure):

@@ -232,7 +232,7 @@ class Walk:
         self._descend()
 
     def _special(self, folder: Folder, prefix: str, entry: os.DirEntry[str], tracked: ignores.Tracked) -> bool:
-        """Note a submodule, or a name that is skipped. Return whether it is one of them."""
+        """Record a submodule or a skipped name. Return whether the entry is either."""
         name = entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
         commit = new_names.submodule(self._base, prefix + name, tracked) if is_folder else None

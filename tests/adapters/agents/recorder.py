@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from idumb.agents.adapter import Equipment
-from idumb.agents.answers import Said
+from idumb.agents.answers import Report
 from idumb.agents.preset_agent import PresetAgent
 from idumb.agents.presets.preset import Preset
 from idumb.agents.program import installed_version
@@ -99,7 +99,7 @@ def record(name: str, program: str) -> None:
 def _run(preset: Preset, program: str, scene: str, place: Path) -> tuple[AgentResult, tuple[bytes, bytes]]:
     printed = (b"", b"")
 
-    def read(output: bytes, errors: bytes) -> Said:
+    def read(output: bytes, errors: bytes) -> Report:
         nonlocal printed
         printed = (output, errors)
         return preset.read(output, errors)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from idumb.agents import registry
-from idumb.agents.answers import Said
+from idumb.agents.answers import Report
 from idumb.agents.presets.preset import Preset
 from idumb.domain import agent
 
@@ -42,7 +42,7 @@ def recordings(*scenes: str) -> list[Path]:
     return [place / f"{scene}.out" for place in versions() for scene in scenes]
 
 
-def read(place: Path) -> Said:
+def read(place: Path) -> Report:
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
     return preset.read(place.read_bytes(), place.with_suffix(".err").read_bytes())
 
