@@ -135,9 +135,12 @@ def as_line(value: Mapping[str, Any]) -> str:
 
 def shown(text: str) -> str:
     """Return text for a terminal, without known secrets and with harmful characters as escapes."""
+    text = _redactors[0]().redact(text) if _redactors else text
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text  # most lines: nothing is loaded for them
     from idumb.system import escaping
 
-    return escaping.show(_redactors[0]().redact(text) if _redactors else text)
+    return escaping.show(text)
 
 
 def write(stream: Any, text: str) -> None:

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import NonGoal
-from idumb.domain.proof import gate
-from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.gate import Inputs, Violation
-from idumb.domain.proof.gate_table import NON_GOALS
+from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates import definitions
 from idumb.gates.definitions import Definitions
@@ -18,8 +15,8 @@ from idumb.gates.definitions import Definitions
 _LONGEST = 4 * 1024 * 1024
 
 
-def judge(inputs: Inputs) -> tuple[Evidence, ...]:
-    """Return the evidence; formatting counts as a change, because the plan says that nothing changes there."""
+def judge(inputs: Inputs) -> Judged:
+    """Return what changed; formatting counts as a change, because the plan says that nothing changes there."""
     goals = [goal for goal in inputs.plan.non_goals if goal.paths or goal.symbols]
     wrong = [violation for change in inputs.changes for violation in _of_paths(change, goals)]
     unread: list[str] = []
@@ -29,7 +26,7 @@ def judge(inputs: Inputs) -> tuple[Evidence, ...]:
     judged = f"{wording.listed(goal.id for goal in goals)}: unchanged"
     if unread:
         judged += f"; symbols not judged, because the language is unknown: {wording.listed(unread)}"
-    return gate.conclude(NON_GOALS, list(dict.fromkeys(wrong)), judged)
+    return Judged(list(dict.fromkeys(wrong)), judged)
 
 
 def _of_paths(change: Change, goals: list[NonGoal]) -> Iterator[Violation]:
@@ -79,5 +76,5 @@ def _definitions(inputs: Inputs, change: Change, *, old: bool) -> Definitions | 
     entry = change.old if old else change.new
     if entry is None:
         return {}
-    data = inputs.bytes_of(entry, _LONGEST)
+    data = inputs.read(entry, _LONGEST)
     return None if data is None else definitions.of_file(change.path, data)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from idumb.domain.proof import gate_table
-from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.gate import Inputs
+from idumb.domain.proof.gate import Inputs, Judged
 
-Judge = Callable[[Inputs], tuple[Evidence, ...]]
+Judge = Callable[[Inputs], Judged | None]
 
 
 class StepGate(NamedTuple):
@@ -23,10 +22,9 @@ class StepGate(NamedTuple):
 class StepGates:
     """Implements the port `Gates`."""
 
-    def judge(self, inputs: Inputs) -> Iterator[tuple[str, Evidence]]:
-        for gate in GATES:
-            if gate.applies(inputs):
-                yield from ((gate.name, each) for each in gate.load()(inputs))
+    def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
+        judged = [(gate.name, gate.load()(inputs)) for gate in GATES if gate.applies(inputs)]
+        return [(name, result) for name, result in judged if result is not None]
 
 
 def _has_limits(inputs: Inputs) -> bool:
@@ -37,6 +35,19 @@ def _size() -> Judge:
     from idumb.gates import size
 
     return size.judge
+
+
+_PARSED = (".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml")
+
+
+def _has_parsed_files(inputs: Inputs) -> bool:
+    return any(change.new is not None and change.path.lower().endswith(_PARSED) for change in inputs.changes)
+
+
+def _syntax() -> Judge:
+    from idumb.gates import syntax
+
+    return syntax.judge
 
 
 def _has_non_goals(inputs: Inputs) -> bool:
@@ -51,5 +62,6 @@ def _non_goals() -> Judge:
 
 GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
+    StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
     StepGate(gate_table.LIMITS, _has_limits, _size),
 )

@@ -8,14 +8,15 @@ from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Limits
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.gate import Inputs, LineCounts
+from idumb.domain.proof.gate import Inputs, Judged, LineCounts
 from idumb.domain.proof.ledger import Change
 
 
-def judge(inputs: Inputs) -> tuple[Evidence, ...]:
+def judge(inputs: Inputs) -> Judged | None:
     """Return one evidence per limit. Binary files count as files but not as lines."""
     limits = inputs.task.limits or inputs.plan.limits
-    return () if limits is None else check(limits, inputs.changes, inputs.line_counts())
+    proofs = () if limits is None else check(limits, inputs.changes, inputs.line_counts())
+    return Judged(proofs=proofs) if proofs else None
 
 
 def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:

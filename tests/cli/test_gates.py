@@ -121,6 +121,27 @@ def test_a_change_of_a_non_goal_fails_at_level_1_and_is_reported_at_level_0(sand
     assert evidence_of(project, "gate non-goals") == [("failed", 0)]
 
 
+BROKEN_FILES = {"a.py": "def f(:\n", "a.json": '{"a": 1,}\n', "a.yaml": "a: [1\n", "a.toml": "a = \n"}
+
+
+def test_a_file_that_does_not_parse_fails_at_level_1_and_is_reported_at_level_0(sandbox: GitSandbox) -> None:
+    """R-GATE-3. Without the gate, four broken files pass: the check only looks whether they are there."""
+    project = projects.create(sandbox)
+    files = ", ".join(f"create `{path}`" for path in BROKEN_FILES)
+    steps = [write(path, text) for path, text in BROKEN_FILES.items()]
+    project.plan([task("T1-01", files=files, check="test -s a.toml", steps=steps)])
+    project.configure("gates: {syntax: {level: 1}}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "gate syntax failed: a.json:1: " in answer.data["tasks"][0]["reason"]
+    rows = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    output = next(row["output"] for row in rows if row["subject"] == "gate syntax")
+    assert [line.partition(":")[0] for line in output.splitlines()] == sorted(BROKEN_FILES)
+    project.configure("")
+    assert project.execute("--force", "--no-verify").code == 0
+    assert evidence_of(project, "gate syntax") == [("failed", 0)]
+
+
 def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(project: Project) -> None:
     """R-GATE-1: level 2 blocks approval."""
     project.plan([making("T1-01", "src/a.txt")], head="non_goals: [{id: NG-1, text: nothing here, paths: [src]}]\n")

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.proof import gate
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
+from idumb.gates import registry
 
 FILE = 0o100644
 
@@ -41,9 +43,17 @@ def inputs(
         if old != new:
             changes.append(Change(path, CREATED if old is None else DELETED if new is None else MODIFIED, old, new))
 
-    def read(entry: Entry, limit: int) -> bytes | None:
+    def read(entry: Entry | None, limit: int) -> bytes | None:
+        if entry is None or entry.mode != FILE:
+            return None
         return blobs[entry.oid] if len(blobs[entry.oid]) <= limit else None
 
     return Inputs(
         task or Task("T1-01", "A task"), Plan("p", "", "1", "01", "", "", **plan), tuple(changes), read, dict, proofs
     )
+
+
+def judge(inputs: Inputs) -> dict[str, Evidence]:
+    """The evidence of each gate that applies, as if all had level 1."""
+    judged = registry.StepGates().judge(inputs)
+    return {name: proof for name, result in judged for proof in gate.evidence_of(name, result, 1)}

@@ -18,11 +18,10 @@ from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Task
-from idumb.domain.proof import evidence, ledger, levels
+from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
-from idumb.domain.proof.gate_table import LIMITS
-from idumb.domain.proof.ledger import Entry
+from idumb.domain.proof.ledger import LINK, SUBMODULE, Entry
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -188,14 +187,18 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         lambda: work.line_counts(attempt.base, attempt.candidate),
         tuple(checked),
     )
+    settings = context.services.settings
     for name, judged in context.gates.judge(inputs):
-        level = levels.rule(context.services.settings, name).level
-        if level > levels.INFORMATIONAL or not judged.passed or name == LIMITS:
-            yield dataclasses.replace(judged, level=level)
+        if judged.violations or judged.proofs or name in settings.gates:
+            level = levels.rule(settings, name).level
+            if judged.violations or judged.proofs or level > levels.INFORMATIONAL:
+                yield from gate.evidence_of(name, judged, level)
 
 
-def _bytes(work: Trees, entry: Entry, limit: int) -> bytes | None:
-    """Return the bytes of a file, or None if there are more than the limit."""
+def _bytes(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
+    """Return the bytes of a file; None if there is none, or if there are more than the limit."""
+    if entry is None or entry.mode in (LINK, SUBMODULE):
+        return None
     pieces, size = [], 0
     for piece in work.pieces(entry.oid):
         size += len(piece)

@@ -10,7 +10,7 @@ from idumb.domain.plans.plan import Condition
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence
-    from idumb.domain.proof.gate import Inputs
+    from idumb.domain.proof.gate import Inputs, Judged
 
 
 PROTECTED = "protected"
@@ -90,5 +90,5 @@ class Symbols(Protocol):
 class Gates(Protocol):
     """The built-in gates of stage `step`. They judge frozen bytes and never touch the workspace."""
 
-    def judge(self, inputs: Inputs) -> Iterable[tuple[str, Evidence]]:
-        """Yield each gate that concerns the change, by the name of its setting, with its evidence."""
+    def judge(self, inputs: Inputs) -> Iterable[tuple[str, Judged]]:
+        """Return each gate that concerns the change, by the name of its setting, with its result."""

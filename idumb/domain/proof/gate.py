@@ -1,14 +1,15 @@
-"""What a gate of stage `step` judges, and what it answers: frozen bytes in, evidence out."""
+"""What a gate of stage `step` judges, and what it answers: frozen bytes in, violations out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import GATE, Evidence
-from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry
+from idumb.domain.proof.ledger import Change, Entry
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
@@ -19,44 +20,49 @@ _SHOWN = 20
 class Inputs:
     """The change of one attempt.
 
-    `changes` compare the tree before the task with the frozen files. `read` returns the bytes of an entry of either
-    tree, never of the folder; None if there are more than the limit. `line_counts` are computed when a gate needs them.
-    `proofs` are the results of the checks.
+    `changes` compare the tree before the task with the frozen files. `read` returns the bytes of a file of either tree,
+    never of the folder; None if there is no file, if it is a link or submodule, or if it has more bytes than the limit.
+    `line_counts` are computed when a gate needs them. `proofs` are the results of the checks.
     """
 
     task: Task
     plan: Plan
     changes: Sequence[Change]
-    read: Callable[[Entry, int], bytes | None]
+    read: Callable[[Entry | None, int], bytes | None]
     line_counts: Callable[[], LineCounts]
     proofs: Sequence[Evidence] = ()
 
-    def bytes_of(self, entry: Entry | None, limit: int) -> bytes | None:
-        """Return the bytes of a file; None if it does not exist, is a link or submodule, or is too large."""
-        if entry is None or entry.mode in (LINK, SUBMODULE):
-            return None
-        return self.read(entry, limit)
 
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """`line` counts from 1; 0 if the whole file is meant."""
+class Violation(NamedTuple):
+    """`line` counts from 1; 0 if the whole file is meant. `path` is "" if no file is."""
 
     path: str
     line: int
     words: str
 
-    def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}: {self.words}" if place else self.words
+
+class Judged(NamedTuple):
+    """What a gate found: violations, or `words` about what it judged. `proofs` is evidence of its own form."""
+
+    violations: Sequence[Violation] = ()
+    words: str = ""
+    proofs: tuple[Evidence, ...] = ()
 
 
-def conclude(name: str, violations: Sequence[Violation], judged: str) -> tuple[Evidence, ...]:
-    """Return the evidence of a gate; `judged` says what it judged, if nothing is wrong."""
+def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
+    """Return the evidence of a gate that applied."""
+    if judged.proofs:
+        return tuple(replace(proof, level=level) for proof in judged.proofs)
     row = gate_table.of_name(name)
     summary = name if row is None else row.summary
-    if not violations:
-        return (Evidence(f"{GATE}{name}", summary, evidence.PASSED, output=judged),)
-    lines = [str(violation) for violation in violations[:_SHOWN]]
-    lines += [f"and {len(violations) - _SHOWN} more"] if len(violations) > _SHOWN else []
-    return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output="\n".join(lines)),)
+    if not judged.violations:
+        return (Evidence(f"{GATE}{name}", summary, evidence.PASSED, output=judged.words, level=level),)
+    lines = [_line(violation) for violation in judged.violations[:_SHOWN]]
+    more = len(judged.violations) - _SHOWN
+    lines += [f"and {more} more"] if more > 0 else []
+    return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output="\n".join(lines), level=level),)
+
+
+def _line(violation: Violation) -> str:
+    place = f"{violation.path}:{violation.line}" if violation.line else violation.path
+    return f"{place}: {violation.words}" if place else violation.words

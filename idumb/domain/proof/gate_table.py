@@ -12,6 +12,7 @@ COMPLETION = "completion"
 STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
 NON_GOALS = "non-goals"
+SYNTAX = "syntax"
 SIZE = "size"
 LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
@@ -137,6 +138,19 @@ ROWS: tuple[Row, ...] = (
         " its formatting.",
         "A non-goal is what the author of the plan wants untouched, also if a task declares the file.",
         "Undo that part of the change, or change the non-goal with consent: `idumb amend N --from-file`.",
+    ),
+    Row(
+        SYNTAX,
+        STEP,
+        0,
+        0,
+        None,
+        ("changed files",),
+        "every changed Python, JSON, YAML and TOML file parses",
+        "Each changed file that parsed before the task still parses, and each new one parses.",
+        "A check that never reads a file does not notice that nothing can read it.",
+        "Correct the file at the line that the evidence names. Files in folders such as `fixtures` and `testdata` may"
+        " be broken on purpose. If the gate is wrong about a file, set `gates: {syntax: {level: 0}}`.",
     ),
     Row(
         SIZE,

@@ -7,7 +7,6 @@ import pytest
 from idumb.domain.plans.plan import NonGoal
 from idumb.domain.proof import evidence
 from idumb.domain.proof.ledger import LINK
-from idumb.gates import non_goals, registry
 from tests.support import changes
 
 PY = """\
@@ -54,8 +53,7 @@ export const other = () => {
 
 
 def judge(goal: NonGoal, before: dict[str, str], after: dict[str, str]) -> evidence.Evidence:
-    (proof,) = non_goals.judge(changes.inputs(before, after, non_goals=(goal,)))
-    return proof
+    return changes.judge(changes.inputs(before, after, non_goals=(goal,)))["non-goals"]
 
 
 def paths(*globs: str) -> NonGoal:
@@ -134,6 +132,6 @@ def test_the_evidence_names_what_was_not_judged() -> None:
 
 def test_links_and_plans_without_places_are_not_read() -> None:
     link = changes.inputs({"a.py": PY}, {"a.py": "b.py"}, mode=LINK, non_goals=(symbols("login"),))
-    assert [proof.result for proof in non_goals.judge(link)] == [evidence.PASSED]
+    assert changes.judge(link)["non-goals"].passed
     words_only = changes.inputs({}, {"a.py": PY}, non_goals=(NonGoal("NG-1", "nothing else"),))
-    assert "non-goals" not in [name for name, _ in registry.StepGates().judge(words_only)]
+    assert "non-goals" not in changes.judge(words_only)
