@@ -335,6 +335,7 @@ class Container:
                     prepare=chosen.prepare,
                     prepare_timeout=float(settings.run.check_timeout),
                     is_work=lambda _, path: path in work,
+                    configured=settings.checks,
                 ),
             )
 
@@ -389,6 +390,7 @@ class Container:
             prepare_timeout=float(settings.run.check_timeout),
             base=lambda: self._base_checks(run),
             is_work=lambda tree, path: self._is_work(run, tree, path),
+            configured=settings.checks,
         )
 
     def _is_work(self, run: str, tree: str, path: str) -> bool:

@@ -32,6 +32,8 @@ def line(present: CheckSettings | None, change: Mapping[str, Any]) -> str:
         values[key] = tuple(dict.fromkeys((*getattr(settings, key), *change.get(key, ()))))
     settings = dataclasses.replace(settings, **values)
     default = CheckSettings()
+    if settings == dataclasses.replace(default, tree=settings.tree):
+        return f"checks: {settings.tree}"
     fields = [(field.name, getattr(settings, field.name)) for field in dataclasses.fields(settings)]
     pairs = [f"{name}: {_yaml(value)}" for name, value in fields if value != getattr(default, name)]
     return f"checks: {{{', '.join(pairs)}}}"

@@ -10,6 +10,8 @@ from idumb.domain import agent
 NOT_PROVIDED = "not-provided"
 NOT_COMMITTED = "not-committed"
 """A check failed because of the user's ignored or uncommitted files, which are not in the commit."""
+NOT_AROUND = "not-around"
+"""A check failed because of what is around the user's working tree, such as the home."""
 NOT_PREPARED = "not-prepared"
 """No check could run, because a command of `checks.prepare` failed."""
 PASSED_BEFORE = "passed-before"
@@ -19,6 +21,7 @@ STOPPING = frozenset(
     {
         NOT_PROVIDED,
         NOT_COMMITTED,
+        NOT_AROUND,
         NOT_PREPARED,
         PASSED_BEFORE,
         agent.MISSING,
@@ -82,7 +85,7 @@ def command(kind: str | None) -> str:
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
     """
-    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_PREPARED) else "resume"
+    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_AROUND, NOT_PREPARED) else "resume"
 
 
 def install(program: str) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import json
 import os
 import stat
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from idumb.app.ports.checks import HOME
 from idumb.domain import canonical_json
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import entry_points, toolchains
@@ -181,6 +183,7 @@ class Conditions:
 
     - `locations`: the toolchains that it sees. `omitted`: the folders of PATH that it does not see.
     - `weaker`: why its result proves less, in words. `changed`: paths of entry points that changed during the run.
+    - `launcher`: the arguments before those of a check that sees folders of the user at other places.
     """
 
     variables: Mapping[str, str]
@@ -188,6 +191,7 @@ class Conditions:
     omitted: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
 
 
 class CheckEnvironment:
@@ -206,7 +210,9 @@ class CheckEnvironment:
         run: str = "",
         continued: bool = False,
     ) -> None:
+        self._inputs = inputs
         self._computed = compute(inputs, read=_text)
+        self._can_view: bool | None = None
         self._git_settings = git_settings
         self._inside = tuple(inputs.inside)
         self._home = inputs.home
@@ -266,20 +272,24 @@ class CheckEnvironment:
             atomic_write.write(record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)
 
     @contextlib.contextmanager
-    def opened(self, command: str, root: str, lent: Sequence[str] = ()) -> Iterator[Conditions]:
+    def opened(
+        self, command: str, root: str, lent: Sequence[str] = (), views: Sequence[str] = ()
+    ) -> Iterator[Conditions]:
         """Make the environment of one check that runs in `root`; remove its folders afterwards. Raises OSError.
 
-        `lent` are paths of the user's working tree that it has, in addition to those that are provided.
+        `lent` are paths of the user's working tree that it has, in addition to those that are provided. `views` name
+        what it sees of the user's surroundings.
         """
+        private = self._new_folder()
+        if views:
+            with self._opened_with(views, private, root, lent) as conditions:
+                yield conditions
+            return
         changed = self._entry_points.changed(command, self._user_path) if self._is_watched else ()
         from idumb.system.files import private_folders
 
-        if self._session is None:
-            self._session = private_folders.TemporaryFolder(_NAME, self._inside)
-        self._number += 1
-        private = f"{self._session.path}/{self._number}"
         try:
-            self._make(private)
+            self._make(private, self._computed.home)
             self._lend_bytecode(f"{private}/p", root)
             yield Conditions(
                 self._computed.variables_of(private, root, lent),
@@ -291,6 +301,45 @@ class CheckEnvironment:
         finally:
             self._keep_bytecode(f"{private}/p")
             private_folders.remove_tree(private)
+
+    @contextlib.contextmanager
+    def _opened_with(self, views: Sequence[str], private: str, root: str, lent: Sequence[str]) -> Iterator[Conditions]:
+        from idumb.gates import surroundings
+        from idumb.system.files import private_folders
+
+        computed, own = self._computed, {}
+        if HOME in views:
+            computed = compute(dataclasses.replace(self._inputs, home_of_checks=USER_HOME), read=_text)
+            own = {HOME: f"{private}/h"}
+        try:
+            self._make(private, computed.home)
+            os.mkdir(f"{private}/p", 0o700)
+            user = self._inside[0] if self._inside else root
+            with surroundings.opened(views, private, user, root, self._home) as launcher:
+                yield Conditions({**computed.variables_of(private, root, lent), **own}, launcher=launcher)
+        finally:
+            private_folders.remove_tree(private)
+
+    @property
+    def has_own_home(self) -> bool:
+        return self._computed.home == PRIVATE_HOME
+
+    def can_view(self) -> bool:
+        """Return whether a check can see folders of the user at other places, and cannot change them."""
+        if self._can_view is None:
+            from idumb.gates import surroundings
+
+            self._can_view = surroundings.can_view(self._home, self._new_folder())
+        return self._can_view
+
+    def _new_folder(self) -> str:
+        """Return the path of the private folders of the next check."""
+        if self._session is None:
+            from idumb.system.files import private_folders
+
+            self._session = private_folders.TemporaryFolder(_NAME, self._inside)
+        self._number += 1
+        return f"{self._session.path}/{self._number}"
 
     def _lend_bytecode(self, prefix: str, root: str) -> None:
         """Make the folder for bytecode; it has what earlier checks compiled and no builder or check can have forged."""
@@ -341,11 +390,11 @@ class CheckEnvironment:
             self._session.close()
             self._session = None
 
-    def _make(self, private: str) -> None:
+    def _make(self, private: str, home: str) -> None:
         os.mkdir(private, 0o700)
         for name in "ht":
             os.mkdir(f"{private}/{name}", 0o700)
-        if self._computed.home != PRIVATE_HOME:
+        if home != PRIVATE_HOME:
             return
         for name, target in self._computed.links.items():
             os.makedirs(os.path.dirname(f"{private}/h/{name}"), mode=0o700, exist_ok=True)

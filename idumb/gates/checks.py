@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
+from idumb.app.ports.checks import HOME, LINKED, PROTECTED, Borrowed
 from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
@@ -18,6 +17,7 @@ from idumb.gates import conditions
 from idumb.system.processes import child_process, process_tree
 
 if TYPE_CHECKING:
+    from idumb.domain.settings import CheckSettings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment, Conditions
 
@@ -60,6 +60,7 @@ class ShellChecks:
     of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
+    `configured` is what the configuration sets for checks, for the lines that messages propose.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class ShellChecks:
         prepare_timeout: float | None = None,
         base: Callable[[], BaseChecks[Proving]] | None = None,
         is_work: Callable[[str, str], bool] = lambda _tree, _path: False,
+        configured: CheckSettings | None = None,
     ) -> None:
         self._guard = guard
         self._prepare = tuple(prepare)
@@ -89,6 +91,8 @@ class ShellChecks:
         self._head = head
         self._base = base
         self._is_work = is_work
+        self._configured = configured
+        self._mentioned: dict[str, tuple[str, ...]] = {}
         self._rewrites: tuple[str, ...] = ()
         self._started: Callable[[int], None] | None = None
         self._root = root
@@ -111,6 +115,7 @@ class ShellChecks:
         timeout: float | None,
         tree: str | None,
         lent: Sequence[str] = (),
+        views: Sequence[str] = (),
     ) -> Evidence:
         self._guard()
         root, variables, borrowed = self._place(tree, lent)
@@ -118,8 +123,9 @@ class ShellChecks:
             environment = {**self._environment, **variables}
             return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         try:
-            with self._private.opened(command, root, (*lent, *borrowed.prepared)) as surroundings:
+            with self._private.opened(command, root, (*lent, *borrowed.prepared), views) as surroundings:
                 environment = {**surroundings.variables, **variables, **self._cookies}
+                borrowed = borrowed._replace(launcher=(*surroundings.launcher, *borrowed.launcher))
                 made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
@@ -175,12 +181,47 @@ class ShellChecks:
             made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
         if made.result in evidence.BROKEN:
-            sentences = (*self._proving.missing, *_hints(made, self._proving.removed, environment, self._root, root))
-            lines = "".join(f"\n[{sentence}]" for sentence in sentences)
-            made = dataclasses.replace(made, output=f"{made.output.rstrip()}{lines}".lstrip()) if lines else made
+            made = self._with_hints(made, environment, root)
         if changed := self._proving.restore():
             made = self._with_changed(made, command, changed, tree)
         return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
+
+    def _with_hints(self, made: Evidence, environment: Mapping[str, str], root: str) -> Evidence:
+        """Return failed evidence with what its check may need of the user, if its words name that."""
+        assert self._proving is not None  # noqa: S101 - the caller knows
+        from idumb.domain import check_lines
+        from idumb.gates import surroundings
+
+        words = f"{made.command}\n{made.output}"
+        sentences, may_need = list(self._proving.missing), list(self._proving.missing)
+        for path in self._proving.removed:
+            if re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", words):
+                line = check_lines.adding(self._configured, {"cache": (path, f"{path}/**")}, verb="add")
+                sentences.append(f"an earlier check left {path}, which idumb removed. {_IF_NEEDED}, or {line}")
+                may_need.append(f"{path}, which an earlier check left: {line}")
+                break
+        around = [*surroundings.mentioned(made.command or "", made.output, environment)]
+        around += [*surroundings.beside(words, self._root, root)][:1]
+        self._mentioned[made.command or ""] = tuple(around)
+        sentences += [surroundings.advice(name, self._configured) for name in around]
+        if around and not (self._private is not None and self._private.can_view()):
+            may_need += [surroundings.may_need(name, self._configured) for name in around]
+        lines = "".join(f"\n[{sentence}]" for sentence in sentences)
+        return dataclasses.replace(
+            made,
+            output=f"{made.output.rstrip()}{lines}".lstrip() if lines else made.output,
+            may_need="; ".join(may_need),
+        )
+
+    def surroundings(self, failed: Evidence) -> tuple[str, ...]:
+        if self._proving is None or self._private is None:
+            return ()
+        from idumb.gates import surroundings
+
+        named = [name for name in self._mentioned.get(failed.command or "", ()) if surroundings.can_show(name)]
+        if self._private.has_own_home and HOME not in named and failed.seconds < _SHORT:
+            named.append(HOME)
+        return tuple(named) if named and self._private.can_view() else ()
 
     def _with_changed(self, made: Evidence, command: str, changed: Sequence[str], tree: str) -> Evidence:
         """Return the evidence of a check that changed files of the tree.
@@ -318,6 +359,9 @@ class ShellChecks:
 
 
 SHELL = "/bin/sh"
+_SHORT = 30.0
+"""Seconds: a check that failed sooner runs again with the user's home, even if its output does not name its own."""
+_IF_NEEDED = "If this check needs it, let this check make it"
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
 
@@ -393,36 +437,6 @@ _NO_PROOF = ("precondition", "setup", "rollback of ")
 
 def _is_invariant(subject: str) -> bool:
     return "invariant" in subject.split(" ")
-
-
-_HOME = re.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
-_ABOVE = re.compile(r"(?:\.\./)+[\w.-]+")
-
-
-def _hints(
-    made: Evidence, removed: Sequence[str], environment: Mapping[str, str], user: str, root: str
-) -> Iterator[str]:
-    """Yield what the user's folders have and the place of a failed check has not, if its words name that."""
-    words = f"{made.command}\n{made.output}"
-    for path in removed:
-        if re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", words):
-            yield (
-                f"an earlier check left {path}, which idumb removed. If this check needs it, let this check make it,"
-                f" or add `checks: {{cache: ['{path}', '{path}/**']}}` to .idumb/config.yaml"
-            )
-            break
-    home, temporary = (environment.get(name, "") for name in ("HOME", "TMPDIR"))
-    is_private = home and os.path.dirname(home) == os.path.dirname(temporary)
-    if is_private and (home in made.output or _HOME.search(made.command or "")):
-        line = "`checks: {home: user}` to .idumb/config.yaml"
-        yield f"checks have a new, empty HOME. If this check needs yours, add {line}"
-    for path in _ABOVE.findall(words):
-        if os.path.lexists(os.path.join(user, path)) and not os.path.lexists(os.path.join(root, path)):
-            yield (
-                f"{path} is outside of the repository, so no clone has it. If this check needs it, add `checks: here`"
-                " to .idumb/config.yaml"
-            )
-            break
 
 
 def _under(surroundings: Conditions, result: Evidence) -> Evidence:

@@ -92,6 +92,48 @@ def test_a_change_by_the_last_check_leaves_a_strict_phase_unverified(project: Pr
     assert ".npmrc changed during the run" in answer.out
 
 
+def needs_home(project: Project, home: Path) -> None:
+    """Plan a task whose check reads and damages a file of the home, and says nothing."""
+    (home / "token").write_text("secret\n")
+    project.repo.write("check.sh", 'test -s "$HOME/token" && rm "$HOME/token"\n')
+    project.repo.commit("check")
+    plan(project, "true", "test -s a.txt && sh check.sh")
+
+
+def test_a_check_that_needs_the_home_stops_the_run_with_the_line(project: Project, home: Path) -> None:
+    """R-RUN-3: found by a run that sees the home and cannot change it; the attempt does not count."""
+    project.configure("checks: {regression: end}\n")
+    needs_home(project, home)
+    answer = project.execute()
+    assert answer.code == 1
+    assert "T1-01: AC-1 needs your HOME: with it, the check passes. Replace `checks` in" in answer.out
+    assert "by `checks: {home: user, regression: end}`, then idumb execute-phase 1" in answer.out
+    assert (home / "token").read_text() == "secret\n"
+    assert project.statuses() == {"T1-01": "ready"}
+    (ended,) = project.events("--kind", "attempt.finished")
+    assert ended["payload"]["failure"] == "not-around"
+    assert project.json("debug", "1", "--task", "T1-01").code == 0
+
+
+def test_a_check_that_fails_with_the_home_too_is_the_builder_s(project: Project, home: Path) -> None:
+    needs_home(project, home)
+    (home / "token").unlink()
+    answer = project.execute("--max-attempts", "1")
+    assert project.statuses() == {"T1-01": "failed"}
+    assert answer.data["tasks"][0]["reason"] == "AC-1 failed"
+
+
+def test_a_folder_beside_the_repository_is_shown_to_a_failed_check_once(project: Project) -> None:
+    """R-RUN-3."""
+    beside = project.repo.root.parent / "shared-lib"
+    beside.mkdir()
+    (beside / "lib.txt").write_text("x\n")
+    plan(project, "true", "test -s a.txt && cat ../shared-lib/lib.txt && rm ../shared-lib/lib.txt")
+    answer = project.execute()
+    assert "AC-1 needs ../shared-lib: with it, the check passes. Add `checks: here`" in answer.out
+    assert (beside / "lib.txt").exists()
+
+
 def test_checks_in_the_working_tree_are_recorded_as_weaker(project: Project) -> None:
     project.configure("checks: here\n")
     plan(project, "true")

@@ -21,6 +21,9 @@ class MemoryChecks:
         self._repository = repository
         self.ran: list[str] = []
 
+    def surroundings(self, failed: Evidence) -> Sequence[str]:
+        return ()
+
     def renew(self) -> None:
         pass
 
@@ -45,6 +48,7 @@ class MemoryChecks:
         timeout: float | None,
         tree: str | None,
         lent: Sequence[str] = (),
+        views: Sequence[str] = (),
     ) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split())

@@ -1,7 +1,7 @@
-"""Finds the files outside the commit that a failed check needs, so that the user learns the one line that helps.
+"""Finds what a failed check needs besides the commit, so that the user learns the one line that helps.
 
 The check runs again in its own working tree, with candidates from the user's: ignored paths that were there before the
-attempt, and uncommitted changes. Nothing runs in the user's working tree.
+attempt, uncommitted changes, and a view of what is around it, such as the home. Nothing runs in the user's folders.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
+from idumb.app.ports.checks import BESIDE, HOME, TMPDIR, Checks
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import dependencies, tool_leftovers
 from idumb.domain import check_lines, dependency_setup, failures, paths, tool_files, wording
@@ -19,6 +19,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.settings import IN_PLACE, USER_HOME
 
 MOST_RUNS = 5
 _MOST_CANDIDATES = 64
@@ -29,10 +30,11 @@ PREPARE = "checks.prepare"
 
 
 class Candidate(NamedTuple):
-    """A path of the user's working tree; folders end with `/`."""
+    """A path of the user's working tree; folders end with `/`. `around` is for one of `Checks.surroundings`."""
 
     path: str
-    ignored: bool
+    ignored: bool = False
+    around: bool = False
 
 
 class _Search(NamedTuple):
@@ -60,11 +62,12 @@ def explain(
     phase = context.contract.phase
     search = _Search(context.services, checks, phase, tree, attempt.candidate, f"idumb resume {phase}")
     candidates = _candidates(context, attempt, tree)
+    around = _around(search, failed)
     tried: set[object] = context.notes.setdefault(_NOTES, set())
-    key = (attempt.task.id, failed.command, candidates)
+    key = (attempt.task.id, failed.command, candidates, around)
     if key in tried:
         return None
-    needed = _needed(search, failed, candidates)
+    needed = _needed(search, failed, candidates, around)
     if needed is None:
         tried.add(key)
         return None
@@ -85,7 +88,8 @@ def explain_verification(
     differing = [c.path for c in services.trees.changes(tree, present) if c.new is not None]
     differing = [path for path in differing if not paths.matches_any(path, paths.OWN_FILES)]
     ignored = _usable(services.trees.ignored())
-    needed = _needed(search, failed, _sorted(ignored, services.history.uncommitted(differing) if differing else ()))
+    candidates = _sorted(ignored, services.history.uncommitted(differing) if differing else ())
+    needed = _needed(search, failed, candidates, _around(search, failed))
     if needed is None:
         return None
     return _message(search, failed, needed, services.trees.ignored())
@@ -96,11 +100,17 @@ def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
     return next((e for e in rows if e.result in (evidence.FAILED, evidence.ERRORED)), None)
 
 
-def _needed(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> Sequence[Candidate] | None:
-    """Return the paths with which the check passes; None if none help, or if a second run passes without them."""
-    if not candidates:
+def _around(search: _Search, failed: Evidence) -> tuple[Candidate, ...]:
+    return tuple(Candidate(name, around=True) for name in search.checks.surroundings(failed))
+
+
+def _needed(
+    search: _Search, failed: Evidence, inside: Sequence[Candidate], around: Sequence[Candidate]
+) -> Sequence[Candidate] | None:
+    """Return with what the check passes; None if nothing helps, or if a second run passes without it."""
+    if not inside and not around:
         return None
-    needed = _narrow(candidates, lambda some: _passes(search, failed, some))
+    needed = _narrow(inside, around, lambda some: _passes(search, failed, some))
     return None if needed is None or _passes(search, failed, ()) else needed
 
 
@@ -110,7 +120,7 @@ def _usable(ignored: Sequence[str]) -> list[str]:
 
 
 def _sorted(ignored: Sequence[str], uncommitted: Sequence[str]) -> tuple[Candidate, ...]:
-    candidates = [*(Candidate(p, ignored=True) for p in ignored), *(Candidate(p, ignored=False) for p in uncommitted)]
+    candidates = [*(Candidate(p, ignored=True) for p in ignored), *map(Candidate, uncommitted)]
     return tuple(sorted(candidates, key=_likelihood)[:_MOST_CANDIDATES])
 
 
@@ -151,12 +161,20 @@ def _likelihood(candidate: Candidate) -> tuple[int, str]:
 
 
 def _narrow(
-    candidates: Sequence[Candidate], passes: Callable[[Sequence[Candidate]], bool]
+    inside: Sequence[Candidate], around: Sequence[Candidate], passes: Callable[[Sequence[Candidate]], bool]
 ) -> Sequence[Candidate] | None:
     """Return as few of the candidates as `MOST_RUNS` calls can find; None if not even all of them help."""
+    candidates = (*inside, *around)
     if not passes(candidates):
         return None
     runs = 1
+    if inside and around:
+        runs += 1
+        if passes(inside):
+            candidates = tuple(inside)
+        else:
+            runs += 1
+            candidates = tuple(around) if passes(around) else candidates
     while len(candidates) > 1 and runs < MOST_RUNS:
         middle = len(candidates) // 2
         runs += 1
@@ -173,13 +191,14 @@ def _narrow(
 def _passes(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> bool:
     """Return whether the check passes with these paths."""
     services = search.services
-    uncommitted = [c.path for c in candidates if not c.ignored]
+    uncommitted = [c.path for c in candidates if not c.ignored and not c.around]
     tree = services.trees.overlay(search.tree, search.present, uncommitted) if uncommitted else search.tree
     lent = [c.path.rstrip("/") for c in candidates if c.ignored]
+    views = [c.path for c in candidates if c.around]
     with services.interrupts.armed():
         limit = float(services.settings.run.check_timeout)
         again = search.checks.command(
-            failed.subject, failed.text, failed.command or "", timeout=limit, tree=tree, lent=lent
+            failed.subject, failed.text, failed.command or "", timeout=limit, tree=tree, lent=lent, views=views
         )
     return again.passed
 
@@ -188,7 +207,10 @@ def _message(
     search: _Search, failed: Evidence, needed: Sequence[Candidate], ignored_by_git: Sequence[str]
 ) -> FailureMessage:
     ignored = [c.path.rstrip("/") for c in needed if c.ignored]
-    uncommitted = [c.path for c in needed if not c.ignored]
+    uncommitted = [c.path for c in needed if not c.ignored and not c.around]
+    around = [c.path for c in needed if c.around]
+    if around:
+        return _message_around(search, failed, around, ignored, uncommitted)
     if not ignored:
         words = f"{failed.subject} needs your uncommitted {wording.listed(uncommitted)}"
         return FailureMessage(failures.NOT_COMMITTED, words, "Commit it", search.again)
@@ -204,3 +226,20 @@ def _message(
     own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
     fix = check_lines.adding(search.services.settings.checks, *changes, verb="add" if own else "Add")
     return FailureMessage(failures.NOT_PROVIDED, words, f"{own}{fix}", f"idumb execute-phase {search.phase}")
+
+
+def _message_around(
+    search: _Search, failed: Evidence, around: Sequence[str], ignored: Sequence[str], uncommitted: Sequence[str]
+) -> FailureMessage:
+    """Return the message about what is around the user's working tree, and paths in it."""
+    names = {HOME: "your HOME", TMPDIR: "a file in your TMPDIR"}
+    needs = wording.listed([*(names.get(name, name) for name in around), *ignored, *uncommitted])
+    words = f"{failed.subject} needs {needs}: with it, the check passes"
+    change: dict[str, Any] = {"provide": ignored} if ignored else {}
+    change |= {"home": USER_HOME} if HOME in around else {}
+    change |= {"tree": IN_PLACE} if any(name.startswith(BESIDE) for name in around) else {}
+    if not change:
+        return FailureMessage(failures.NOT_AROUND, words, "Let the check make the file itself", search.again)
+    commit = f"Commit {wording.listed(uncommitted)}. " if uncommitted else ""
+    fix = f"{commit}{check_lines.adding(search.services.settings.checks, change)}"
+    return FailureMessage(failures.NOT_AROUND, words, fix, f"idumb execute-phase {search.phase}")

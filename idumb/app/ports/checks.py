@@ -17,6 +17,11 @@ PROTECTED = "protected"
 COPIED = "copied"
 LINKED = "linked"
 
+HOME = "HOME"
+TMPDIR = "TMPDIR"
+BESIDE = "../"
+"""What the user has around a working tree: a home, a folder for temporary files, and what is beside it (`../NAME`)."""
+
 
 class Borrowed(NamedTuple):
     """The paths of the user that a working tree of checks has, and how each is provided.
@@ -49,10 +54,18 @@ class Checks(Protocol):
         timeout: float | None,
         tree: str | None,
         lent: Sequence[str] = (),
+        views: Sequence[str] = (),
     ) -> Evidence:
         """Run a fixed command string with `/bin/sh -c` in the workspace or apart. Codes 126 and 127 are errors.
 
-        `lent` are ignored paths of the workspace that a check apart may use this time.
+        `lent` are ignored paths of the workspace that a check apart may use this time. `views` are some of
+        `surroundings` that it may see this time, and cannot change.
+        """
+
+    def surroundings(self, failed: Evidence) -> Sequence[str]:
+        """Return what the user has around, and the place of a failed check has not: HOME, TMPDIR, `../NAME`.
+
+        Empty if this machine cannot show that to a check without a risk for it.
         """
 
     def renew(self) -> None:

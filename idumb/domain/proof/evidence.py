@@ -47,6 +47,7 @@ class Evidence:
     - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
       a check runs, and that changed during the run.
     - `changed`: committed files that the check changed, and idumb restored. If it judges one of them, it has failed.
+    - `may_need`: what the check may have failed for, other than the work; it is not recorded.
     - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
     """
 
@@ -69,6 +70,7 @@ class Evidence:
     entry_points: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     control: str = ""
+    may_need: str = ""
 
     @property
     def passed(self) -> bool:
@@ -82,14 +84,14 @@ class Evidence:
         if self.subject.startswith(GATE) and self.result == FAILED and self.output:
             first, _, others = self.output.partition("\n")
             return f"{self.subject} failed: {first}{' …' if others else ''}"
-        return f"{self.subject} {self.result}"
+        return f"{self.subject} {self.result}" + (f" (it may need {self.may_need})" if self.may_need else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields of `evidence.recorded`."""
         row = asdict(self)
         row["argv"] = list(self.argv)
         row["seconds"] = round(self.seconds, 3)
-        del row["shown"]
+        del row["shown"], row["may_need"]
         if self.shown:
             row["shown"] = [item.as_dict() for item in self.shown]
         for name in ("weaker", "locations", "entry_points", "changed"):

@@ -45,6 +45,7 @@ _OF_FAILURE: Mapping[str, str] = {
     agent.STALL: "The agent stopped producing output: check whether it waited for input, or raise run.idle_timeout.",
     agent.CONTEXT_EXHAUSTED: "The work exceeded the model's context window: split the task in two.",
     failures.NOT_PROVIDED: "A check needs ignored files: name them in `checks.provide` of .idumb/config.yaml.",
+    failures.NOT_AROUND: "A check needs something outside of the repository: change `checks` in .idumb/config.yaml.",
     failures.NOT_PREPARED: "A command of `checks.prepare` failed: correct it in .idumb/config.yaml.",
     failures.NOT_COMMITTED: "A check needs files that you have not committed: commit them.",
     failures.PASSED_BEFORE: "A check passed before the work: correct it, or write `keeps:` for a property that must"

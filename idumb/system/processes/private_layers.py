@@ -12,7 +12,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _END = "--"
 _FAILED = 126
@@ -28,16 +28,37 @@ def command(folders: Iterable[str], layers: str) -> tuple[str, ...]:
     All paths are absolute and real. What the program writes below the nth folder is in `layers`/n/upper. A file is
     read-only.
     """
-    places = [word for number, path in enumerate(folders) for word in (path, os.path.join(layers, str(number)))]
-    return (sys.executable, "-I", "-S", os.path.abspath(__file__), *places, _END) if places else ()
+    return _launcher(((path, path) for path in folders), layers)
+
+
+def views(folders: Mapping[str, str], layers: str) -> tuple[str, ...]:
+    """Return the same for a program that finds each folder also at another place, and cannot change it there.
+
+    `folders` has the place, an empty folder, and what to find there. What the program writes there is discarded.
+    """
+    return _launcher(((folder, place) for place, folder in folders.items()), layers)
+
+
+def _launcher(pairs: Iterable[tuple[str, str]], layers: str) -> tuple[str, ...]:
+    words = [word for number, pair in enumerate(pairs) for word in (*pair, os.path.join(layers, str(number)))]
+    return (sys.executable, "-I", "-S", os.path.abspath(__file__), *words, _END) if words else ()
 
 
 def _main(words: Sequence[str]) -> int:
     end = words.index(_END)
-    libc = _own_mounts()
-    for at in range(0, end, 2):
-        _protect(libc, words[at], words[at + 1])
-    os.execv(words[end + 1], list(words[end + 1 :]))  # noqa: S606 - no shell
+    try:
+        libc = _own_mounts()
+        for at in range(0, end, 3):
+            _protect(libc, *words[at : at + 3])
+    except OSError as problem:
+        sys.stderr.write(f"idumb could not protect your files from this check: {problem}\n")
+        return _FAILED
+    program = words[end + 1]
+    try:
+        os.execv(program, list(words[end + 1 :]))  # noqa: S606 - no shell
+    except OSError as problem:
+        sys.stderr.write(f"{program} could not be started: {problem.strerror}\n")
+        return _FAILED
 
 
 def _own_mounts() -> ctypes.CDLL:
@@ -56,23 +77,27 @@ def _own_mounts() -> ctypes.CDLL:
     return libc
 
 
-def _protect(libc: ctypes.CDLL, path: str, layer: str) -> None:
-    if not os.path.isdir(path):
+def _protect(libc: ctypes.CDLL, path: str, place: str, layer: str) -> None:
+    """Cover `place` with a layer above what `path` has."""
+    if place != path:  # the layer may be below the path, and only another file system may be
+        os.makedirs(layer, mode=0o700, exist_ok=True)
+        _mount(libc, "tmpfs", layer, "tmpfs", 0)
+    elif not os.path.isdir(path):
         _mount(libc, path, path, None, _BIND)
         flags = sum(flag for bit, flag in _LOCKED.items() if os.statvfs(path).f_flag & bit)
         _mount(libc, None, path, None, _BIND | _REMOUNT | _READ_ONLY | flags)
         return
     folders = []
-    for place in (path, f"{layer}/upper", f"{layer}/work"):
-        if place != path:
-            os.makedirs(place, mode=0o700, exist_ok=True)
-        folders.append(os.open(place, os.O_PATH | os.O_DIRECTORY))
+    for folder in (path, f"{layer}/upper", f"{layer}/work"):
+        if folder != path:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        folders.append(os.open(folder, os.O_PATH | os.O_DIRECTORY))
     # By descriptor: the names of the folders may hold the separators of mount options.
     options = zip(("lowerdir", "upperdir", "workdir"), folders, strict=True)
     words = ",".join(f"{name}=/proc/self/fd/{folder}" for name, folder in options)
     status = os.stat(path)
     os.chmod(f"{layer}/upper", status.st_mode & 0o7777)
-    _mount(libc, "overlay", path, "overlay", 0, words if os.geteuid() == 0 else f"{words},userxattr")
+    _mount(libc, "overlay", place, "overlay", 0, words if os.geteuid() == 0 else f"{words},userxattr")
 
 
 def _mount(
@@ -91,8 +116,4 @@ def _failure(what: str) -> OSError:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(_main(sys.argv[1:]))
-    except OSError as problem:
-        sys.stderr.write(f"idumb could not protect your files from this check: {problem}\n")
-        sys.exit(_FAILED)
+    sys.exit(_main(sys.argv[1:]))

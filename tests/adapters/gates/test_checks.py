@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.checks import COPIED, PROTECTED, Borrowed
+from idumb.app.ports.checks import COPIED, HOME, PROTECTED, Borrowed
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -341,7 +341,7 @@ def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missi
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("cat out/a.txt", "checks: {cache: ['out', 'out/**']}"),
+        ("cat out/a.txt", "checks: {cache: [out, 'out/**']}"),
         ("cat ~/.netrc", "checks: {home: user}"),
         ('test -s "$HOME/.netrc"', "checks: {home: user}"),
         ("cmp a ../beside/a", "`checks: here`"),
@@ -349,8 +349,10 @@ def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missi
     ],
 )
 def test_a_failed_check_names_the_line_that_gives_it_what_is_not_in_the_tree(
-    tmp_path: Path, home: Path, command: str, words: str
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
 ) -> None:
+    """Where no run can decide it, the reason says that the check may need it."""
+    monkeypatch.setattr(CheckEnvironment, "can_view", lambda _: False)
     tree, user = tmp_path / "proof" / "tree", tmp_path / "user" / "repo"
     for path in (tree, user, tmp_path / "user" / "beside"):
         path.mkdir(parents=True)
@@ -358,7 +360,17 @@ def test_a_failed_check_names_the_line_that_gives_it_what_is_not_in_the_tree(
     proving.removed = ("out",)
     private = CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), (str(user),)))
     checks = ShellChecks(str(user), ALLOWED, str, "run-1", private=private, proving=proving)
-    output = checks.command("AC-1", "", command, timeout=30, tree="t" * 40).output
-    assert words in output
-    assert ("to .idumb/config.yaml" in output) == bool(words)
+    record = checks.command("AC-1", "", command, timeout=30, tree="t" * 40)
+    assert words in record.output
+    assert ("to .idumb/config.yaml" in record.output) == bool(words)
+    assert words in record.words
+    assert ("(it may need " in record.words) == bool(words)
+    assert checks.surroundings(record) == ()
+    monkeypatch.setattr(CheckEnvironment, "can_view", lambda _: True)
+    again = checks.command("AC-1", "", command, timeout=30, tree="t" * 40)
+    assert ("(it may need " in again.words) == ("cache" in words)
+    assert (HOME in checks.surroundings(again), "../beside" in checks.surroundings(again)) == (
+        True,
+        "beside" in command,
+    )
     private.close()
