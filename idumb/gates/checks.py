@@ -48,6 +48,9 @@ class Proving(Protocol):
     @property
     def removed(self) -> Sequence[str]: ...
 
+    @property
+    def cached(self) -> Sequence[str]: ...
+
 
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
@@ -177,6 +180,8 @@ class ShellChecks:
             return made
         if borrowed.ways:
             made = _with_borrowed(made, borrowed)
+        if cached := self._proving.cached:
+            made = dataclasses.replace(made, weaker=(*made.weaker, _FROM_CACHE.format(wording.listed(cached))))
         if unlike := self._proving.unlike:
             made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
         made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
@@ -469,6 +474,7 @@ def _with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
 
 
 _NOTHING = Borrowed()
+_FROM_CACHE = "may use {}, which checks of earlier tasks left (checks.cache)"
 _DENIED = re.compile(
     "Read-only file system|cross-device link|EXDEV|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
     "effective uid is not 0|must be (?:owned|setuid)|new privileges"

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,7 +36,8 @@ class PreparedOutputs:
     """`folder` is where the entries are; `root` the working tree in which the commands run.
 
     Builders and checks can write to an entry and its record too. So only those entries are believed that this object
-    kept, or whose ctime is older than `since`, in nanoseconds: when the command began, before its first builder.
+    kept, or whose ctime is older than `since`, in nanoseconds: when the command began, before its first builder. In a
+    file system that can change a file without a new time, only the first are, and their bytes are compared.
     """
 
     def __init__(self, folder: str, root: str, since: int) -> None:
@@ -51,6 +53,7 @@ class PreparedOutputs:
             with open(os.path.join(entry, _RECORD), encoding="utf-8", errors="surrogateescape") as stream:
                 record = json.load(stream)
                 is_old = os.fstat(stream.fileno()).st_ctime_ns < self._since
+                is_old &= not private_folders.hides_writes(entry)
             digest = _digest(os.path.join(entry, _FILES))
             if record["tree"] not in (None, tree) or record["stamps"] != digest:
                 return None
@@ -108,9 +111,13 @@ def key(*words: str) -> str:
 
 
 def _digest(folder: str) -> str:
-    """Return a digest of the stamps of everything in a folder."""
-    digest = hashlib.sha256()
+    """Return a digest of the stamps of everything in a folder, and of the bytes if a write may leave no time."""
+    digest, with_bytes = hashlib.sha256(), private_folders.hides_writes(folder)
     for path, status in sorted(path_copies.walk(folder), key=lambda pair: pair[0]):
         if path:
             digest.update(repr((path, *stamps.facts(status))).encode("utf-8", "surrogateescape"))
+        if with_bytes and stat.S_ISREG(status.st_mode):
+            with open(os.path.join(folder, path), "rb") as stream:
+                while piece := stream.read(1 << 20):
+                    digest.update(piece)
     return digest.hexdigest()

@@ -87,12 +87,13 @@ class Contents(Protocol):
 
 
 class Swept(NamedTuple):
-    """After a sweep: the files of the tree that programs changed or removed, and the newest file of a cache.
+    """After a sweep: the files of the tree that programs changed or removed, and the `caches` that stayed.
 
-    `newest` is its time of modification in nanoseconds.
+    `newest` is the last time of modification of a file in them, in nanoseconds.
     """
 
     changed: list[str]
+    caches: tuple[str, ...]
     newest: int
 
 
@@ -172,12 +173,21 @@ class TreeFiles:
         return [path for path in suspects if self._is_changed(path, folders)]
 
     def sweep(
-        self, folders: OpenFolders, settled: int, kept: Collection[str], is_cached: Callable[[str], bool]
+        self,
+        folders: OpenFolders,
+        settled: int,
+        kept: Collection[str],
+        is_cached: Callable[[str], bool],
+        checked: int,
     ) -> Swept:
-        """Remove what is not in the tree, except the paths `kept` and caches."""
+        """Remove what is not in the tree, except the paths `kept` and caches.
+
+        The last check ended at `checked`, in nanoseconds. What changed in a cache later is removed too, because no
+        check made it.
+        """
         own = self.folders() | {folder for path in kept for folder in paths.folders_above(path)}
         missing, suspects = dict.fromkeys(self._written), list[str]()
-        newest = 0
+        newest, caches, cache_of = 0, dict[str, None](), dict[str, str]()
         stack = [""]
         while stack:
             prefix = stack.pop()
@@ -186,28 +196,33 @@ class TreeFiles:
                 for entry in list(entries):
                     path = prefix + entry.name
                     written = self._written.get(path)
+                    is_folder = entry.is_dir(follow_symlinks=False)
                     if written is not None:
                         item, before = written
                         del missing[path]
                         if before.ctime >= settled or not _is_same(entry.stat(follow_symlinks=False), before):
                             suspects.append(path)
-                        if item.mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
+                        if item.mode == tree_objects.SUBMODULE and is_folder:
                             stack.append(f"{path}/")
                     elif path == GIT or path in kept:
                         continue
-                    elif not entry.is_dir(follow_symlinks=False):
-                        if is_cached(path):
-                            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
-                        else:
-                            os.unlink(entry.name, dir_fd=at)
-                            self.removed[path] = None
-                    elif path in own or is_cached(f"{path}/") or is_cached(path):
+                    elif path in own and is_folder:
                         stack.append(f"{path}/")
+                    elif (is_cached(path) or (is_folder and is_cached(f"{path}/"))) and (
+                        entry.stat(follow_symlinks=False).st_ctime_ns <= checked
+                    ):
+                        cache = cache_of.get(prefix, path)
+                        if is_folder:
+                            cache_of[f"{path}/"] = cache
+                            stack.append(f"{path}/")
+                        else:
+                            caches[cache] = None
+                            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
                     else:
                         private_folders.remove_at(entry.name, at)
                         self.removed[path] = None
         changed = [*missing, *(path for path in suspects if self._is_changed(path, folders))]
-        return Swept(changed, newest)
+        return Swept(changed, tuple(sorted(caches)), newest)
 
     def _write(self, path: str, item: Item, data: Content, folders: OpenFolders, newest: int = 0) -> None:
         """Write a file of the tree, in the place of whatever is there."""

@@ -46,7 +46,7 @@ class _Folder:
         self._top = top
         self._path, self._lock = private_folders.lock(top)
         self._hides_writes = private_folders.hides_writes(top)
-        self._verified = 0
+        self.checked = 0
         self.root = os.path.join(self._path, _WORK)
         try:
             os.mkdir(self._path, 0o700)
@@ -68,7 +68,7 @@ class _Folder:
     @property
     def settled(self) -> int:
         """Return the time before which a change of a file shows in its stamp, in nanoseconds."""
-        return 0 if self._hides_writes else self._verified - clock.TICK
+        return 0 if self._hides_writes else self.checked - clock.TICK
 
     def clear(self) -> bool:
         """Make the working tree an empty folder. Return False if something in it cannot be removed."""
@@ -96,7 +96,7 @@ class _Folder:
         if os.path.lexists(marker):
             private_folders.remove_tree(marker)  # a check may have put a link there
         os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        self._verified = os.lstat(marker).st_ctime_ns
+        self.checked = os.lstat(marker).st_ctime_ns
 
     def leave(self) -> None:
         """Remove the folder, unless a check moved it or the one around it."""
@@ -179,7 +179,7 @@ class ProvingTree:
     checks may change those of `shared`.
 
     After `show`, `unlike` has a sentence if files have other bytes than in a fresh clone, and `missing` one for each
-    submodule without files.
+    submodule without files; `cached` are the paths that stayed from an earlier tree.
     """
 
     def __init__(
@@ -193,7 +193,8 @@ class ProvingTree:
     ) -> None:
         self._place = repository
         self._top = top
-        self._cached = cached
+        self._is_cached = cached
+        self.cached: tuple[str, ...] = ()
         self._borrowing = _Borrowing(lender or repository.root, provided, shared)
         self._began = clock.nanoseconds()
         objects = open_repository.repository(repository)
@@ -303,7 +304,10 @@ class ProvingTree:
                 if path in folders and not os.path.islink(os.path.join(self.root, path)):
                     stack.append(f"{path}/")
                 elif (
-                    path not in self._files and path != GIT and not self._cached(path) and not self._cached(f"{path}/")
+                    path not in self._files
+                    and path != GIT
+                    and not self._is_cached(path)
+                    and not self._is_cached(f"{path}/")
                 ):
                     yield path
 
@@ -376,7 +380,10 @@ class ProvingTree:
         try:
             private_folders.require_no_mounts(folder.root)
             with folder.opened() as folders:
-                swept = self._files.sweep(folders, folder.settled, self._borrowing.kept, self._cached)
+                swept = self._files.sweep(
+                    folders, folder.settled, self._borrowing.kept, self._is_cached, folder.checked
+                )
+            self.cached = swept.caches
             is_intact = self._git.is_intact(folder.settled)
             self._git.write(folder.root, tree, head, self._contents.configure, is_intact=is_intact)
             if not self._restore(swept.changed):
@@ -398,7 +405,7 @@ class ProvingTree:
             self._move()
             self._borrowing.link_above(self.root)
             self._opened.clear()
-        folder = self._opened
+        folder, self.cached = self._opened, ()
         self._borrowing.forget_copies()
         self._files.clear()
         self._contents.restart()

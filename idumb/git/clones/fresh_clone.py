@@ -180,6 +180,10 @@ class FreshClone:
     def removed(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def cached(self) -> tuple[str, ...]:
+        return ()
+
     def restore(self) -> tuple[str, ...]:
         changed = [path for path in self._changed() if path not in self._differing]
         if changed:

@@ -52,6 +52,7 @@ class _Proving:
     unlike: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,22 @@ def test_an_entry_that_changed_since_the_command_began_is_not_believed(root: Pat
     assert _outputs(root, began).find("k", "t1") is not None
     _forge(entry)
     assert _outputs(root, began).find("k", "t1") is None
+
+
+def test_a_write_through_memory_makes_an_entry_unbelievable() -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no file system in memory")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        (work / "tool").write_text("honest")
+        outputs = _outputs(work)
+        kept = Path(outputs.keep("k", "t", ["tool"]).folder)
+        assert outputs.find("k", "t") is not None
+        assert _outputs(work).find("k", "t") is None, "another process cannot know its bytes"
+        before = (kept / "tool").stat()
+        with (kept / "tool").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
+            assert mapped[0] == ord("h")  # pages that were read are written without a stamp
+            mapped[:] = b"forged"
+        assert (kept / "tool").stat().st_ctime_ns == before.st_ctime_ns
+        assert outputs.find("k", "t") is None

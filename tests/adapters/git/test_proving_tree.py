@@ -165,10 +165,41 @@ def test_a_changed_file_is_newer_than_each_output_that_stays(sandbox: GitSandbox
     (root / "cache/out").write_text("x\n")
     ahead = os.stat(root / "a.txt").st_mtime_ns + 5_000_000_000
     os.utime(root / "cache/out", ns=(ahead, ahead))
+    assert (proving.restore(), proving.cached) == ((), ())
     sandbox.write_all({"a.txt": "b\n"})
     sandbox.commit()
     show(proving, sandbox)
     assert os.stat(root / "a.txt").st_mtime_ns > ahead
+    assert proving.cached == ("cache",)
+
+
+def test_what_no_check_left_in_a_cache_is_removed(sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path) -> None:
+    """A builder could write there while it works."""
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache/\n"})
+    sandbox.commit()
+    root, ready = show(proving, sandbox), tmp_path / "ready"
+    (ready / "below").mkdir(parents=True)
+    (ready / "below/out").write_text("planted\n")
+    for name in ("kept", "changed", "replaced"):
+        (root / "cache" / name).mkdir(parents=True)
+        (root / "cache" / name / "out").write_text("x\n")
+    assert proving.restore() == ()
+    noted = (root.parent / "verified").stat().st_ctime_ns
+    while clock_of(tmp_path / "clock") <= noted:
+        pass
+    (root / "cache/changed/out").write_text("planted\n")
+    (root / "cache/replaced/out").rename(tmp_path / "moved")
+    ready.rename(root / "cache/changed/moved")
+    proving.renew()
+    show(proving, sandbox)
+    assert shown(proving) == {".gitignore": b"cache/\n", "a.txt": b"a\n", "cache/kept/out": b"x\n"}
+    assert proving.cached == ("cache",)
+
+
+def clock_of(path: Path) -> int:
+    """Return the time with which the file system stamps a change now."""
+    path.touch()
+    return path.stat().st_ctime_ns
 
 
 def test_it_is_outside_the_repository_and_below_no_manifest(
