@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from idumb.git import path_copies
 from idumb.system.files import atomic_write, private_folders, stamps
 
+PREFIX = "prepared-"
 _MOST_ENTRIES = 3
+_LARGEST = 1 << 22
 _FILES = "files"
 _RECORD = "record.json"
 _INSTALLED = ("lib/python*/site-packages/*.dist-info/direct_url.json", "Lib/site-packages/*.dist-info/direct_url.json")
@@ -36,28 +38,20 @@ class PreparedOutputs:
     """`folder` is where the entries are; `root` the working tree in which the commands run.
 
     Builders and checks can write to an entry and its record too. So only those entries are believed that this object
-    kept, or whose ctime is older than `since`, in nanoseconds: when the command began, before its first builder. In a
-    file system that can change a file without a new time, only the first are, and their bytes are compared.
+    kept, or whose record is among `earlier`, which were read before the first builder began.
     """
 
-    def __init__(self, folder: str, root: str, since: int) -> None:
+    def __init__(self, folder: str, root: str, earlier: Mapping[str, bytes]) -> None:
         self._folder = folder
         self.root = root
-        self._since = since
-        self._known: dict[str, str] = {}
+        self._records = dict(earlier)
 
     def find(self, key: str, tree: str) -> Prepared | None:
         """Return the outputs of these commands and lock files, unless they changed or hold the sources of a tree."""
         entry = os.path.join(self._folder, key)
         try:
-            with open(os.path.join(entry, _RECORD), encoding="utf-8", errors="surrogateescape") as stream:
-                record = json.load(stream)
-                is_old = os.fstat(stream.fileno()).st_ctime_ns < self._since
-                is_old &= not private_folders.hides_writes(entry)
-            digest = _digest(os.path.join(entry, _FILES))
-            if record["tree"] not in (None, tree) or record["stamps"] != digest:
-                return None
-            if self._known.setdefault(entry, digest if is_old else "") != digest:
+            record = json.loads(self._records[os.path.join(entry, _RECORD)])
+            if record["tree"] not in (None, tree) or record["stamps"] != _digest(os.path.join(entry, _FILES)):
                 return None
             os.utime(os.path.join(entry, _RECORD))
             return Prepared(os.path.join(entry, _FILES), tuple(record["paths"]))
@@ -76,9 +70,9 @@ class PreparedOutputs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(os.path.join(self.root, path), target)
         own = tree if any(self._holds_sources(os.path.join(files, path)) for path in paths) else None
-        self._known[entry] = _digest(files)
-        record = json.dumps({"tree": own, "paths": paths, "stamps": self._known[entry]})
-        atomic_write.write(os.path.join(entry, _RECORD), record.encode("ascii"), durable=False, mode=0o600)
+        record = json.dumps({"tree": own, "paths": paths, "stamps": _digest(files)}).encode("ascii")
+        atomic_write.write(os.path.join(entry, _RECORD), record, durable=False, mode=0o600)
+        self._records[os.path.join(entry, _RECORD)] = record
         self._tidy()
         return Prepared(files, paths)
 
@@ -103,6 +97,15 @@ class PreparedOutputs:
         entries = sorted((entry.path for entry in os.scandir(self._folder)), key=used, reverse=True)
         for entry in entries[_MOST_ENTRIES:]:
             private_folders.remove_tree(entry)
+
+
+def records(top: str) -> dict[str, bytes]:
+    """Return the content of each record in the folder of a repository's proving trees, by path."""
+    by_path: dict[str, bytes] = {}
+    for path in glob.glob(f"{glob.escape(top)}/{PREFIX}*/*/{_RECORD}"):
+        with contextlib.suppress(OSError), open(path, "rb") as stream:
+            by_path[path] = stream.read(_LARGEST)
+    return by_path
 
 
 def key(*words: str) -> str:

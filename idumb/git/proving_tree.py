@@ -196,7 +196,7 @@ class ProvingTree:
         self._is_cached = cached
         self.cached: tuple[str, ...] = ()
         self._borrowing = _Borrowing(lender or repository.root, provided, shared)
-        self._began = clock.nanoseconds()
+        self._prepared_before = _records(top)
         objects = open_repository.repository(repository)
         self._git = ProvingGitFolder(repository)
         self._contents = ProvingContents(repository, objects, self._git)
@@ -263,13 +263,13 @@ class ProvingTree:
         if self._is_prepared or self._tree is None:
             return
         from idumb.domain import lock_files
-        from idumb.git.prepared_outputs import PreparedOutputs, key
+        from idumb.git.prepared_outputs import PREFIX, PreparedOutputs, key
 
         names = lock_files.among(self._files)
         locks = [f"{name} {self._files.item(name).oid.hex()}" for name in names] or [self._tree]
         if self._outputs is None or self._outputs.root != self.root:
-            folder = f"{self._top}/prepared-{os.path.basename(os.path.dirname(self.root))}"
-            self._outputs = PreparedOutputs(folder, self.root, self._began - clock.TICK)
+            folder = f"{self._top}/{PREFIX}{os.path.basename(os.path.dirname(self.root))}"
+            self._outputs = PreparedOutputs(folder, self.root, self._prepared_before)
         entry = key(self.root, identity, *locks)
         prepared = self._outputs.find(entry, self._tree)
         if prepared is None:
@@ -423,6 +423,15 @@ class ProvingTree:
                 return self._files.restore(paths, folders)
         except OSError:  # a check removed permissions from folders
             return False
+
+
+def _records(top: str) -> Mapping[str, bytes]:
+    """Return what says which outputs of `checks.prepare` earlier commands kept; most projects have none."""
+    if not os.path.isdir(top):
+        return {}
+    from idumb.git import prepared_outputs
+
+    return prepared_outputs.records(top)
 
 
 def _packages_above(lender: str) -> tuple[str, ...]:
