@@ -89,6 +89,10 @@ def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Seque
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message), checked
+    if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
+        from idumb.app.attempt import broken_invariants
+
+        checked = broken_invariants.explain(context, attempt, checked)
     if context.strict or CONTROLS in context.notes:
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 

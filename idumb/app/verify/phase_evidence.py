@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import own_checks, questions
+from idumb.app.attempt import broken_invariants, own_checks, questions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -40,6 +40,9 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         services.interrupts.check()
         with services.interrupts.armed():
             gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    if any(map(broken_invariants.is_broken, gathered)):
+        gathered = broken_invariants.of_phase(services, checks, journal.state, contract.plans, gathered)
+        checks.renew()
     return gathered
 
 

@@ -48,6 +48,7 @@ class Evidence:
       a check runs, and that changed during the run.
     - `changed`: committed files that the check changed, and idumb restored. If it judges one of them, it has failed.
     - `may_need`: what the check may have failed for, other than the work; it is not recorded.
+    - `violation`: which task broke an invariant, and since which version the contract has it; "" if it holds.
     - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
     """
 
@@ -71,6 +72,7 @@ class Evidence:
     changed: tuple[str, ...] = ()
     control: str = ""
     may_need: str = ""
+    violation: str = ""
 
     @property
     def passed(self) -> bool:
@@ -81,6 +83,8 @@ class Evidence:
         """Return subject and result in words."""
         if self.changed and self.exit_code == 0 and not self.passed:
             return f"{self.subject} changed {wording.listed(self.changed)}, which it should judge"
+        if self.violation:
+            return f"{self.subject} {self.result}: {self.violation}"
         if self.subject.startswith(GATE) and self.result == FAILED and self.output:
             first, _, others = self.output.partition("\n")
             return f"{self.subject} failed: {first}{' …' if others else ''}"
@@ -98,8 +102,9 @@ class Evidence:
             row[name] = list(row[name])
             if not row[name]:
                 del row[name]
-        if not self.control:
-            del row["control"]
+        for name in ("control", "violation"):
+            if not row[name]:
+                del row[name]
         if self.level == levels.ADVISORY:
             del row["level"]
         return row
