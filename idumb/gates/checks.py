@@ -205,6 +205,9 @@ class ShellChecks:
                 sentences.append(f"an earlier check left {path}, which idumb removed. {_IF_NEEDED}, or {line}")
                 may_need.append(f"{path}, which an earlier check left: {line}")
                 break
+        if surroundings.compares_with_head(made.command or ""):
+            sentences.append(f"in a check, HEAD is the commit before the work, and the index has the work. {_DIFF}")
+            may_need.append("`git diff --exit-code`, because HEAD is the commit before the work")
         around = [*surroundings.mentioned(made.command or "", made.output, environment)]
         around += [*surroundings.beside(words, self._root, root)][:1]
         self._mentioned[made.command or ""] = tuple(around)
@@ -366,6 +369,7 @@ class ShellChecks:
 SHELL = "/bin/sh"
 _SHORT = 30.0
 """Seconds: a check that failed sooner runs again with the user's home, even if its output does not name its own."""
+_DIFF = "`git diff --exit-code` shows whether a file of the work changed since"
 _IF_NEEDED = "If this check needs it, let this check make it"
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""

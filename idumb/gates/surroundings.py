@@ -22,6 +22,7 @@ from idumb.system.processes import child_process, private_layers
 _HOME = re.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
 _TMPDIR = re.compile(r"\$\{?TMPDIR\b")
 _ABOVE = re.compile(r"(?:\.\./)+[\w.-]*\w")
+_WITH_HEAD = re.compile(r"\bgit\s+(?:status\b|diff-|diff\b[^;&|]*(?:\bHEAD\b|--cached\b|--staged\b))")
 _LONGEST_PROBE = 20
 
 
@@ -41,6 +42,11 @@ def beside(words: str, user: str, root: str) -> Iterator[str]:
     for path in dict.fromkeys(named):
         if os.path.exists(os.path.join(user, path)) and not os.path.lexists(os.path.join(root, path)):
             yield path
+
+
+def compares_with_head(command: str) -> bool:
+    """Return whether a command asks git for changes since HEAD, or for what only a refreshed index has."""
+    return _WITH_HEAD.search(command) is not None
 
 
 def can_show(name: str) -> bool:

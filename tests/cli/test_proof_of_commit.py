@@ -232,7 +232,8 @@ def test_line_endings_are_judged_as_a_clone_has_them(project: Project) -> None:
 def test_git_in_a_check_sees_the_work_on_top_of_its_parent(project: Project) -> None:
     check = (
         "git log -1 --format=%s | grep -qx first && git ls-files --error-unmatch a.txt && git diff --exit-code"
-        " && git diff --cached --exit-code --diff-filter=D"
+        " && git diff --cached --exit-code --diff-filter=D && test \"$(git status --porcelain)\" = 'A  a.txt'"
+        ' && test -z "$(git ls-files --others --exclude-standard)"'
     )
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
     project.repo.git("commit", "-q", "--allow-empty", "-m", "first")

@@ -340,6 +340,26 @@ def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missi
 
 
 @pytest.mark.parametrize(
+    ("command", "is_named"),
+    [
+        ("git status --porcelain", "named"),
+        ("git diff --quiet HEAD", "named"),
+        ("make && git diff --exit-code --cached", "named"),
+        ("git diff-files --quiet", "named"),
+        ("git diff --exit-code", ""),
+        ("git diff; test HEAD", ""),
+    ],
+)
+def test_a_failed_check_that_compares_with_head_gets_the_command_that_works(
+    tmp_path: Path, command: str, is_named: str
+) -> None:
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
+    record = judge.command("AC-1", "", f"{command}; false", timeout=30, tree="t" * 40)
+    named = "AC-1 failed (it may need `git diff --exit-code`, because HEAD is the commit before the work)"
+    assert record.words == (named if is_named else "AC-1 failed")
+
+
+@pytest.mark.parametrize(
     ("command", "words"),
     [
         ("cat out/a.txt", "checks: {cache: [out, 'out/**']}"),
