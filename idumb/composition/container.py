@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
+    from idumb.composition.check_sandbox import CheckSandbox
     from idumb.domain.settings import CheckSettings, Policy, Settings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
@@ -336,6 +337,7 @@ class Container:
                     prepare_timeout=float(settings.run.check_timeout),
                     is_work=lambda _, path: path in work,
                     configured=settings.checks,
+                    sandbox=self._check_sandbox(chosen, private),
                 ),
             )
 
@@ -375,6 +377,7 @@ class Container:
 
         settings = self.settings
         chosen = settings.checks or CheckSettings()
+        private = self._check_environment(run, chosen, continued=continued)
         return ShellChecks(
             workspace.trees.root,
             settings.environment,
@@ -383,12 +386,13 @@ class Container:
             idle_timeout=settings.run.check_idle_timeout,
             limits=settings.limits.chosen(),
             guard=self.owner.guard,
-            private=self._check_environment(run, chosen, continued=continued),
+            private=private,
             proving=self._proving_tree if chosen.tree == IN_COMMIT else None,
             head=lambda: self.history.head().commit,
             prepare=chosen.prepare if chosen.tree == IN_COMMIT else (),
             prepare_timeout=float(settings.run.check_timeout),
             base=lambda: self._base_checks(run),
+            sandbox=self._check_sandbox(chosen, private),
             is_work=lambda tree, path: self._is_work(run, tree, path),
             configured=settings.checks,
         )
@@ -397,6 +401,16 @@ class Container:
         from idumb.app.worktree import work_of_run  # few checks change committed files
 
         return work_of_run.has_changed(self, run, tree, path)
+
+    def _check_sandbox(self, chosen: CheckSettings, private: CheckEnvironment) -> CheckSandbox | None:
+        """Return what limits the checks; None if the configuration limits nothing."""
+        settings = self.settings
+        if settings.sandbox is None and chosen.network is None:
+            return None
+        from idumb.composition.check_sandbox import CheckSandbox
+
+        user, limits = self.user_repository, settings.sandbox if settings.sandboxed else None
+        return CheckSandbox(self.sandboxes, limits, chosen, user.root, (user.git_dir, user.common_dir), private.tools)
 
     @property
     def user_repository(self) -> discover.Repository:

@@ -134,6 +134,10 @@ PRIVATE_HOME = "private"
 USER_HOME = "user"
 HOMES = (PRIVATE_HOME, USER_HOME)
 
+OPEN_NETWORK = "open"
+NO_NETWORK = "none"
+NETWORKS = (OPEN_NETWORK, NO_NETWORK)
+
 CONTROL_ON = "on"
 CONTROL_OFF = "off"
 CONTROLS = (CONTROL_ON, CONTROL_OFF)
@@ -148,6 +152,7 @@ class CheckSettings:
     install there what checks need. `home`: each check has a home of its own (`private`), or the user's. `regression`:
     checks of completed tasks run again after each task (`each`), or only at the end. `control`: checks also
     run before the work (`on`), which shows whether they depend on it.
+    `network`: what checks can reach, all (`open`) or only themselves (`none`); None if it is not chosen, which is open.
     """
 
     tree: str = IN_COMMIT
@@ -158,6 +163,7 @@ class CheckSettings:
     home: str = PRIVATE_HOME
     regression: str = AFTER_EACH
     control: str = CONTROL_ON
+    network: str | None = None
 
 
 SANDBOX_AUTO = "auto"
@@ -237,7 +243,7 @@ _LATER = (
 )  # settings that older hashes do not contain are hashed only if they are set
 
 
-_LATER_CHECKS = ("share", "prepare", "regression", "control")
+_LATER_CHECKS = ("share", "prepare", "regression", "control", "network")
 
 _UNBOUND = ("ask", "configured_keys")  # these do not affect what runs or is written
 

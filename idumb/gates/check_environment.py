@@ -246,6 +246,11 @@ class CheckEnvironment:
         seen = [dict(computed.variables), dict(computed.kept), dict(computed.links), computed.search_path]
         return canonical_json.digest([*seen, computed.provided, computed.home])
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Return the places where toolchains keep their data; some may not exist."""
+        return (*self._computed.kept.values(), *self._computed.links.values())
+
     def unwatched(self) -> CheckEnvironment:
         """Return the same environment with folders of its own, for another thread. It compares no entry points."""
         environment = copy.copy(self)

@@ -52,6 +52,12 @@ class Proving(Protocol):
     def cached(self) -> Sequence[str]: ...
 
 
+class Sandbox(Protocol):
+    """Limits what a check writes and reaches."""
+
+    def limited(self, borrowed: Borrowed, root: str, variables: Mapping[str, str]) -> tuple[Borrowed, str]: ...
+
+
 class ShellChecks:
     """Checks in `root`, an absolute path, with only the variables of `allowed`.
 
@@ -61,6 +67,7 @@ class ShellChecks:
     builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
     longer write, because the run's processes then belong to another owner. `private` gives each check an environment
     of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
+    `sandbox` limits the checks that judge a tree.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
     `configured` is what the configuration sets for checks, for the lines that messages propose.
@@ -82,6 +89,7 @@ class ShellChecks:
         prepare: Sequence[str] = (),
         prepare_timeout: float | None = None,
         base: Callable[[], BaseChecks[Proving]] | None = None,
+        sandbox: Sandbox | None = None,
         is_work: Callable[[str, str], bool] = lambda _tree, _path: False,
         configured: CheckSettings | None = None,
     ) -> None:
@@ -93,6 +101,7 @@ class ShellChecks:
         self._proving = proving
         self._head = head
         self._base = base
+        self._sandbox = sandbox
         self._is_work = is_work
         self._configured = configured
         self._mentioned: dict[str, tuple[str, ...]] = {}
@@ -125,15 +134,20 @@ class ShellChecks:
         if self._private is None or subject.startswith(_NO_PROOF):
             environment = {**self._environment, **variables}
             return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
+        level = ""
         try:
             with self._private.opened(command, root, (*lent, *borrowed.prepared), views) as surroundings:
                 environment = {**surroundings.variables, **variables, **self._cookies}
                 borrowed = borrowed._replace(launcher=(*surroundings.launcher, *borrowed.launcher))
+                if self._sandbox is not None and self._proving is not None and tree is not None:
+                    borrowed, level = self._sandbox.limited(borrowed, root, environment)
                 made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
         made = _under(surroundings, made)
+        if level:
+            made = dataclasses.replace(made, sandbox=level)
         if borrowed.prepared:
             installed = f"{wording.listed(borrowed.prepared)} <- checks.prepare"
             made = dataclasses.replace(made, locations=(*made.locations, installed))

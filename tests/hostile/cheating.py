@@ -31,6 +31,8 @@ from tests.support.project import Project, task
 
 MODES = ("here", "clone", "builder")
 _SETTINGS = {"here": "", "clone": "run: {workspace: clone}\n", "builder": "git: {commit: builder}\n"}
+_SANDBOX = os.environ.get("T12_SANDBOX", "")
+"""The level of the sandbox in which builders cheat, "" for none."""
 _LIMIT = 60
 ACCEPTED = "the task is completed, and the check fails in a fresh clone of HEAD"
 UNNAMED = "the work is not done, a fresh clone accepts it, and the cheat is of no family that is known to remain"
@@ -198,7 +200,8 @@ def _project(folder: Path, cheat: Cheat, mode: str, configuration: str) -> Proje
     script.write_text(f". {folder}/kit\n{cheat.script}\n{commit}true\n", encoding="utf-8")
     argv = json.dumps(["/bin/sh", str(script)])
     binding = f"builder: b\nbindings:\n  b: {{adapter: command, argv: {argv}}}\n"
-    project.configure(f"{binding}{_SETTINGS[mode]}{configuration}")
+    sandbox = f"sandbox: {_SANDBOX}\n" if _SANDBOX else ""
+    project.configure(f"{binding}{_SETTINGS[mode]}{configuration}{sandbox}")
     declared = ", ".join((f"modify `{kind.target}`", *cheat.declared))
     project.plan([task("T1-01", files=declared, check=kind.check, steps=())])
     return project

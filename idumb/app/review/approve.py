@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, irreversible
+from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network, irreversible
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -54,6 +54,7 @@ def approve(services: Services, request: Request) -> Result:
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if contract.mode == STRICT:
         checked_tree.require(services, contract)
+        chosen_network.require(services, contract)
     expires = _expires(services, request)
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)

@@ -12,6 +12,7 @@ from idumb.app.consent import (
     approval_parts,
     approvals,
     checked_tree,
+    chosen_network,
     irreversible,
     pending_consent,
 )
@@ -67,6 +68,7 @@ def ensure(
     strict = STRICT in (contract.mode, mode)
     if strict:
         checked_tree.require(services, contract)
+        chosen_network.require(services, contract)
         approvals.require(services, contract)
         _ensure_judges(services, judges, approve, command)
     else:

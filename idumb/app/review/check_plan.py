@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree
+from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network
 from idumb.app.contract import loading, plan_checks, run_lock
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
@@ -85,7 +85,7 @@ def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[
 
 
 def _weak_checks(services: Services, contract: Contract | None, mode: str | None) -> Iterator[Finding]:
-    """Yield a finding if strict mode refuses where checks run."""
+    """Yield what strict mode refuses about checks: where they run, and a missing choice about the network."""
     if contract is None or STRICT not in (contract.mode, mode):
         return
     place = checked_tree.refused_at(services, contract)
@@ -100,6 +100,14 @@ def _weak_checks(services: Services, contract: Contract | None, mode: str | None
             "checks: commit",
             checked_tree.WORDS.capitalize(),
             "Replace `here` with `commit`.",
+        )
+    place = chosen_network.refused_at(services)
+    if place is not None:
+        words = chosen_network.WORDS.capitalize()
+        accepted = "checks: {network: none}"
+        mend = f"{chosen_network.MEND}."
+        yield Finding(
+            chosen_network.CODE, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, mend
         )
 
 

@@ -50,6 +50,7 @@ class Evidence:
     - `may_need`: what the check may have failed for, other than the work; it is not recorded.
     - `violation`: which task broke an invariant, and since which version the contract has it; "" if it holds.
     - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
+    - `sandbox`: what limited it, or why nothing did; "" if no sandbox was configured.
     """
 
     subject: str
@@ -73,6 +74,7 @@ class Evidence:
     control: str = ""
     may_need: str = ""
     violation: str = ""
+    sandbox: str = ""
 
     @property
     def passed(self) -> bool:
@@ -102,7 +104,7 @@ class Evidence:
             row[name] = list(row[name])
             if not row[name]:
                 del row[name]
-        for name in ("control", "violation"):
+        for name in ("control", "violation", "sandbox"):
             if not row[name]:
                 del row[name]
         if self.level == levels.ADVISORY:

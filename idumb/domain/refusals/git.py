@@ -62,6 +62,11 @@ ROWS: Mapping[str, Row] = {
         ),
         way("omit", "omit --run-checks", "the plan is checked, and nothing runs", "idumb check-plan {phase}"),
     ),
+    "checks.network": row(
+        "Run the phase in strict mode",
+        way("none", "set `checks: {network: none}` in .idumb/config.yaml", "checks reach nothing but themselves"),
+        way("open", "set `checks: {network: open}` in .idumb/config.yaml", "checks have your network, as before"),
+    ),
     "checks.here": row(
         "Run the phase in strict mode",
         way("commit", "set `checks: commit` in .idumb/config.yaml", "then approve the phase", "idumb approve {phase}"),

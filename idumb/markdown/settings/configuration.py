@@ -21,6 +21,7 @@ from idumb.domain.settings import (
     DEVIATION_POLICIES,
     HOMES,
     NAMED,
+    NETWORKS,
     REGRESSIONS,
     SANDBOXES,
     Binding,
@@ -395,6 +396,7 @@ _CHECKS: Mapping[str, values.Reader] = {
     "home": values.one_of(HOMES),
     "regression": values.one_of(REGRESSIONS),
     "control": values.one_of(CONTROLS),
+    "network": values.one_of(NETWORKS),
 }
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,

@@ -44,6 +44,11 @@ def _launcher(pairs: Iterable[tuple[str, str]], layers: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", os.path.abspath(__file__), *words, _END) if words else ()
 
 
+def places(launcher: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders and files that a launcher of `command` protects; () for an empty one."""
+    return tuple(launcher[4:-1:2])
+
+
 def _main(words: Sequence[str]) -> int:
     end = words.index(_END)
     try:

@@ -1,0 +1,56 @@
+"""Runs a program in a network of its own, in which it reaches nothing but itself.
+
+idumb starts this file as a script: it makes a network namespace, starts the loopback device, and becomes the program.
+It uses only the standard library without `site`, so that it starts quickly, and no program of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FAILED = 126
+_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+_SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
+
+
+def command() -> tuple[str, ...]:
+    """Return what to write before the arguments of a program that is to have no network."""
+    return (sys.executable, "-I", "-S", os.path.abspath(__file__))
+
+
+def _main(words: Sequence[str]) -> int:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(_NEW_NETWORK | (_NEW_USER if user else 0)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "no network namespace")
+    if user:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as stream:
+                stream.write(text)
+    _start_loopback()
+    os.execv(words[0], list(words))  # noqa: S606 - no shell
+
+
+def _start_loopback() -> None:
+    import fcntl
+    import socket
+    import struct
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+        fcntl.ioctl(device, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(_main(sys.argv[1:]))
+    except OSError as problem:
+        sys.stderr.write(f"idumb could not start this check without a network: {problem}\n")
+        sys.exit(_FAILED)

@@ -1,0 +1,152 @@
+"""What checks in the sandbox can write and reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.composition.sandboxes import LocalSandboxes
+from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import IDUMB, Project, task, write
+
+USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
+SUPPORT = LocalSandboxes().support()
+LEVELS = [
+    pytest.param(SANDBOX_LANDLOCK, marks=pytest.mark.skipif(not SUPPORT.landlock, reason=SUPPORT.no_landlock)),
+    pytest.param(SANDBOX_BWRAP, marks=pytest.mark.skipif(not SUPPORT.bwrap, reason=SUPPORT.no_bwrap)),
+]
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    files = {"src/a.txt": "one\n", ".gitignore": "deps/\ncache/\nout/\n"}
+    project = projects.create(sandbox, files=files)
+    for name in ("deps/lib.txt", "cache/x"):
+        (project.folder / name).parent.mkdir()
+        (project.folder / name).write_text("mine\n")
+    return project
+
+
+def checks(project: Project, *commands: str, **settings: Any) -> None:
+    project.configure(json.dumps(settings))
+    criteria = "".join(f"  - [ ] it holds — check: `{command}`\n" for command in commands)
+    project.plan([task("T1-01", files="create `new.txt`", steps=[write("new.txt", "x\n")], criteria=criteria)])
+
+
+def recorded(project: Project) -> set[str | None]:
+    rows = [e["payload"] for e in project.events("--kind", "evidence.recorded")]
+    return {row.get("sandbox") for row in rows if row["command"]}
+
+
+HONEST = (
+    "mkdir out && echo x > out/y && rm -r out && echo y > build.log",
+    "echo x > $TMPDIR/x && echo x > $HOME/x && echo x > /dev/null",
+    "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x",
+    "echo changed > deps/lib.txt && echo x > deps/new.txt && rm deps/new.txt",
+    "echo theirs > cache/x",
+)
+
+
+@pytest.mark.parametrize("prefix", [(), USER], ids=["root or the user of the tests", "a user without capabilities"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_checks_write_in_their_tree_and_scratch_only(
+    level: str, prefix: tuple[str, ...], project: Project, home: Path
+) -> None:
+    if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine allows no user namespaces (unshare --user)")
+    user = project.folder
+    places = (f"{user}/src/a.txt", f"{user}/.git/config", f"{user}/planted", f"{home}/planted", f"{user}/../planted")
+    forbidden = [f"(echo x >> {place}) && exit 1" for place in places]
+    paths = {"provide": ["deps"], "share": ["cache"]}
+    checks(project, " && ".join(HONEST), "; ".join((*forbidden, "true")), sandbox=level, checks=paths)
+    before = {*home.iterdir(), home / "state"}
+    command = ("execute-phase", "1", "--approve", project.approval())
+    if prefix:
+        argv = [*prefix, *IDUMB, *command]
+        ended = subprocess.run(argv, cwd=user, capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    else:
+        answer = project.idumb(*command)
+        assert answer.code == 0, answer
+    assert recorded(project) == {level}
+    assert set(home.iterdir()) == before
+    assert (project.read("deps/lib.txt"), project.read("cache/x"), project.read("src/a.txt")) == (
+        "mine\n", "theirs\n", "one\n",
+    )  # fmt: skip
+    assert not (user / "deps/new.txt").exists()
+
+
+CONNECT = """import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname(), 5).close()
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5).close()
+except OSError:
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        ({"checks": {"network": "none"}}, 3, "no network"),
+        ({"checks": {"network": "none"}, "sandbox": "landlock"}, 3, "landlock, no network"),
+        ({"checks": {"network": "open"}}, 0, None),
+        ({}, 0, None),
+    ],
+)
+def test_checks_reach_the_network_only_if_it_is_open(
+    settings: dict[str, Any], code: int, words: str | None, project: Project
+) -> None:
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not make a network of its own (unshare --net)")
+    if "sandbox" in settings and not SUPPORT.landlock:
+        pytest.skip(SUPPORT.no_landlock)
+    script = project.folder.parent / "connect.py"
+    script.write_text(CONNECT)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        checks(project, f"{sys.executable} -I {script} {port}; test $? = {code}", **settings)
+        answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    assert recorded(project) == {words}
+
+
+def test_strict_mode_with_a_sandbox_needs_a_choice_about_the_network(project: Project) -> None:
+    """Configurations without a sandbox are approved as before."""
+    code = "checks.network"
+    for settings in ({"sandbox": "auto"}, {"sandbox": "auto", "checks": {"control": "on"}}):
+        checks(project, "test -f new.txt", **settings)
+        checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
+        assert code in {finding["code"] for finding in checked.data["findings"]}
+        refused = project.quick("execute-phase", "1", "--mode", "strict", "--json")
+        assert (refused.code, refused.error["code"]) == (4, code)
+    for settings in ({}, *({"sandbox": "auto", "checks": {"network": choice}} for choice in ("open", "none"))):
+        checks(project, "test -f new.txt", **settings)
+        checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
+        assert code not in {finding["code"] for finding in checked.data["findings"]}
+
+
+def test_a_check_that_cannot_have_no_network_does_not_run(project: Project) -> None:
+    """In a namespace that may hold no other network, the check is an error and not a pass."""
+    checks(project, "touch ../ran", checks={"network": "none"})
+    consent = project.approval()
+    forbid = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
+    argv = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", forbid, "sh", *IDUMB]
+    argv += ["execute-phase", "1", "--approve", consent, "--json"]
+    ended = subprocess.run(argv, cwd=project.folder, capture_output=True, text=True, check=False, timeout=60)
+    if "max_net_namespaces" in ended.stderr:
+        pytest.skip("this machine allows no user namespaces (unshare --user)")
+    assert ended.returncode != 0
+    [row] = {e["payload"]["output"] for e in project.events("--kind", "evidence.recorded")}
+    assert "could not start this check without a network: [Errno 28]" in row
+    assert not os.path.lexists(project.folder.parent / "ran")
