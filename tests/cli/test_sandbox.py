@@ -14,7 +14,7 @@ from idumb.domain.runs.sandbox import Support
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, shell, task
+from tests.support.project import Project, shell, task, write
 
 SUPPORT = LocalSandboxes().support()
 NOTHING = Support(no_landlock="the kernel has no Landlock", no_bwrap="bubblewrap is not installed", add="bubblewrap")
@@ -58,6 +58,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path) -> Non
     assert answer.code == 0, answer
     assert answer.err.count("Sandbox: landlock.") == 1
     assert recorded(project) == ["landlock"]
+    assert "  sandbox: landlock\n" in project.quick("show", "T1-01").out
     assert project.read("top.txt") == "top\n"
     assert project.repo.git("status", "--porcelain") == ""
     assert set(home.iterdir()) == before
@@ -167,6 +168,49 @@ def test_programs_of_steps_are_in_the_sandbox(project: Project) -> None:
     assert answer.code == 0, answer
     assert project.read("top.txt") == "top\n"
     assert recorded(project) == ["landlock"]
+
+
+@needs_landlock
+def test_steps_make_a_folder_of_their_scope_themselves(project: Project) -> None:
+    project.configure("sandbox: landlock\n")
+    folder = {"tool": "make_directory", "intent": "make it", "arguments": {"path": "new/deep"}}
+    steps = [folder, shell("echo x > new/deep/x.txt"), write("new/y.txt", "y\n")]
+    project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])
+    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == 0
+    assert project.read("new/y.txt") == "y\n"
+
+
+@needs_landlock
+def test_a_dry_run_is_in_the_sandbox_too(project: Project) -> None:
+    user = project.folder
+    script = f"echo x > src/x.txt; echo x > {user}/src/planted; echo x > {user}/.git/planted; echo x > top.txt"
+    builder(project, script, "create `src/x.txt`", "test -f src/x.txt", sandbox="auto")
+    answer = project.idumb("execute-phase", "1", "--dry-run", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert "Sandbox: landlock." in answer.err
+    assert not (user / "src/planted").exists()
+    assert not (user / ".git/planted").exists()
+    assert project.read("top.txt") == "top\n"
+
+
+@needs_landlock
+def test_a_validator_writes_nothing_in_the_working_tree(project: Project, tmp_path: Path) -> None:
+    judge = tmp_path / "judge.sh"
+    judge.write_text("echo x > src/x.txt; echo x > src/a.txt; echo x > $TMPDIR/x || exit 1\nexit 0\n")
+    bindings = {
+        "it": {"adapter": "command", "argv": ["/bin/sh", "-c", "echo x > src/x.txt"]},
+        "judge": {"adapter": "command", "argv": ["/bin/sh", str(judge)]},
+    }
+    settings = {"builder": "it", "validator": "judge", "bindings": bindings, "sandbox": "auto"}
+    project.configure(json.dumps({**settings}))
+    project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    assert project.read("src/a.txt") == "one\n"
+    [ended] = project.events("--kind", "attempt.finished")
+    assert (ended["payload"]["validator"]["sandbox"], ended["payload"]["validator"]["outcome"]) == (
+        "landlock", "completed",
+    )  # fmt: skip
 
 
 def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:

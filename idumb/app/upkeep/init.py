@@ -35,6 +35,9 @@ CONFIG = """\
 # bindings:
 #   my-agent: {adapter: command, argv: [my-agent, --print], prompt: stdin}
 
+# Agents write only in the folders of their task's files, in temporary files, and where you add.
+# sandbox: {level: auto, write: [build]}
+
 git:
   commit: task            # task: one commit per completed task; none: hidden refs only
 """

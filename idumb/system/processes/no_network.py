@@ -11,10 +11,12 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ctypes
     from collections.abc import Sequence
 
 _FAILED = 126
 _NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+_INTERNET, _DATAGRAMS = 2, 2
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 
@@ -29,23 +31,29 @@ def _main(words: Sequence[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_NEW_NETWORK | (_NEW_USER if user else 0)):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "no network namespace")
+        raise _failure("no network namespace")
     if user:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as stream:
                 stream.write(text)
-    _start_loopback()
+    _start_loopback(libc)
     os.execv(words[0], list(words))  # noqa: S606 - no shell
 
 
-def _start_loopback() -> None:
-    import fcntl
-    import socket
-    import struct
+def _start_loopback(libc: ctypes.CDLL) -> None:
+    """Start the device. `socket` and `fcntl` would take longer to import than everything else together."""
+    device = libc.socket(_INTERNET, _DATAGRAMS, 0)
+    request = b"lo".ljust(16, b"\0") + _UP_AND_RUNNING.to_bytes(2, sys.byteorder) + bytes(22)
+    if device < 0 or libc.ioctl(device, _SET_FLAGS, request):
+        raise _failure("no loopback device")
+    os.close(device)
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
-        fcntl.ioctl(device, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
+
+def _failure(words: str) -> OSError:
+    import ctypes
+
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), words)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
         lines.append(f"  next: {markup.one_line(attempt['mend'])}")
     lines += _kept(attempt)
     lines += _used(attempt)
+    if sandbox := (attempt.get("result") or {}).get("sandbox"):
+        lines.append(f"  sandbox: {markup.one_line(sandbox)}")
     for row in attempt.get("evidence", ()):
         lines += _evidence(row)
     lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
