@@ -81,11 +81,11 @@ def configure(project: Project, name: str, more: dict[str, Any] | None = None, *
     project.configure(json.dumps(settings))
 
 
-def configure_acp(project: Project, name: str = ACP) -> None:
+def configure_acp(project: Project, name: str = ACP, more: dict[str, Any] | None = None) -> None:
     """Return a configuration in which Claude Code builds everything over the Agent Client Protocol."""
     names = [*KEYS["claude"], "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
     binding = {"adapter": "acp", "argv": [program(name)], "model": MODELS["claude"], "environment": names}
-    project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}}))
+    project.configure(json.dumps({"builder": "real", "bindings": {"real": binding}, **(more or {})}))
 
 
 def alone(project: Project, name: str, rules: Sequence[str] | Path, *command: str) -> Ended:

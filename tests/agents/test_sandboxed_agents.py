@@ -40,17 +40,20 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 @pytest.mark.parametrize("level", [SANDBOX_LANDLOCK, SANDBOX_BWRAP])
-@pytest.mark.parametrize("name", installed.PACKAGES)
+@pytest.mark.parametrize("name", [*installed.PACKAGES, *installed.ACP_PACKAGES])
 def test_a_real_agent_works_in_the_sandbox_and_writes_nothing_elsewhere(
     name: str, level: str, project: Project, home: Path
 ) -> None:
     support = LocalSandboxes().support()
     if reason := support.no_landlock if level == SANDBOX_LANDLOCK else support.no_bwrap:
         pytest.skip(reason)
-    installed.configure(project, name, {"sandbox": level})
+    if name in installed.ACP_PACKAGES:
+        installed.configure_acp(project, name, {"sandbox": level})
+    else:
+        installed.configure(project, name, {"sandbox": level})
     before = {*home.iterdir(), home / "state"}
     arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
-    ended = installed.alone(project, name, RULES, *arguments)
+    ended = installed.alone(project, "claude" if name in installed.ACP_PACKAGES else name, RULES, *arguments)
     attempts = [e["payload"]["builder"] for e in project.events("1", "--kind", "attempt.finished")]
     assert not project.exists("other/out.txt")
     assert ended.code == 0, ended.out + ended.err

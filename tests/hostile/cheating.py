@@ -31,8 +31,8 @@ from tests.support.project import Project, task
 
 MODES = ("here", "clone", "builder")
 _SETTINGS = {"here": "", "clone": "run: {workspace: clone}\n", "builder": "git: {commit: builder}\n"}
-_SANDBOX = os.environ.get("T12_SANDBOX", "")
-"""The level of the sandbox in which builders cheat, "" for none."""
+SANDBOX = os.environ.get("IDUMB_TEST_SANDBOX", "")
+"""The level of the sandbox in which builders and checks run, "" for none."""
 _LIMIT = 60
 ACCEPTED = "the task is completed, and the check fails in a fresh clone of HEAD"
 UNNAMED = "the work is not done, a fresh clone accepts it, and the cheat is of no family that is known to remain"
@@ -48,6 +48,8 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     """`size` is the number of cases; None is every cheat in every mode, and each guard removed once."""
     cases = [Case(cheat, mode) for mode in MODES for cheat in (*HONEST, *CHEATS)]
     removed = [Case(find(guard.family, guard.cheat), guard.mode, guard) for guard in GUARDS]
+    if SANDBOX:  # it prevents most of what these guards detect
+        removed = []
     if size is not None:
         cheap = [case for case in cases if case.cheat.kind == "python" and case.cheat not in HONEST]
         cases = [Case(HONEST[0], "clone"), *random.Random(seed).sample(cheap, size - 1)]
@@ -200,7 +202,7 @@ def _project(folder: Path, cheat: Cheat, mode: str, configuration: str) -> Proje
     script.write_text(f". {folder}/kit\n{cheat.script}\n{commit}true\n", encoding="utf-8")
     argv = json.dumps(["/bin/sh", str(script)])
     binding = f"builder: b\nbindings:\n  b: {{adapter: command, argv: {argv}}}\n"
-    sandbox = f"sandbox: {_SANDBOX}\n" if _SANDBOX else ""
+    sandbox = f"sandbox: {SANDBOX}\n" if SANDBOX else ""
     project.configure(f"{binding}{_SETTINGS[mode]}{configuration}{sandbox}")
     declared = ", ".join((f"modify `{kind.target}`", *cheat.declared))
     project.plan([task("T1-01", files=declared, check=kind.check, steps=())])
