@@ -85,6 +85,22 @@ def test_checks_write_in_their_tree_and_scratch_only(
     assert not (user / "deps/new.txt").exists()
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_only_bubblewrap_can_open_a_home_around_the_repository(level: str, project: Project) -> None:
+    """With `checks.home: user`, checks write in the home, which holds the working tree here."""
+    user = project.folder
+    places = (f"{user}/src/a.txt", f"{user}/.git/planted")
+    lines = ("echo x > $HOME/made", *(f"(echo x >> {place}) && exit 1" for place in places), "true")
+    checks(project, "; ".join(lines) if level == SANDBOX_BWRAP else lines[0], sandbox=level, checks={"home": "user"})
+    home = {"HOME": str(user.parent)}
+    consent = project.idumb("check-plan", "1", "--json", environment=home).data["contract_hash"]
+    answer = project.idumb("execute-phase", "1", "--approve", consent, environment=home)
+    assert answer.code == 0, answer
+    why = "detection only: Landlock cannot allow new files beside .git and protect .git"
+    assert recorded(project) == {level if level == SANDBOX_BWRAP else why}
+    assert (user.parent / "made").exists()
+
+
 CONNECT = """import socket, sys
 server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(server.getsockname(), 5).close()
