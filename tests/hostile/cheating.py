@@ -31,7 +31,7 @@ from tests.support.project import Project, task
 
 MODES = ("here", "clone", "builder")
 _SETTINGS = {"here": "", "clone": "run: {workspace: clone}\n", "builder": "git: {commit: builder}\n"}
-SANDBOX = os.environ.get("IDUMB_TEST_SANDBOX", "")
+SANDBOX = os.environ.get("TESTS_SANDBOX", "")
 """The level of the sandbox in which builders and checks run, "" for none."""
 _LIMIT = 60
 ACCEPTED = "the task is completed, and the check fails in a fresh clone of HEAD"

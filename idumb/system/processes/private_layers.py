@@ -45,8 +45,15 @@ def _launcher(pairs: Iterable[tuple[str, str]], layers: str) -> tuple[str, ...]:
 
 
 def places(launcher: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders and files that a launcher of `command` protects; () for an empty one."""
-    return tuple(launcher[4:-1:2])
+    """Return where a program has layers; `launcher` consists of any number of those of `command` and `views`."""
+    layered = list[str]()
+    script = os.path.abspath(__file__)
+    while script in launcher:
+        begin = launcher.index(script) + 1
+        end = launcher.index(_END, begin)
+        layered += launcher[begin + 1 : end : 3]
+        launcher = launcher[end + 1 :]
+    return tuple(layered)
 
 
 def _main(words: Sequence[str]) -> int:

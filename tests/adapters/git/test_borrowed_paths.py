@@ -352,3 +352,9 @@ def test_files_of_the_tree_stay_where_the_user_s_folder_has_others(
     borrowed.bring([])
     assert not (folders.tree / "vendor/lib").exists()
     assert borrowed_paths.LAYERS not in {path.name for path in folders.user.iterdir()}
+
+
+def test_the_places_of_a_launcher_are_where_the_program_has_layers() -> None:
+    launcher = (*private_layers.views({"/tree/home": "/home"}, "/v"), *private_layers.command(["/a", "/b"], "/l"))
+    assert private_layers.places(launcher) == ("/tree/home", "/a", "/b")
+    assert private_layers.places(("/bin/sh", "--")) == private_layers.places(()) == ()
