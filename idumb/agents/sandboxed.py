@@ -14,7 +14,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SandboxSettings
+from idumb.domain.settings import SANDBOX_LANDLOCK, SandboxSettings
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _OWN = (".idumb", ".planning")
@@ -33,18 +33,23 @@ class Opened:
 def opened(
     request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
 ) -> Iterator[Opened]:
-    """Prepare the sandbox of one call. Folders of the scope that do not exist yet exist meanwhile.
+    """Prepare the sandbox of one call. Where only Landlock can help, missing folders of the scope exist meanwhile.
 
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
     created: list[str] = []
     try:
-        fence = _fence(request, equipment, chosen, (scratch, *state), created)
+        fence = _fence(request, equipment, chosen, (scratch, *state))
         if equipment.sandboxes is None:
             raise AssertionError("agents that work have the port")
         sandboxes = equipment.sandboxes()
         level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
+        if level == sandbox.DETECTION and (request.sandboxed or chosen.level == SANDBOX_LANDLOCK):
+            # Better than nothing here, although a program that makes one of these folders itself then fails.
+            _create_folders(request, created)
+            fence = _fence(request, equipment, chosen, (scratch, *state))
+            level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
         if level == sandbox.DETECTION and request.sandboxed:
             raise AdapterError("agent.no-sandbox", f"No sandbox for {request.subject}: {why}.", hint="")
         temporary = os.path.join(scratch, "tmp")
@@ -71,15 +76,12 @@ def opened_for_steps(request: AgentRequest, equipment: Equipment, chosen: Sandbo
         yield place
 
 
-def _fence(
-    request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str], created: list[str]
-) -> Fence:
+def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, own: Sequence[str]) -> Fence:
     root = os.path.realpath(request.workspace)
     builds = request.role == BUILDER
     allowed = request.allowed_paths if builds else ()
-    folders = sandbox.scope_folders(allowed)
-    writable = [*map(os.path.realpath, own)]
-    writable += [place for folder in folders if folder and (place := _below(root, folder, created)) is not None]
+    places = [place for folder in sandbox.scope_folders(allowed) if (place := _existing(root, folder)) is not None]
+    writable = [*map(os.path.realpath, own), *(place for place in places if place != root)]
     writable += _configured(chosen.write, root) if builds else []
     git = os.path.join(root, ".git")
     guarded = [*map(os.path.realpath, equipment.guarded), *(os.path.join(root, name) for name in _OWN)]
@@ -88,7 +90,7 @@ def _fence(
         writable.append(git)
     else:
         guarded.append(git)
-    if "" in folders:
+    if root in places:
         writable.append(root)
         read_only += _outside(root, request)
     else:
@@ -104,19 +106,28 @@ def _present(places: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(places) if os.path.exists(path))
 
 
-def _below(root: str, folder: str, created: list[str]) -> str | None:
-    """Return a folder of the working tree, made if it is missing; None if a link or a file is on the way."""
+def _existing(root: str, folder: str) -> str | None:
+    """Return a folder of the working tree, or the deepest one above it; None if a link or a file is on the way."""
     place = root
-    for name in folder.split("/"):
-        place = os.path.join(place, name)
-        if os.path.islink(place):
+    for name in filter(None, folder.split("/")):
+        below = os.path.join(place, name)
+        if not os.path.lexists(below):
+            return place
+        if os.path.islink(below) or not os.path.isdir(below):
             return None
-        if not os.path.lexists(place):
-            os.mkdir(place)
-            created.append(place)
-        elif not os.path.isdir(place):
-            return None
+        place = below
     return place
+
+
+def _create_folders(request: AgentRequest, created: list[str]) -> None:
+    """Make the missing folders of a builder's scope, and append them, outermost first."""
+    root = os.path.realpath(request.workspace)
+    for folder in filter(None, sandbox.scope_folders(request.allowed_paths if request.role == BUILDER else ())):
+        above = _existing(root, folder)
+        while above is not None and above != (place := os.path.join(root, folder)):
+            above = os.path.join(above, os.path.relpath(place, above).split("/", 1)[0])
+            os.mkdir(above)
+            created.append(above)
 
 
 def _configured(places: Iterable[str], root: str) -> list[str]:

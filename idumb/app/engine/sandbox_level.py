@@ -38,6 +38,9 @@ def announce(context: RunContext) -> None:
     its_level, its_why = sandbox.choose(chosen.level, _BESIDE_GIT, support) if beside_git else (level, why)
     if context.sandboxed:
         _require(context, level, why, beside_git if its_level == sandbox.DETECTION else (), its_why)
+    elif chosen.level != SANDBOX_LANDLOCK:
+        beside_git += [t for t in _pending(context) if t not in beside_git and _makes_a_folder(context, t)]
+        its_level, its_why = sandbox.choose(chosen.level, _BESIDE_GIT, support) if beside_git else (level, why)
     context.services.reporter.note(f"Sandbox: {_words(chosen.level, level, why, support)}.")
     if its_level != level:
         tasks = wording.listed(task.id for task in beside_git)
@@ -70,10 +73,22 @@ def _builder(context: RunContext, task: Task) -> str:
 
 
 def _writes_beside_git(context: RunContext, task: Task) -> bool:
-    if context.commits is not None and builder_commits.by_builder(context, task):
+    if _commits(context, task):
         return False
     able = capabilities(context.agents.get(_builder(context, task)))
     return able.sandboxed and "" in sandbox.scope_folders(ledger.written_paths(task.files))
+
+
+def _makes_a_folder(context: RunContext, task: Task) -> bool:
+    """Return whether a task may make a folder beside `.git`, which only bubblewrap can allow."""
+    able = capabilities(context.agents.get(_builder(context, task)))
+    tops = {folder.partition("/")[0] for folder in sandbox.scope_folders(ledger.written_paths(task.files))} - {""}
+    tree = context.journal.state.base.tree
+    return able.sandboxed and not _commits(context, task) and any(context.work.entry(tree, top) is None for top in tops)
+
+
+def _commits(context: RunContext, task: Task) -> bool:
+    return context.commits is not None and builder_commits.by_builder(context, task)
 
 
 def _require(context: RunContext, level: str, why: str, beside_git: Iterable[Task], its_why: str) -> None:

@@ -12,7 +12,7 @@ from idumb.agents.adapter import Equipment
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SandboxSettings, Settings
+from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_LANDLOCK, SandboxSettings, Settings
 
 
 class Recorder:
@@ -46,7 +46,7 @@ def root(tmp_path: Path) -> Path:
 
 def fence_of(
     root: Path, *allowed: str, role: str = BUILDER, commits: bool = False, write: tuple[str, ...] = (),
-    support: Support = BOTH, sandboxed_: bool = False,
+    support: Support = BOTH, sandboxed_: bool = False, level: str = SANDBOX_AUTO,
 ) -> tuple[str, list[str], list[str], list[str]]:  # fmt: skip
     """Return the level, and the names of what is writable, guarded and read-only."""
     machine = Recorder(support)
@@ -56,7 +56,7 @@ def fence_of(
     request = AgentRequest(role, None, "", str(root), allowed, commits=commits, sandboxed=sandboxed_, about="it")
     scratch = str(root.parent / "scratch")
     os.makedirs(scratch, exist_ok=True)
-    with sandboxed.opened(request, equipment, SandboxSettings(SANDBOX_AUTO, write), scratch, ()) as place:
+    with sandboxed.opened(request, equipment, SandboxSettings(level, write), scratch, ()) as place:
         assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
     kept = (machine.fence.writable, machine.fence.guarded, machine.fence.read_only)
     names = [sorted(os.path.relpath(path, root) for path in paths) for paths in kept]
@@ -69,8 +69,24 @@ def test_the_folders_of_declared_files_are_writable(root: Path) -> None:
     assert (writable, guarded, read_only) == (["../scratch", "docs", "src"], [".git", ".idumb"], ["."])
 
 
-def test_a_missing_folder_exists_while_the_program_runs(root: Path) -> None:
-    assert fence_of(root, "new/deep/a.py")[1] == ["../scratch", "new/deep"]
+def test_a_program_makes_a_missing_folder_itself(root: Path) -> None:
+    level, writable, _, read_only = fence_of(root, "new/deep/a.py")
+    assert (level, writable) == (SANDBOX_BWRAP, [".", "../scratch"])
+    assert "src" in read_only
+    assert fence_of(root, "src/new/a.py")[:2] == ("landlock", ["../scratch", "src"])
+
+
+@pytest.mark.parametrize("required", [False, True])
+@pytest.mark.parametrize("level", [SANDBOX_AUTO, SANDBOX_LANDLOCK])
+def test_without_bubblewrap_a_missing_folder_beside_git_exists_only_if_it_must(
+    level: str, root: Path, *, required: bool
+) -> None:
+    kernel = Support(7, "", "", "no bwrap")
+    in_force, writable, *_ = fence_of(root, "new/deep/a.py", support=kernel, sandboxed_=required, level=level)
+    if required or level == SANDBOX_LANDLOCK:
+        assert (in_force, writable) == ("landlock", ["../scratch", "new/deep"])
+    else:
+        assert in_force.startswith("detection only: Landlock cannot allow new files beside .git")
     assert not (root / "new").exists()
 
 
