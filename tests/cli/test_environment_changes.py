@@ -59,7 +59,7 @@ def test_a_guided_run_reports_and_records_a_change_and_continues(project: Projec
 
 
 def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
-    """A strict plan whose first task replaces the git program on PATH by one of another version."""
+    """A strict plan whose second task replaces the git program on PATH by one of another version, once."""
     real = next(f for f in os.environ["PATH"].split(":") if (Path(f) / "git").exists())
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
@@ -68,14 +68,16 @@ def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str
         text = script.replace("{n}", str(number)) + f'exec {real}/git "$@"\n'
         (bin_folder / name).write_text(text, encoding="utf-8")
         (bin_folder / name).chmod(0o755)
+    os.utime(bin_folder / "git", (0, 0))
     change = {
         "tool": "run", "intent": "install another git",
-        "arguments": {"command": f"mv {bin_folder}/git-next {bin_folder}/git"},
+        "arguments": {"command": f"cp -u --remove-destination {bin_folder}/git-next {bin_folder}/git"},
     }  # fmt: skip
     project.plan(
         [
-            making("T1-01", "a.txt", steps=(write("a.txt", "a\n"), change)),
-            making("T1-02", "b.txt", after="T1-01"),
+            making("T1-01", "a.txt"),
+            making("T1-02", "b.txt", after="T1-01", steps=(write("b.txt", "b\n"), change)),
+            making("T1-03", "c.txt", after="T1-02"),
         ]
     )
     return {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
@@ -92,14 +94,15 @@ def approved_strict(project: Project, environment: dict[str, str], *flags: str) 
 
 
 def test_a_strict_run_stops_as_soon_as_a_tool_has_another_version(project: Project, tmp_path: Path) -> None:
-    """R-ENV-1, R-LOCK-4: any difference stops the run before the next task."""
+    """R-ENV-1, R-LOCK-4: any difference stops the run before the next attempt, and the attempt that made it fails."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     answer = approved_strict(project, environment)
     assert answer.code == 4, answer.out
     assert answer.error["code"] == "envelope.changed"
     assert answer.error["details"]["parts"] == ["tools"]
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
-    assert not project.exists("b.txt")
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "running", "T1-03": "pending"}
+    attempts = project.idumb("log", "1", "--kind", "attempt.finished", "--json", environment=environment).data["events"]
+    assert [row["payload"]["outcome"] for row in attempts] == ["completed", "failed"]
 
 
 def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(project: Project, tmp_path: Path) -> None:

@@ -251,6 +251,7 @@ def test_blobs_are_kept_by_name_under_a_ref(folder: Folder) -> None:
     folder.trees.keep_blobs(REF, {"01-PLAN.md": blob}, "plans")
     assert folder.trees.kept_blobs(REF) == {"01-PLAN.md": blob}
     assert folder.trees.read(blob) == b"a plan"
+    assert b"".join(folder.trees.pieces(blob)) == b"a plan"
     assert folder.trees.kept_blobs(f"{REF}/none") == {}
 
 

@@ -6,6 +6,7 @@ reorder through every command that shows foreign text, on a real terminal.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -212,13 +213,14 @@ def on_terminal(warm: Warm, project: Project, *arguments: str, plant: str = "") 
     hook, given = "tests.crash.hostile_output:take_terminal", [os.ttyname(theirs), plant]
     with os.fdopen(theirs, "wb", buffering=0) as held:
         running = warm.start(project.folder, *arguments, environment={"TERM": "xterm"}, hook=hook, given=given)
-        ended = os.pidfd_open(running.pid)
-        parts = []
-        while ours in select.select([ours, ended], [], [])[0]:
-            parts.append(_read(ours))
-            if b"".join(parts[-len(PROMPT) :]).endswith(PROMPT):  # it may arrive in pieces
-                os.write(ours, b"\n")
-        os.close(ended)
+        parts: list[bytes] = []
+        with contextlib.suppress(ProcessLookupError):  # it may have ended already
+            ended = os.pidfd_open(running.pid)
+            while ours in select.select([ours, ended], [], [])[0]:
+                parts.append(_read(ours))
+                if b"".join(parts[-len(PROMPT) :]).endswith(PROMPT):  # it may arrive in pieces
+                    os.write(ours, b"\n")
+            os.close(ended)
         running.wait()
         held.write(b"\r\n")
     while part := _read(ours):

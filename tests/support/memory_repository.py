@@ -7,7 +7,7 @@ test of the engine needs is missing. `tests/contracts/` holds these fakes to wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -137,6 +137,9 @@ class MemoryTrees:
         if oid not in self._repository.blobs:
             raise Refusal("git.object-missing", f"The object {oid} is missing.")
         return self._repository.blobs[oid]
+
+    def pieces(self, oid: str) -> Iterator[bytes]:
+        yield self.read(oid)
 
     def store(self, data: bytes) -> str:
         return self._repository.store(data)

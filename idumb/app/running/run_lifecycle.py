@@ -128,6 +128,7 @@ def supervise(
         workspace=request.workspace,
         deterministic=request.deterministic,
         sandboxed=request.sandboxed,
+        accepts_changes=run_lock.ENVELOPE in request.accept_changed,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))

@@ -25,12 +25,15 @@ def run_context(
     workspace: str | None = None,
     deterministic: bool = False,
     sandboxed: bool = False,
+    accepts_changes: bool = False,
 ) -> RunContext:
+    """Open what a run works with. `accepts_changes`: the user accepts the present programs and settings of checks."""
     policy = journal.state.policy
     kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
     place = _workspace(services, journal.state, kind)
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
-    checks = services.open_checks(place, journal.state.id, continued=_has_open_attempt(journal.state))
+    continued = _has_open_attempt(journal.state) and not accepts_changes
+    checks = services.open_checks(place, journal.state.id, continued=continued)
     checks.watch(ground.check_commands(contract))
     return RunContext(
         services,

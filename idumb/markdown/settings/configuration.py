@@ -173,7 +173,7 @@ class _Reading:
             row = gate_table.of_name(key.value)
             name = key.value if row is None else row.setting
             if name not in levels.KNOWN:
-                self._unknown(where, key, _GATE_NAMES)
+                self._unknown(where, key, sorted({*_GATE_NAMES, *levels.KNOWN}))
                 continue
             if name in gates and row is not None:
                 self._not_allowed(where, key.start, key.value, f"{row.name} and {name} are the same gate")

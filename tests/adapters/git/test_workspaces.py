@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from idumb.git import discover
 from idumb.git.clones.clone import Clone
 from idumb.git.trees import GitTrees, Here
 from idumb.system import host_identity
+from idumb.system.files import private_folders
 from tests.support.gitrepo import GitSandbox, work_tree
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
@@ -164,7 +164,7 @@ def test_a_clone_whose_removal_was_interrupted_is_rebuilt(
     place = discover.find(str(sandbox.root))
     first = Clone(place, trees, "r1", sandbox.head())
     with monkeypatch.context() as cut:
-        cut.setattr(shutil, "rmtree", lambda *_, **__: None)
+        cut.setattr(private_folders, "remove_tree", lambda _: None)
         first.close()
     Path(first.trees.root, ".git/HEAD").unlink()
     second = Clone(place, trees, "r1", sandbox.head())
