@@ -37,7 +37,10 @@ def _size() -> Judge:
     return size.judge
 
 
-_PARSED = (".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml")
+_PARSED = (
+    *(".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml", ".sh", ".bash"),
+    *(".js", ".jsx", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".go", ".rs", ".c", ".h", ".java"),
+)
 
 
 def _has_parsed_files(inputs: Inputs) -> bool:

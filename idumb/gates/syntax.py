@@ -1,4 +1,4 @@
-"""The gate `syntax`: every changed Python, JSON, YAML and TOML file parses. Only new errors count.
+"""The gate `syntax`: every changed source, JSON, YAML and TOML file parses. Only new errors count.
 
 A gate that refuses valid work is worse than none. A file that did not parse before is not judged, nor are templates,
 files of test data, and text that only a newer parser than idumb's own can read.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from idumb.domain import wording
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 
@@ -26,6 +27,12 @@ _TEMPLATE_FOLDER = re.compile(
 _PLACEHOLDER = re.compile(r"\{%|\{#|<%|\{\{|\$\{|@[A-Z_]+@|<<\w+>>")
 _YAML_PLACEHOLDER = re.compile(r"(?<![$\"'])\{\{|\{%|\{#|<%|@[A-Z_]+@")
 """Without `${{`, which is valid, and which workflows are full of."""
+_EXTRA = "pip install 'idumb[syntax]'"
+_C = frozenset({"c", "h"})
+"""What a macro expands to decides whether a file parses; only one that parsed before the task is judged."""
+_GRAMMARS = _C | {"js", "jsx", "mjs", "cjs", "ts", "mts", "cts", "tsx", "go", "rs", "java"}
+_SHELL = frozenset({"sh", "bash"})
+_DATA_FORMATS = (".json", ".ipynb", ".yaml", ".yml", ".toml")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _CONFLICT = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
 
@@ -50,16 +57,41 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return the files that do not parse any more; None if no changed file can be judged."""
     moved = {change.old.oid for change in inputs.changes if change.old is not None}
     wrong, judged = [], 0
+    unread: list[str] = []
     for change in inputs.changes:
         parser = parser_of(change.path)
-        if parser is None or change.new is None or change.new.oid in moved:
+        if parser is None or change.new is None or change.new.oid in moved or _is_unknown(change):
+            continue
+        if not _can_parse(change.path):
+            unread.append(change.path)
             continue
         text = _text(inputs.read(change.new, _LONGEST))
         judged += text is not None
         if text is not None and parser.strict(text, change.path) is not None:
             problem = _new_problem(inputs, change, parser, text)
             wrong += [] if problem is None else [Violation(change.path, problem.line, problem.words)]
-    return Judged(wrong, f"parsed {judged} of the changed files") if judged else None
+    words = f"parsed {judged} of the changed files"
+    if unread:
+        words += f"; nothing here parses {wording.listed(unread)}"
+        words += f": {_EXTRA}" if any(_ending(path) in _GRAMMARS for path in unread) else ""
+    return Judged(wrong, words) if judged or unread else None
+
+
+def _is_unknown(change: Change) -> bool:
+    """Return whether nothing can tell if a new file of this language parses."""
+    return change.old is None and _ending(change.path) in _C
+
+
+def _can_parse(path: str) -> bool:
+    if _ending(path) not in _GRAMMARS | _SHELL:
+        return True
+    from idumb.gates import source_syntax  # most changes have no file for it
+
+    return source_syntax.is_installed(_ending(path))
+
+
+def _ending(path: str) -> str:
+    return path.rpartition(".")[2].lower()
 
 
 def parser_of(path: str) -> Parser | None:
@@ -67,7 +99,7 @@ def parser_of(path: str) -> Parser | None:
     *folders, name = path.split("/")
     if "." not in name or not _DATA.isdisjoint(folder.lower() for folder in folders):
         return None
-    return _PARSERS.get(name.rpartition(".")[2].lower())
+    return _PARSERS.get(_ending(name))
 
 
 def _new_problem(inputs: Inputs, change: Change, parser: Parser, text: str) -> Problem | None:
@@ -104,7 +136,7 @@ def _text(data: bytes | None) -> str | None:
 
 def _is_template(path: str, text: str) -> bool:
     """Return whether a file that does not parse may be the template of one that does."""
-    if path.endswith((".py", ".pyi")):  # braces and dollar signs are common in Python
+    if not path.lower().endswith(_DATA_FORMATS):  # braces and dollar signs are common in source
         return any(_TEMPLATE_FOLDER.fullmatch(folder) for folder in path.split("/"))
     if path.endswith((".yaml", ".yml")):
         return _YAML_PLACEHOLDER.search(text) is not None
@@ -241,10 +273,18 @@ def _toml(text: str, _: str) -> Problem | None:
     return None
 
 
+def _source(text: str, path: str) -> Problem | None:
+    from idumb.gates import source_syntax
+
+    found = source_syntax.error(text, path)
+    return None if found is None else Problem(*found)
+
+
 _PARSERS: Mapping[str, Parser] = {
     **dict.fromkeys(("py", "pyi"), Parser(_python, _python)),
     "json": Parser(_json, _strict_json),
     "ipynb": Parser(_strict_json, _strict_json),
     **dict.fromkeys(("yaml", "yml"), Parser(_yaml, _yaml)),
     "toml": Parser(_toml, _toml),
+    **dict.fromkeys((*_GRAMMARS, *_SHELL), Parser(_source, _source)),
 }

@@ -43,11 +43,11 @@ def imported() -> dict[str, str]:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    names = set().union(*(IMPORTED_AS.get(name, {name}) for name in declared()))
+    names = set().union(*(IMPORTED_AS.get(name, {name.replace("-", "_")}) for name in declared()))
     assert {name: place for name, place in imported().items() if name not in names} == {}
 
 
 @pytest.mark.parametrize("name", sorted(declared()))
 def test_every_dependency_is_imported(name: str) -> None:
-    modules = IMPORTED_AS.get(name, {name})
+    modules = IMPORTED_AS.get(name, {name.replace("-", "_")})
     assert modules & imported().keys()

@@ -146,8 +146,9 @@ ROWS: tuple[Row, ...] = (
         0,
         None,
         ("changed files",),
-        "every changed Python, JSON, YAML and TOML file parses",
-        "Each changed file that parsed before the task still parses, and each new one parses.",
+        "every changed source, JSON, YAML and TOML file parses",
+        "Each changed file that parsed before the task still parses, and each new one parses. JavaScript, TypeScript,"
+        " Go, Rust, Java and C need the extra: `pip install 'idumb[syntax]'`.",
         "A check that never reads a file does not notice that nothing can read it.",
         "Correct the file at the line that the evidence names. Files in folders such as `fixtures` and `testdata` may"
         " be broken on purpose. If the gate is wrong about a file, set `gates: {syntax: {level: 0}}`.",
