@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from idumb.app.ports.agents import Agents
-    from idumb.app.ports.checks import Checks, Gates, Symbols
+    from idumb.app.ports.checks import Checks, Gates
     from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
     from idumb.app.ports.event_log import LogFiles, RunIndex
     from idumb.app.ports.host import Clock, Files, Sandboxes, Toolchain
@@ -236,12 +236,6 @@ class Container:
         from idumb.system.processes.signals import SignalInterrupts
 
         return SignalInterrupts(Interrupted, self._farewell)
-
-    @cached_property
-    def symbols(self) -> Symbols:
-        from idumb.gates.symbols import FileSymbols
-
-        return FileSymbols()
 
     @cached_property
     def gates(self) -> Gates:

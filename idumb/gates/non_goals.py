@@ -9,8 +9,8 @@ from idumb.domain import paths, wording
 from idumb.domain.plans.plan import NonGoal
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
-from idumb.gates import definitions
-from idumb.gates.definitions import Definitions
+from idumb.domain.proof.symbols import Definitions
+from idumb.gates import symbols
 
 _LONGEST = 4 * 1024 * 1024
 
@@ -77,4 +77,4 @@ def _definitions(inputs: Inputs, change: Change, *, old: bool) -> Definitions | 
     if entry is None:
         return {}
     data = inputs.read(entry, _LONGEST)
-    return None if data is None else definitions.of_file(change.path, data)
+    return None if data is None else symbols.definitions(change.path, data)

@@ -7,6 +7,13 @@ from typing import NamedTuple
 
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged
+from idumb.domain.proof.symbols import Definitions
+
+SOURCE = frozenset(
+    {"py", "pyi", "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "go", "rs", "c", "h", "cc", "cpp", "cxx", "hh",
+     "hpp", "hxx", "java", "sh", "bash"}
+)  # fmt: skip
+"""The suffixes of languages that `symbols` reads."""
 
 Judge = Callable[[Inputs], Judged | None]
 
@@ -25,6 +32,15 @@ class StepGates:
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
         judged = [(gate.name, gate.load()(inputs)) for gate in GATES if gate.applies(inputs)]
         return [(name, result) for name, result in judged if result is not None]
+
+    def can_read(self, path: str) -> bool:
+        _, dot, suffix = path.rpartition("/")[2].rpartition(".")
+        return bool(dot) and suffix.lower() in SOURCE
+
+    def definitions(self, path: str, data: bytes) -> Definitions | None:
+        from idumb.gates import symbols
+
+        return symbols.definitions(path, data)
 
 
 def _has_limits(inputs: Inputs) -> bool:

@@ -1,40 +1,64 @@
-"""Finds the names that a file defines: Python with its own parser, other languages by patterns at the line start.
+"""Finds what a file defines, names and texts: Python with its own parser, others by patterns at the line start.
 
-The patterns expect formatted source: top-level definitions begin in the first column. Members count in Python, Go (by
-receiver) and Java; in other languages a type stands for its members.
+The patterns expect formatted source: top-level definitions begin in the first column and end before the next line that
+is not indented deeper and does not close a bracket. Members count in Python, Go (by receiver) and Java; in other
+languages a type stands for its members.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from idumb.domain.proof.symbols import Definitions
 
 _LONGEST = 4 * 1024 * 1024
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_CONTINUES = re.compile(r"[)}\]{]|where\b")
 _NOT_NAMES = frozenset({"if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "new", "catch"})
 
-Names = frozenset[str]
 Place = tuple[str, int, int | None]
 """A name, the line on which its definition begins, from 0, and the line after its end; None if that is unknown."""
 
 
-class FileSymbols:
-    """Implements the port `Symbols`."""
-
-    def defined(self, path: str, data: bytes) -> Names | None:
-        return defined(path, data)
-
-
-def defined(path: str, data: bytes) -> Names | None:
-    """Return None if the language is unknown or the file cannot be parsed."""
+def definitions(path: str, data: bytes) -> Definitions | None:
+    """Return the texts by name; None if the language is unknown or the file cannot be parsed."""
     listed = places(path, data)
-    return None if listed is None else frozenset(name for name, _, _ in listed)
+    if listed is None:
+        return None
+    lines = data.decode("utf-8").split("\n")
+    texts: dict[str, tuple[str, ...]] = {}
+    for name, first, last in listed:
+        end = _end(lines, first) if last is None else last
+        texts[name] = (*texts.get(name, ()), "\n".join(line.rstrip("\r") for line in lines[first:end]))
+    return texts
+
+
+def _end(lines: Sequence[str], first: int) -> int:
+    """Return the line after the last one of a definition that begins on `first`; both count from 0."""
+    depth, end = _indentation(lines[first]), first + 1
+    for number, line in _following(lines, first):
+        if line.strip():
+            if _indentation(line) <= depth and not (_indentation(line) == depth and _CONTINUES.match(line.lstrip())):
+                break
+            end = number + 1
+    return end
+
+
+def _following(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
+    return ((number, lines[number]) for number in range(first + 1, len(lines)))
+
+
+def _indentation(line: str) -> int:
+    expanded = line.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip())
 
 
 def places(path: str, data: bytes) -> list[Place] | None:
     """Return every definition in the file; None if the language is unknown or the file cannot be parsed."""
-    reader = _READERS.get(path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else "")
+    _, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    reader = _READERS.get(suffix.lower() if dot else "")
     if reader is None or len(data) > _LONGEST:
         return None
     try:

@@ -15,8 +15,8 @@ def _run(sandbox: GitSandbox, path: str, content: str, symbols: str) -> tuple[Pr
     project = Project(sandbox, sandbox.root)
     assert project.quick("init").code == 0
     project.configure("run:\n  max_attempts: 1\n")
-    steps = (write(path, content),)
-    project.plan([task("T1-01", files=f"create `{path}`", steps=steps, fields=f"- **Symbols:** {symbols}\n")])
+    steps, fields = (write(path, content),), f"- **Symbols:** {symbols}\n" if symbols else ""
+    project.plan([task("T1-01", files=f"create `{path}`", steps=steps, fields=fields)])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
     return project, project.quick("execute-phase", "1", "--approve", consent, "--json")
 
@@ -50,3 +50,14 @@ def test_an_unsupported_language_is_reported_as_not_judged(sandbox: GitSandbox) 
     project, answer = _run(sandbox, "slug.lua", "function slugify() end\n", "add slugify")
     assert answer.code == 0, answer
     assert "not judged" in project.quick("show", "T1-01").out
+
+
+def test_without_declared_symbols_the_record_names_what_every_file_added(sandbox: GitSandbox) -> None:
+    """R-GATE-4: no symbol is declared, so nothing fails, and show, summary and checkpoint name both."""
+    project, answer = _run(sandbox, "slug.py", SOURCE, "")
+    assert answer.code == 0, answer
+    assert "symbols of slug.py: added other, slugify" in project.quick("show", "T1-01").out
+    assert "added other in slug.py" in project.read(answer.data["summary"])
+    assert "added slugify in slug.py" in project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    rows = project.json("show", "T1-01").data["attempts"][-1]["ledger"]
+    assert [row["status"] for row in rows if "symbol" in row] == ["recorded", "recorded"]

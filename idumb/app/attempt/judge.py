@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from idumb.app.attempt import build, interruption, missing_paths, questions, step_evidence, validator
+from idumb.app.attempt import build, interruption, measure, missing_paths, questions, step_evidence, validator
 from idumb.app.core import run_context
 from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.ports.repository import Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import agent, contract, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
@@ -21,7 +20,6 @@ from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRIC
 from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
-from idumb.domain.proof.ledger import LINK, SUBMODULE, Entry
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -187,7 +185,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         attempt.task,
         attempt.plan,
         attempt.changes,
-        lambda entry, limit: _bytes(work, entry, limit),
+        lambda entry, limit: measure.bytes_of(work, entry, limit),
         lambda: work.line_counts(attempt.base, attempt.candidate),
         tuple(checked),
     )
@@ -197,19 +195,6 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
             level = levels.rule(settings, name).level
             if judged.violations or judged.proofs or level > levels.INFORMATIONAL:
                 yield from gate.evidence_of(name, judged, level)
-
-
-def _bytes(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
-    """Return the bytes of a file; None if there is none, or if there are more than the limit."""
-    if entry is None or entry.mode in (LINK, SUBMODULE):
-        return None
-    pieces, size = [], 0
-    for piece in work.pieces(entry.oid):
-        size += len(piece)
-        if size > limit:
-            return None
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

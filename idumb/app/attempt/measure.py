@@ -10,14 +10,17 @@ from typing import NamedTuple
 from idumb.app.attempt import interruption, questions
 from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Measured, RunContext
-from idumb.app.ports.repository import Inventory
+from idumb.app.ports.repository import Inventory, Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import ledger, symbols
-from idumb.domain.proof.ledger import LINK, Change, Entry, Ledger
+from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
 _SHOWN = 5
+_LONGEST = 4 * 1024 * 1024
+_LONGEST_RECORDED = 2 * 1024 * 1024
+"""How many bytes are read to judge the declared symbols of a file, and to record the others of all files."""
 
 
 def measure(context: RunContext, attempt: Built) -> Measured:
@@ -145,21 +148,46 @@ def _compare(
     return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
 
 
-def _compare_symbols(context: RunContext, task: Task, changes: Iterable[Change], compared: Ledger) -> Ledger:
-    """Return the ledger with the symbols that changed, if the task declares symbols."""
-    if task.symbols is None:
+def _compare_symbols(context: RunContext, task: Task, changes: Sequence[Change], compared: Ledger) -> Ledger:
+    """Return the ledger with the symbols of the changed files.
+
+    If the task declares symbols, every file counts. Otherwise symbols are only recorded: of files in a known language,
+    up to a size.
+    """
+    judged = changes if task.symbols is not None else [c for c in changes if context.gates.can_read(c.path)]
+    if not judged:
         return compared
-    read = [
-        symbols.SymbolSet(c.path, _symbol_names(context, c.path, c.old), _symbol_names(context, c.path, c.new))
-        for c in changes
-    ]
+    left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
+    read: list[symbols.SymbolSet] = []
+    for change in judged:
+        before, size = _definitions(context, change.path, change.old, left)
+        after, more = _definitions(context, change.path, change.new, left)
+        left -= size + more if task.symbols is None else 0
+        read.append(symbols.SymbolSet(change.path, before, after))
     return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
 
 
-def _symbol_names(context: RunContext, path: str, entry: Entry | None) -> frozenset[str] | None:
-    if entry is None or entry.mode == LINK:
-        return frozenset()
-    return context.services.symbols.defined(path, context.work.read(entry.oid))
+def _definitions(
+    context: RunContext, path: str, entry: Entry | None, limit: int
+) -> tuple[symbols.Definitions | None, int]:
+    """Return what a file defines, and its size; None if it is too large or cannot be read."""
+    if entry is None or entry.mode in (LINK, SUBMODULE):
+        return {}, 0
+    data = bytes_of(context.work, entry, limit)
+    return (None, 0) if data is None else (context.gates.definitions(path, data), len(data))
+
+
+def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
+    """Return the bytes of a file; None if there is none, or if there are more than the limit."""
+    if entry is None or entry.mode in (LINK, SUBMODULE):
+        return None
+    pieces, size = [], 0
+    for piece in work.pieces(entry.oid):
+        size += len(piece)
+        if size > limit:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:

@@ -14,7 +14,7 @@ from idumb.app.worktree import clone_losses, preconditions, staged_changes, task
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
-from idumb.domain.proof import evidence
+from idumb.domain.proof import evidence, symbols
 from idumb.domain.runs.event import NewEvent
 
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
@@ -286,7 +286,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             deviations=list(attempt.ledger.strays) if here else [],
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
-            symbols=[f"{s.actual} {s.name} in {s.path}" for s in attempt.ledger.symbols if s.actual],
+            symbols=symbols.as_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
             residue=list(attempt.residue),
             feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
             seconds=round(context.services.clock.monotonic() - attempt.started, 3),

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.checks import Checks, Gates, Symbols
+from idumb.app.ports.checks import Checks, Gates
 from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
 from idumb.app.ports.event_log import EventLog, LogFiles, RunIndex
 from idumb.app.ports.host import BackupStore, Clock, Files, Redaction, Sandboxes, Toolchain
@@ -81,8 +81,6 @@ class Services(Protocol):
     def reporter(self) -> Reporter: ...
     @property
     def interrupts(self) -> Interrupts: ...
-    @property
-    def symbols(self) -> Symbols: ...
     @property
     def gates(self) -> Gates: ...
 

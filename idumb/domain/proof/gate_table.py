@@ -83,7 +83,7 @@ ROWS: tuple[Row, ...] = (
         ("changed files", "task"),
         "a task changes the files and symbols that it declares, and nothing else",
         "Each changed file is declared under Files, each declared file changed, and no protected file changed. If a"
-        " task declares Symbols, the same applies to the names that its files define.",
+        " task declares Symbols, the same applies to the names that its files define; otherwise they are recorded.",
         "A change that nobody declared is a change that nobody reviewed.",
         "Answer the question that the run asks, use `--on-deviation`, or declare the files: `idumb amend N"
         " --from-file`.",

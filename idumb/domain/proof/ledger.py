@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Ledger:
-    """`symbols` is empty if the task declares none."""
+    """The files, and what changed in those whose language idumb can read."""
 
     lines: tuple[Line, ...]
     symbols: tuple[symbols.Line, ...] = ()

@@ -1,9 +1,9 @@
-"""Declared symbols compared with defined symbols: names that a task's files define after it and not before."""
+"""The symbols of changed files: what a task added, removed and changed, compared with the symbols that it declares."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,31 +11,44 @@ from idumb.domain.plans.plan import SymbolClaim
 
 ADDED = "added"
 REMOVED = "removed"
+CHANGED = "changed"
 DECLARED = "declared"
 UNDECLARED = "undeclared"
 MISSING = "missing"
 NOT_JUDGED = "not judged"
+RECORDED = "recorded"
+HOLDING = frozenset({DECLARED, NOT_JUDGED, RECORDED})
+"""The statuses that fail nothing."""
+ALL = "*"
+"""The name of a line that stands for the names of a file that are not recorded one by one."""
 
+Definitions = Mapping[str, tuple[str, ...]]
+"""The texts of what a file defines, by name; a name may be defined more than once."""
+
+_MOST_RECORDED = 100
+_MOST_SHOWN = 20
 _VERB = {"add": ADDED, "remove": REMOVED}
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolSet:
-    """The names that a changed file defined before and defines after; None if they cannot be determined."""
+    """What a changed file defined before and defines after; None if that cannot be determined."""
 
     path: str
-    before: frozenset[str] | None
-    after: frozenset[str] | None
+    before: Definitions | None
+    after: Definitions | None
 
     @property
     def judged(self) -> bool:
         return self.before is not None and self.after is not None
 
     def names(self, actual: str) -> frozenset[str]:
-        before, after = self.before or frozenset(), self.after or frozenset()
-        if not self.judged:
+        if self.before is None or self.after is None:
             return frozenset()
-        return after - before if actual == ADDED else before - after
+        if actual == CHANGED:
+            return frozenset(name for name, text in self.after.items() if self.before.get(name, text) != text)
+        first, second = (self.before, self.after) if actual == ADDED else (self.after, self.before)
+        return frozenset(second.keys() - first.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class Line:
 
     @property
     def holds(self) -> bool:
-        return self.status in (DECLARED, NOT_JUDGED)
+        return self.status in HOLDING
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -69,31 +82,71 @@ class Line:
         return f"the symbol {self.name}{where} was {self.actual} and is not declared"
 
 
-def compare(claims: Sequence[SymbolClaim], sets: Sequence[SymbolSet]) -> tuple[Line, ...]:
-    """Return a line for each added or removed name, and for each declared one that was not.
+_Change = tuple[str, str, str]
+"""A path, a name, and what happened to it."""
 
-    A new or removed class covers its members. Names that moved between files, and names with a leading underscore, are
-    ignored unless declared.
+
+def as_texts(lines: Iterable[Line]) -> list[str]:
+    """Return what happened to symbols, such as `added load in a.py`; of recorded ones, only the first."""
+    happened = [line for line in lines if line.actual is not None]
+    recorded = [line for line in happened if line.status == RECORDED]
+    shown = [line for line in happened if line.status != RECORDED] + recorded[:_MOST_SHOWN]
+    texts = [f"{line.actual} {'others' if line.name == ALL else line.name} in {line.path}" for line in shown]
+    more = len(recorded) - _MOST_SHOWN
+    return [*texts, f"and {more} more"] if more > 0 else texts
+
+
+def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> tuple[Line, ...]:
+    """Return a line for each name that was added, removed or changed, and for each declared one that was not.
+
+    Without claims (None), names are only recorded. With claims, added and removed names must be declared. A new or
+    removed class covers its members. Names that moved between files, names with a leading underscore, and changed
+    definitions are recorded, unless they are declared.
     """
-    changed = [
+    changed = sorted(
         (symbol_set.path, name, actual)
         for symbol_set in sets
         for actual in (ADDED, REMOVED)
         for name in symbol_set.names(actual)
-    ]
+    )
     lines: list[Line] = []
-    taken: set[tuple[str, str, str]] = set()
+    taken: set[_Change] = set()
     unjudged = [symbol_set.path for symbol_set in sets if not symbol_set.judged]
-    for claim in claims:
-        fitting = [c for c in sorted(changed) if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
+    for claim in claims or ():
+        fitting = [c for c in changed if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
         declared = f"{claim.action} {claim.name}"
         lines += [Line(name, path, DECLARED, actual, declared) for path, name, actual in fitting]
         taken.update(fitting)
         if not fitting:
             lines.append(Line(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, declared))
     lines += [Line("any", path, NOT_JUDGED, None, None) for path in unjudged]
-    extra = [c for c in sorted(changed) if c not in taken and not _aside(c, changed)]
-    return (*lines, *(Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra))
+    if claims is not None:
+        extra = [c for c in changed if c not in taken and not _aside(c, changed)]
+        lines += [Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra]
+        taken.update(extra)
+    replaced = ((each.path, name, CHANGED) for each in sets for name in each.names(CHANGED))
+    return (*lines, *_recorded(sorted([*changed, *replaced]), taken))
+
+
+def _recorded(changed: Sequence[_Change], taken: set[_Change]) -> Iterator[Line]:
+    """Yield a line for each change that has none; of an owner and its members, one stands for the others.
+
+    That is the owner if it is new or removed, and the members otherwise. Many names of a file become one line.
+    """
+    owners = {(path, name.rpartition(".")[0]) for path, name, _ in changed}
+    happened, count = frozenset(changed), 0
+    rest: dict[tuple[str, str], None] = {}
+    for path, name, actual in changed:
+        by_owner = actual != CHANGED and (path, name.rpartition(".")[0], actual) in happened
+        by_members = actual == CHANGED and (path, name) in owners
+        if by_owner or by_members or (path, name, actual) in taken:
+            continue
+        count += 1
+        if count <= _MOST_RECORDED:
+            yield Line(name, path, RECORDED, actual, None)
+        else:
+            rest[path, actual] = None
+    yield from (Line(ALL, path, RECORDED, actual, None) for path, actual in rest)
 
 
 def _means(claim: str, path: str, name: str) -> bool:
@@ -104,7 +157,7 @@ def _means(claim: str, path: str, name: str) -> bool:
     return any(fnmatch.fnmatchcase(form, pattern) for form in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
 
 
-def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]) -> bool:
+def _aside(change: _Change, changed: Iterable[_Change]) -> bool:
     path, name, actual = change
     if any(part.startswith("_") for part in name.split(".")):
         return True
@@ -115,7 +168,7 @@ def _aside(change: tuple[str, str, str], changed: Iterable[tuple[str, str, str]]
     return moved or (bool(owner) and path in index.get((owner, actual), ()))
 
 
-def _index(changed: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str], set[str]]:
+def _index(changed: Iterable[_Change]) -> Mapping[tuple[str, str], set[str]]:
     index: dict[tuple[str, str], set[str]] = {}
     for path, name, actual in changed:
         index.setdefault((name, actual), set()).add(path)

@@ -78,7 +78,7 @@ class TaskWork:
     - `snapshot`: the commit taken before the last attempt.
     - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
     - `accepted_paths`: the deviations that a person accepted.
-    - `symbols`: changes of declared symbols, such as `added slugify in slug.py`.
+    - `symbols`: changes of symbols, such as `added slugify in slug.py`.
     - `folders`: the folders that steps create and that did not exist before.
     """
 

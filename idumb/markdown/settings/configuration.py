@@ -427,7 +427,7 @@ _RUN: Mapping[str, values.Reader] = {
     "idle_timeout": values.duration,
     "check_idle_timeout": values.duration,
 }
-_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
+_GATE_NAMES = (*(name for row in gate_table.ROWS for name in (row.name, row.alias) if name), *agent.ROLES)
 _GATE: Mapping[str, values.Reader] = {"level": values.level, "timeout": values.duration}
 _LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
 _LIMITS: Mapping[str, values.Reader] = {

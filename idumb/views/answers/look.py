@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from idumb.domain import wording
+from idumb.domain.proof import symbols
 from idumb.domain.runs import spending
 from idumb.views import markup, phrases, quantities
 
@@ -79,7 +82,9 @@ def _attempt(attempt: phrases.Data) -> list[str]:
         lines.append(f"  sandbox: {markup.one_line(sandbox)}")
     for row in attempt.get("evidence", ()):
         lines += _evidence(row)
-    lines += [f"  {_changed(line)}" for line in attempt.get("ledger") or ()]
+    ledger = attempt.get("ledger") or ()
+    lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
+    lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
     lines += [_commit(commit_row) for commit_row in (attempt.get("committed") or {}).get("commits", ())]
     back = attempt.get("bring_back") or ()
     heading = "  Undeclared changes may be your own. To restore these files as they were before the attempt:"
@@ -129,10 +134,23 @@ def _changed(line: phrases.Data) -> str:
     return f"{line['status']}: {path} (declared {line.get('declared') or 'nothing'}, {actual})"
 
 
+def _recorded(ledger: Sequence[phrases.Data]) -> list[str]:
+    """Return a line for each file whose symbols are recorded, such as `symbols of a.py: added load; changed save`."""
+    names: dict[str, dict[str, list[str]]] = {}
+    for line in ledger:
+        name = "others" if line["symbol"] == symbols.ALL else line["symbol"]
+        names.setdefault(line["path"], {}).setdefault(line["actual"], []).append(name)
+    return [
+        f"  symbols of {markup.one_line(path)}: "
+        + "; ".join(f"{actual} {markup.one_line(wording.listed(of_file, 10))}" for actual, of_file in by_change.items())
+        for path, by_change in names.items()
+    ]
+
+
 def _symbol(line: phrases.Data) -> str:
     where = f" in {markup.one_line(line['path'])}" if line["path"] else ""
     if line["status"] == "not judged" and not line.get("declared"):
-        return f"symbols{where}: not judged, because the language is unknown"
+        return f"symbols{where}: not judged, because idumb cannot read the language or the file"
     actual = f"{line['actual']} " if line.get("actual") else ""
     declared = "as declared" if line["status"] == "declared" else f"declared {line.get('declared') or 'nothing'}"
     status = "" if line["status"] == "declared" else f"{line['status']}: "

@@ -107,7 +107,7 @@ def verdict_of(
         return outcome.PASS
     if kept.status == outcome.SKIPPED or task_state.attempt.outcome not in {None, outcome.FAILED}:
         return None
-    broken = any(line["status"] not in {ledgers.DECLARED, symbols.NOT_JUDGED} for line in ledger)
+    broken = any(line["status"] not in {ledgers.DECLARED, *symbols.HOLDING} for line in ledger)
     passed = any(recorded["result"] == proof.PASSED for recorded in evidence)
     return outcome.PARTIAL if passed and not broken else outcome.FAIL
 
@@ -147,6 +147,7 @@ def _ledger(ledger: Sequence[Mapping[str, Any]] | None) -> list[str]:
             markup.prose(line["status"]),
         )
         for line in ledger
+        if line["status"] != symbols.RECORDED
     )
     return markup.table(("Path", "Declared", "Actual", "Status"), rows)
 

@@ -370,7 +370,7 @@ def _files_modified(facts: _Facts) -> list[str]:
 
 
 def _symbols(facts: _Facts) -> list[str]:
-    """Return added and removed symbols of tasks that declare symbols."""
+    """Return the symbols that each task added, removed and changed."""
     lines = [f"- {markup.prose(i)}: {markup.prose(words)}" for i in facts.where for words in facts.task(i).work.symbols]
     return ["", "**Symbols**", "", *lines] if lines else []
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from idumb.gates import symbols
+from idumb.domain.plans.plan import SymbolClaim
+from idumb.domain.proof import symbols as compared
+from idumb.domain.proof.symbols import SymbolSet
+from idumb.gates import registry, symbols
 
 PYTHON = """
 import os
@@ -109,7 +112,7 @@ echo not_one
     ],
 )  # fmt: skip
 def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
-    assert symbols.defined(path, source.encode()) == frozenset(names.split())
+    assert (symbols.definitions(path, source.encode()) or {}).keys() == set(names.split())
 
 
 @pytest.mark.parametrize(
@@ -124,11 +127,74 @@ def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
     ],
 )
 def test_unreadable_source_is_not_judged(path: str, data: bytes) -> None:
-    assert symbols.defined(path, data) is None
+    assert symbols.definitions(path, data) is None
 
 
 @pytest.mark.parametrize("suffix", ["ts", "go", "rs", "c", "java", "sh"])
 @pytest.mark.parametrize("text", ["func (" * 20_000, "a " * 50_000, "public static " * 20_000, "a<" * 50_000])
 def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     """S11: the patterns read untrusted text."""
-    assert symbols.defined(f"a.{suffix}", text.encode()) is not None
+    assert symbols.definitions(f"a.{suffix}", text.encode()) is not None
+
+
+def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
+    gates = registry.StepGates()
+    names = [f"src/a.{suffix}" for suffix in registry.SOURCE]
+    assert all(gates.can_read(path) and gates.definitions(path, b"") is not None for path in names)
+    unknown = ("a.lua", "py", "src.d/go", "Makefile", "a.py/b")
+    assert not any(gates.can_read(path) or gates.definitions(path, b"") is not None for path in unknown)
+
+
+BEFORE = {
+    "a.py": "def load():\n    return 1\n\n\nclass Config:\n    def read(self):\n        return 1\n",
+    "a.ts": "export function load(): number {\n  return 1\n}\n\nexport const LIMIT = 3\n",
+    "a.go": "package a\n\nfunc Load() int {\n\treturn 1\n}\n\ntype Store struct {\n\tsize int\n}\n",
+}
+SAVE = {
+    "a.py": "\n\ndef save():\n    return 2\n",
+    "a.ts": "\nexport function save() {}\n",
+    "a.go": "\nfunc Save() {\n}\n",
+}
+
+
+def _lines(path: str, after: str, *claims: SymbolClaim, declared: bool = True) -> list[compared.Line]:
+    before = symbols.definitions(path, BEFORE[path].encode())
+    symbol_set = SymbolSet(path, before, symbols.definitions(path, after.encode()))
+    return list(compared.compare(claims if declared else None, [symbol_set]))
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "claims", "words"),
+    [
+        ("a.py", BEFORE["a.py"] + SAVE["a.py"], (), "the symbol save in a.py was added and is not declared"),
+        ("a.ts", "export const LIMIT = 3\n", (), "the symbol load in a.ts was removed and is not declared"),
+        (
+            "a.go",
+            BEFORE["a.go"] + SAVE["a.go"],
+            (SymbolClaim("add", "Save"), SymbolClaim("add", "Store.Close")),
+            "the symbol Store.Close was declared (add Store.Close), but nothing did that",
+        ),
+    ],
+)
+def test_a_symbol_that_the_plan_does_not_expect_is_named(
+    path: str, after: str, claims: tuple[SymbolClaim, ...], words: str
+) -> None:
+    """R-GATE-4. Without declared symbols, the same change is recorded and fails nothing."""
+    assert [line.words for line in _lines(path, after, *claims) if not line.holds] == [words]
+    assert all(line.holds for line in _lines(path, after, declared=False))
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "text"),
+    [
+        ("a.py", BEFORE["a.py"].replace("return 1\n\n", "return 2\n\n"), "changed load in a.py"),
+        ("a.py", BEFORE["a.py"].replace("        return 1", "        return 2"), "changed Config.read in a.py"),
+        ("a.ts", BEFORE["a.ts"].replace("return 1", "return 2"), "changed load in a.ts"),
+        ("a.go", BEFORE["a.go"].replace("size int", "size int64"), "changed Store in a.go"),
+        ("a.go", BEFORE["a.go"].replace("Load", "Read"), "removed Load in a.go, added Read in a.go"),
+        ("a.py", "# moved\n\n" + BEFORE["a.py"], ""),
+        ("a.ts", BEFORE["a.ts"].replace("\n", "\r\n"), ""),
+    ],
+)
+def test_the_definition_that_changed_is_recorded(path: str, after: str, text: str) -> None:
+    assert ", ".join(compared.as_texts(_lines(path, after, declared=False))) == text
