@@ -14,6 +14,7 @@ from idumb.domain import errors
 
 _GROUPS = {
     "Plan": {
+        "plan": "Write a new plan from a template, or add a task to a plan.",
         "plan-phase": "Write the plan of a phase.",
         "check-plan": "Check the plans of a phase and print every finding.",
         "discuss": "Answer the questions that planning a phase depends on.",

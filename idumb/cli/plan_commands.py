@@ -13,6 +13,88 @@ from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
 from idumb.system.files import user_folders
 
+_TASK = (str, str, str)
+
+
+@options.command("plan")
+@click.argument("action", type=mistyped.Action(["new", "add-task"]))
+@click.argument("phase")
+@click.option(
+    "--template",
+    default="feature",
+    show_default=True,
+    help="feature, bugfix, refactor, migration, docs, spike or yours.",
+)
+@click.option("--goal", default="", help="new: what is true when the phase is done.")
+@click.option("--requirement", default="", help="new: the text of REQ-1, by default the goal. add-task: an id.")
+@click.option(
+    "--task",
+    "tasks",
+    type=_TASK,
+    multiple=True,
+    metavar="TITLE FILES COMMAND",
+    help="A task, the files it may change, and the command that proves it. Repeatable.",
+)
+@click.option(
+    "--builder",
+    metavar="NAME",
+    help="The binding that builds the tasks; by default that of the plan or the configuration, or you.",
+)
+@click.option("--plan", metavar="ID", help="add-task: the plan that receives it; the last one by default.")
+@click.option(
+    "--depends-on", multiple=True, metavar="ID", help="add-task: a dependency, or none; by default the last task."
+)
+@click.option("--why", default="", help="add-task: the reason, which is recorded.")
+@click.option("--hash", "agreed", metavar="HASH", help="add-task: agree to the amended contract with this hash.")
+@options.yes
+def plan_command(action: str, phase: str, tasks: tuple[tuple[str, str, str], ...], **flags: Any) -> Result:
+    """Write a new plan from a template, or add a task to a plan.
+
+    At a terminal, `plan new` asks for what the options leave out. `plan add-task` adds behind the last task and changes
+    no other byte of the plan; if the phase has a run, the change is an amendment, as with `idumb amend --add-task`.
+    Only a plan without errors is written, and none is overwritten.
+
+    Each task depends on the one before it. FILES is written as in a plan, such as 'create a.py, modify b.py'; a path
+    without a verb is modified if it exists, else created.
+
+    A file .idumb/templates/NAME.md is a template of your own, or replaces the one of that name.
+    """
+    from idumb.app.planning import add_task, new_plan
+    from idumb.composition import maintenance
+    from idumb.domain.documents.new_task import NewTask
+    from idumb.views.terminal import ask
+
+    given = {**_flags_of(action, flags), "tasks": tuple(NewTask(*task) for task in tasks)}
+    with options.services(writes=True) as services:
+        asker, shipped = services.asker, maintenance.shipped_plan
+        read = asker.words if isinstance(asker, ask.Terminal) else None
+        if action == "new":
+            return new_plan.create(services, new_plan.Request(phase, **given), shipped, read)
+        options.require_person("idumb plan add-task")
+        request = add_task.Request(options.phase_id(phase, services.root), **given)
+        return add_task.add(services, request, shipped, read, user_folders.user_name())
+
+
+_FLAGS = {
+    "new": ("template", "goal", "requirement", "builder"),
+    "add-task": ("template", "requirement", "builder", "plan", "depends_on", "why", "agreed", "yes"),
+}
+
+
+def _flags_of(action: str, flags: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an action's `Request`; UsageError if a flag of the other action is given."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if flags.get(name) and name not in _FLAGS[action]:
+            raise click.UsageError(f"idumb plan {action} does not take {parameter.opts[0]}.")
+    given = {name: flags[name] for name in _FLAGS[action]}
+    if action == "add-task":
+        given["requirement"] = given["requirement"] or None
+        chosen = given["depends_on"]
+        given["depends_on"] = tuple(id for id in chosen if id != "none") if chosen else None
+    return given
+
 
 @options.command("plan-phase")
 @click.argument("phase")

@@ -129,6 +129,13 @@ def plan_template() -> str:
     return shipped_files.template("phase-plan.md")
 
 
+def shipped_plan(name: str) -> str:
+    """The template of a plan that `plan new` fills in."""
+    from idumb.system.files import shipped_files
+
+    return shipped_files.template(f"plans/{name}.md")
+
+
 def fake_model(script: str | None, port: int, log: str | None, ready: Callable[[str], None]) -> None:
     """Serve a scripted model until a signal ends it; `ready` is called with its address. Needs no repository."""
     from idumb.domain.model_script import Script

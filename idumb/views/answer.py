@@ -14,7 +14,7 @@ SCHEMA = 1
 # The commands that each module answers. A module is imported only when its command runs.
 _MODULES = {
     "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "help"),
-    "plan": ("discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
+    "plan": ("plan", "discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
     "look": ("show", "envelope", "diff", "metrics", "log", "audit", "gates"),
@@ -26,6 +26,7 @@ _MODULES = {
 # Functions that do not have the name of their command.
 _FUNCTIONS = {
     "check-plan --verbose": "check_plan_in_full",
+    "plan": "new_plan",
     "next": "upcoming",
     **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
     **dict.fromkeys(("accept", "skip"), "settled"),

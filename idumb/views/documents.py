@@ -35,6 +35,8 @@ class MarkdownDocuments:
     handoff = _report("handoff")
     research = _report("plan_files", "research")
     first_plan = _report("plan_files", "first_plan")
+    new_plan = _report("plan_files", "new_plan")
+    new_tasks = _report("plan_files", "new_tasks")
     gap_plan = _report("plan_files", "gap_plan")
 
     def __init__(self, prompt: Callable[[PromptRequest], str], filled: Filled = lambda _, name, __: name) -> None:

@@ -108,9 +108,9 @@ def test_the_list_shows_the_first_paragraph_of_each_command_s_help(name: str) ->
 MISTYPED = {
     "a command": (("stauts",), "No such command 'stauts'. Did you mean 'status'?", "idumb status"),
     "the beginning of a command": (
-        ("plan", "1"),
-        "No such command 'plan'. Did you mean 'plan-phase'?",
-        "idumb plan-phase 1",
+        ("check", "1"),
+        "No such command 'check'. Did you mean 'check-plan'?",
+        "idumb check-plan 1",
     ),
     "a word after a command": (
         ("dlq", "lsit"),

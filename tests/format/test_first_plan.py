@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from idumb.app.planning import plan_templates
 from idumb.domain import wording
+from idumb.domain.documents import new_task
+from idumb.domain.documents.new_task import NewTask
 from idumb.domain.finding import ERROR
 from idumb.markdown.documents import report_frontmatter
 from idumb.markdown.plans import plan_parser
+from idumb.system.files import shipped_files
 from idumb.views.reports import plan_files
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
@@ -34,6 +38,29 @@ def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, go
     assert parsed.plan is not None
     assert [task.id for task in parsed.plan.tasks] == ["T1-01"]
     assert [c.command for t in parsed.plan.tasks for c in t.acceptance] == [None]
+
+
+@settings(max_examples=30)
+@given(title=words, goal=words, template=st.sampled_from(plan_templates.NAMES), check=words)
+@example("T1-02: Two", "- [ ] T1-03 Three — check: `false`", "bugfix", "grep -q '$x' `echo a`")
+@example("$goal", "null", "docs", "``")
+@example("a — check: x", "## Tasks", "refactor", "a\\n, b")
+def test_new_tasks_are_written_as_given(title: str, goal: str, template: str, check: str) -> None:
+    """R-PLAN-10: or the plan is refused; no word becomes another task, dependency or command."""
+    task = NewTask(title, "create a.py, b.py", check)
+    assume(new_task.problem(task) is None)
+    text = shipped_files.template(f"plans/{template}.md")
+    fields = {"phase": "1", "title": goal, "goal": goal, "requirement": goal, "builder": "human"}
+    placed = new_task.placed([task, task], ["T1-01", "T1-02"], (), lambda _: False)
+    written = plan_files.new_plan(text, fields, placed)
+    parsed = plan_parser.parse(written.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
+    if parsed.plan is None:
+        return
+    assert [(t.id, t.depends_on) for t in parsed.plan.tasks] == [("T1-01", ()), ("T1-02", ("T1-01",))]
+    assert {c.command for t in parsed.plan.tasks for c in t.acceptance} == {check.strip()}
+    assert [[(c.verb, c.path) for c in t.files or ()] for t in parsed.plan.tasks] == [
+        [("create", "a.py"), ("create", "b.py")]
+    ] * 2
 
 
 @settings(max_examples=30)

@@ -8,15 +8,23 @@ from dataclasses import dataclass
 
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
+from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain import whole_numbers, wording
+from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.plans.plan import Plan
 
 BACKUP_FOLDER = "drafts"
+# The draft was not written, so check-plan could not check it.
+CORRECT = {
+    "choices": next_actions.rows(
+        (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
+    )
+}
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 
 
@@ -54,6 +62,26 @@ def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
         numbers.append(match[1] if match else str(len(numbers) + 1))
     identity = f"{whole_numbers.next_free(numbers):02d}"
     return identity, f"{where.folder}/{identity}-PLAN.md"
+
+
+def already_planned(services: Services, where: PhaseLocation) -> Refusal:
+    """Return the refusal to write a first plan for a phase that has one."""
+    paths = [path for path, _ in services.plans.plans(where.folder)]
+    phase = where.phase
+    locked = services.runs.latest(phase) is not None
+    hints = [
+        f"idumb plan add-task {phase} adds a task to it",
+        f"idumb amend {phase} --add-task FILE changes the plan, which is locked by a run"
+        if locked
+        else f"idumb check-plan {phase} checks it; edit it, or move it away",
+        f"idumb plan-phase {phase} --gaps plans what its verification found open",
+    ]
+    return Refusal(
+        "plan.exists",
+        f"Phase {phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
+        hint="; ".join(hints),
+        details={"plans": paths, "locked": locked},
+    )
 
 
 def judge(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Draft:

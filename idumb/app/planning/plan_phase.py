@@ -24,7 +24,6 @@ from idumb.app.session.operation import Owned
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, wording
 from idumb.domain.agent import AgentResult
-from idumb.domain.decision import Choice
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
 
@@ -54,7 +53,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     where = phase_context.locate(services, request.phase)
     identity, path = draft_plan.next_path(services, where)
     if not request.gaps and identity != "01":
-        raise _exists(services, where)
+        raise draft_plan.already_planned(services, where)
     if request.offered is not None:
         return _take_offered(services, where, identity, path, request.offered)
     if request.template is not None:
@@ -99,24 +98,6 @@ def _prepared(services: Services, request: Request, goal: Goal) -> Result:
     take_command = f"{_command(request, where)} --from FILE"
     return Result(
         {**data, "path": goal.path, "prompt": role_calls.prompt(services, role_request), "next": [take_command]}
-    )
-
-
-def _exists(services: Services, where: PhaseLocation) -> Refusal:
-    paths = [path for path, _ in services.plans.plans(where.folder)]
-    phase = where.phase
-    locked = services.runs.latest(phase) is not None
-    hints = (
-        [f"idumb amend {phase} --add-task FILE changes the plan, which is locked by a run"]
-        if locked
-        else [f"idumb check-plan {phase} checks it; edit it, or move it away"]
-    )
-    hints.append(f"idumb plan-phase {phase} --gaps plans what its verification found open")
-    return Refusal(
-        "plan.exists",
-        f"Phase {phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
-        hint="; ".join(hints),
-        details={"plans": paths, "locked": locked},
     )
 
 
@@ -229,14 +210,6 @@ def _why_not(where: PhaseLocation, unsettled: Unsettled, choice: str | None) -> 
     return "plan.not-legal", f"The planner wrote no legal plan in {unsettled.rounds} rounds; nothing was written.", hint
 
 
-# The draft was not written, so check-plan could not check it.
-_CORRECT = {
-    "choices": next_actions.rows(
-        (Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal"),)
-    )
-}
-
-
 def _take_offered(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Result:
     """Write a plan that was written elsewhere, or refuse it with every finding.
 
@@ -252,7 +225,7 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
             return _written(services, where, draft, 0, ())
     words = f"The plan is not legal; {path} was not written."
     failure = ("plan.invalid", words, "Correct the findings above, then run the command again")
-    return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, _CORRECT)
+    return Result(_data(where, draft, rounds=0, written=False), EXIT_INVALID, (), failure, draft_plan.CORRECT)
 
 
 def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
@@ -265,7 +238,9 @@ def _from_template(services: Services, where: PhaseLocation, identity: str, path
     draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, values))
     if not draft.legal:
         data = _data(where, draft, rounds=0, written=False)
-        return Result(data, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), _CORRECT)
+        return Result(
+            data, EXIT_INVALID, (), ("plan.invalid", "The filled template is not legal.", None), draft_plan.CORRECT
+        )
     with operation.owned(services, "plan-phase") as owned:
         owned.record()
         return _written(services, where, draft, 0, ())

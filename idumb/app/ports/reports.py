@@ -10,6 +10,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
+    from idumb.domain.documents.new_task import Placed
     from idumb.domain.runs.gap import Gap
     from idumb.domain.runs.handoff import Document
     from idumb.domain.runs.state_file import HistoryReport
@@ -94,3 +95,11 @@ class Documents(Protocol):
 
     def first_plan(self, template: str, words: Mapping[str, str]) -> str:
         """A plan from a template; `words` has phase, title, goal, roadmap and builder."""
+
+    def new_plan(self, template: str, words: Mapping[str, str], tasks: Sequence[Placed]) -> str:
+        """A plan of these tasks; `words` has phase, title, goal, requirement and builder."""
+
+    def new_tasks(
+        self, template: str, tasks: Sequence[Placed], requirements: Sequence[str], builder: str | None
+    ) -> str:
+        """The tasks alone, in the form that the template has for a task; `builder` None is that of the plan."""

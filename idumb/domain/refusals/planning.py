@@ -92,6 +92,19 @@ ROWS: Mapping[str, Row] = {
         ),
         _DIFF,
     ),
+    "plan.bad-task": row(
+        "Write the task", way("correct", "correct its title or command", "it is then part of the plan")
+    ),
+    "plan.incomplete": row(
+        "Write the plan",
+        way("flags", "give goal and tasks as options", "the plan is written once it is valid", "{command}"),
+        way("answer", "run idumb plan new at a terminal", "it asks for what is missing"),
+    ),
+    "plan.approved": row(
+        "Add a task to an approved phase",
+        way("add", "add it, then approve the phase again", "the present approval ends", "{command}"),
+        look("keep the approval", "idumb check-plan {phase}", "keep"),
+    ),
     "plan.exists": row(
         "Write the plan",
         look("keep the existing plan", "idumb status", "keep"),
@@ -143,6 +156,10 @@ ROWS: Mapping[str, Row] = {
         "Replace the research",
         way("use", "plan with your file", "the planner reads it", "idumb plan-phase {phase}"),
         way("rename", "rename your file", "the researcher then writes a new one"),
+    ),
+    "template.unknown": row(
+        "Use a template of plans",
+        way("own", "write the template to .idumb/templates/", "it is used by its name"),
     ),
     "roadmap.no-title": row(
         "Add a phase",

@@ -26,6 +26,14 @@ def plan_phase(data: phrases.Data) -> str:
     return f"{output}\n" if output else ""
 
 
+def new_plan(data: phrases.Data) -> str:
+    """Return the findings, and the written plan with its new tasks."""
+    lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
+    if data["written"]:
+        lines.append(f"Wrote {wording.listed(data['tasks'])} to {markup.one_line(data['path'])}.")
+    return "".join(f"{line}\n" for line in (*lines, *phrases.commands(data)))
+
+
 def _prompt(data: phrases.Data) -> str:
     """Return the prompt between rules."""
     shown = [_RULE, *phrases.visible_lines(data["prompt"]), _RULE]

@@ -1,4 +1,4 @@
-"""Render the files of planning: research, a first plan to fill in, and a plan that closes gaps.
+"""Render the files of planning: research, a first plan to fill in, a plan of new tasks, and a plan that closes gaps.
 
 The tasks of a gap plan are YAML, so that no text of a criterion becomes syntax.
 """
@@ -10,6 +10,7 @@ from string import Template
 
 from idumb.domain import wording
 from idumb.domain.contract import Contract
+from idumb.domain.documents.new_task import Placed
 from idumb.domain.runs.gap import Gap
 from idumb.views import markup, quantities
 
@@ -67,3 +68,50 @@ def first_plan(template: str, words: Mapping[str, str]) -> str:
         fields[f"{name}_yaml"] = markup.yaml_scalar(wording.one_line(text))
         fields[f"{name}_prose"] = markup.prose(text)
     return Template(template).safe_substitute(fields)
+
+
+def new_plan(template: str, words: Mapping[str, str], tasks: Sequence[Placed]) -> str:
+    """Fill the template of a plan. Its part from the first `### ` to the next `## ` is repeated for each task.
+
+    `words` has phase, title, goal, requirement and builder. Each is a YAML scalar as `$name_yaml` and prose as `$name`.
+    """
+    head, form, tail = _parts(template)
+    fields = {name: markup.prose(text) for name, text in words.items()}
+    fields |= {f"{name}_yaml": markup.yaml_scalar(wording.one_line(text)) for name, text in words.items()}
+    fields["criteria"] = "\n".join(
+        f"- [ ] {markup.prose(each.task.title)} — check: {markup.code(each.task.check.strip())}" for each in tasks
+    )
+    filled = "\n\n".join(_new_task(form, each, ("REQ-1",)) for each in tasks)
+    return f"{Template(head).safe_substitute(fields)}{filled}\n{Template(tail).safe_substitute(fields)}"
+
+
+def new_tasks(template: str, tasks: Sequence[Placed], requirements: Sequence[str], builder: str | None) -> str:
+    """Return tasks in the form that the template of a plan has for them, with a builder if it is not the plan's."""
+    form = _parts(template)[1] + (f"\n- **Builder:** {builder}" if builder else "")
+    return "\n\n".join(_new_task(form, each, requirements) for each in tasks)
+
+
+def _parts(template: str) -> tuple[str, str, str]:
+    """Return the text before, of and after the form of a task; the form is empty if the template has none."""
+    lines = template.splitlines(keepends=True)
+    begin = next((n for n, line in enumerate(lines) if line.startswith("### ")), len(lines))
+    end = next((n for n in range(begin + 1, len(lines)) if lines[n].startswith(("## ", "# "))), len(lines))
+    form = "".join(lines[begin:end])
+    after = "".join(lines[end:])
+    return "".join(lines[:begin]), form.rstrip("\n"), f"\n{after}" if after else ""
+
+
+def _new_task(form: str, each: Placed, requirements: Sequence[str]) -> str:
+    files = (
+        f"{claim.verb} {markup.code(claim.path)}" + (f" to {markup.code(claim.target)}" if claim.target else "")
+        for claim in each.claims
+    )
+    fields = {
+        "id": each.id,
+        "task": markup.prose(each.task.title),
+        "requirements": ", ".join(requirements) or "none",
+        "depends": ", ".join(each.depends_on) or "none",
+        "files": ", ".join(files) or "none",
+        "check": markup.code(each.task.check.strip()),
+    }
+    return Template(form).safe_substitute(fields)

@@ -113,15 +113,18 @@ class Terminal:
             return ""
         return self._read.readline().strip()
 
-    def words(self, question: str, why: str) -> str | None:
-        """Return a free-text line; "" for an empty one, None at the end of input and after a timeout."""
+    def words(self, question: str, why: str, empty: str = "later") -> str | None:
+        """Return a free-text line; "" for an empty one, None at the end of input and after a timeout.
+
+        `empty` says what an empty line means.
+        """
         if not self.interactive:
             return None
         with displays_paused():
             try:
                 with self._armed():
                     lines = ["", markup.one_line(question), *([f"  {markup.one_line(why)}"] if why else [])]
-                    self._say("\n".join([*lines, "Your answer (empty: later): "]))
+                    self._say("\n".join([*lines, f"Your answer (empty: {empty}): "]))
                     drop_typed_ahead(self._read)
                     seconds = self._timeout()
                     if not self._has_line(self._now() + seconds, seconds, "no answer"):

@@ -1,0 +1,197 @@
+"""Add tasks to a plan without changing any other byte; in a phase that has a run, as an amendment of its contract."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from idumb.app.consent import approvals
+from idumb.app.contract import contract_versions, loading, plan_checks
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.planning import new_plan, plan_templates
+from idumb.app.planning.new_plan import Read
+from idumb.app.planning.plan_templates import Shipped
+from idumb.app.review import amend, check_plan
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain import amendment, wording
+from idumb.domain.amendment import Amendment
+from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.documents import new_task
+from idumb.domain.documents.new_task import NewTask, Placed
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import ERROR, Finding
+from idumb.domain.plans.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `plan add-task`. `plan` is the id of the plan, by default the last one of the phase.
+
+    `depends_on` None means the last task of the plan. `requirement` None means the only one of the plan, if there is
+    one. `builder` None is that of the plan or the configuration, or a person if they have none. `why`, `yes` and
+    `agreed` are those of `amend`.
+    """
+
+    phase: str
+    tasks: tuple[NewTask, ...]
+    template: str = plan_templates.DEFAULT
+    plan: str | None = None
+    depends_on: tuple[str, ...] | None = None
+    requirement: str | None = None
+    builder: str | None = None
+    why: str = ""
+    yes: bool = False
+    agreed: str | None = None
+
+
+def add(services: Services, request: Request, shipped: Shipped, read: Read | None, who: str) -> Result:
+    """Add the tasks behind the last task of a plan, if the phase is valid with them; otherwise write nothing.
+
+    `read` asks for the tasks if the flags name none.
+
+    Refusal `plan.approved` if the phase was approved and nobody agrees that the approval ends.
+    """
+    preconditions.require_initialised(services)
+    if not request.tasks and read is not None:
+        request = replace(request, tasks=new_plan.asked_tasks(read))
+    if not request.tasks:
+        raise InputError("plan.bad-task", "No task is named.", hint=_command(request))
+    new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")
+    template = plan_templates.load(services, request.template, shipped)
+    contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    plan = _plan(contract, request)
+    placed = _placed(services, contract, plan, request)
+    builder = request.builder or (None if plan.builder or services.settings.builder else new_plan.HUMAN)
+    text = services.documents.new_tasks(template, placed, _requirements(plan, request), builder)
+    data = {
+        "phase": contract.phase,
+        "path": plan.path,
+        "template": request.template,
+        "tasks": [each.id for each in placed],
+        "findings": [],
+        "written": True,
+    }
+    if services.runs.latest(contract.phase) is not None:
+        return _amended(services, request, plan, text, data, who)
+    return _written(services, request, contract, plan, text, data)
+
+
+def _plan(contract: Contract, request: Request) -> Plan:
+    plans = [plan for plan in contract.plans if request.plan in (None, plan.plan)]
+    if not plans:
+        ids = ", ".join(plan.plan for plan in contract.plans)
+        raise InputError(
+            "plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"Its plans: {ids}"
+        )
+    return plans[-1]
+
+
+def _placed(services: Services, contract: Contract, plan: Plan, request: Request) -> tuple[Placed, ...]:
+    first = check_plan.next_free_id(contract)
+    stem, _, number = first.rpartition("-")
+    ids = [f"{stem}-{int(number) + step:02d}" for step in range(len(request.tasks))]
+    depends_on = (plan.tasks[-1].id,) if request.depends_on is None else request.depends_on
+    created = {claim.path for task in contract.tasks.values() for claim in task.files or () if claim.verb == "create"}
+    return new_task.placed(
+        request.tasks, ids, depends_on, lambda path: path in created or bool(services.files.existing([path]))
+    )
+
+
+def _requirements(plan: Plan, request: Request) -> tuple[str, ...]:
+    if request.requirement is not None:
+        return (request.requirement,)
+    return tuple(plan.requirements) if len(plan.requirements) == 1 else ()
+
+
+def _amended(services: Services, request: Request, plan: Plan, text: str, data: dict[str, Any], who: str) -> Result:
+    """Add the tasks to the run as well: checked against completed work, shown, and agreed to."""
+    amend_request = amend.Request(
+        request.phase,
+        (Amendment(amendment.ADD, None, text),),
+        plan=plan.plan,
+        why=request.why,
+        yes=request.yes,
+        agreed=request.agreed,
+        command=_command(request),
+    )
+    result = amend.amend(services, amend_request, who)
+    return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
+
+
+def _written(
+    services: Services, request: Request, contract: Contract, plan: Plan, text: str, data: dict[str, Any]
+) -> Result:
+    """Add the tasks to a plan that never ran."""
+    sources = dict(services.plans.plans(contract.folder))
+    contract_versions.require_bytes(contract, tuple(sources.items()))
+    before = sources[plan.path]
+    changed = services.plans.amended(before, plan.path, (Amendment(amendment.ADD, None, text),))
+    data["findings"] = [finding.as_dict() for finding in _new_findings(services, contract, plan.path, changed)]
+    if any(row["severity"] == ERROR for row in data["findings"]):
+        return new_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
+    was_approved = _end_approval(services, request, contract, data["tasks"])
+    contract_versions.require_file(services, plan.path, contract.phase)
+    with operation.owned(services, "plan add-task") as owned:
+        owned.record()
+        contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
+        services.reports.write_source(plan.path, changed.decode("utf-8"))
+        services.trees.force((plan.path,))
+    following = "approve" if was_approved else "execute-phase"
+    return Result({**data, "next": [f"idumb {following} {contract.phase}", f"idumb check-plan {contract.phase}"]})
+
+
+def _new_findings(services: Services, contract: Contract, path: str, changed: bytes) -> list[Finding]:
+    """Return the findings that the phase has only with the changed plan."""
+    sources = {**dict(services.plans.plans(contract.folder)), path: changed}
+    loaded = loading.load_sources(services, contract.phase, contract.folder, [*sources.items()])
+    present = loading.load_phase(services, contract.phase)
+    known = {(f.code, f.message) for f in plan_checks.findings(services, present)}
+    findings = plan_checks.findings(services, loading.with_links(services, loaded))
+    return [f for f in findings if f.severity == ERROR or (f.code, f.message) not in known]
+
+
+def _end_approval(services: Services, request: Request, contract: Contract, tasks: Sequence[str]) -> bool:
+    """Return whether the phase is approved; then a person has agreed that the approval ends with the change."""
+    approval = approvals.status(services, contract)
+    if approval is None or approval["standing"] != approvals.LIVE:
+        return False
+    phase, names = contract.phase, wording.listed(tasks)
+    command = f"{_command(request)} --yes"
+    choice = Choice("add", "add it", f"the approval by {approval['by']} ends; approve the phase again", command)
+    question = Decision.confirmation(
+        f"add-task.{contract.hash[:12]}",
+        "approval",
+        f"Add {names} to phase {phase}, which is approved",
+        "An approval covers the plans exactly as they are.",
+        [f"adds {task}" for task in tasks],
+        choice,
+        "do not change the plan",
+        "the approval stays valid",
+    )
+    if request.yes or question.agreed(services.asker.ask(question)):
+        return True
+    raise Refusal(
+        "plan.approved",
+        f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written.",
+        hint=command,
+        details={"phase": phase, "command": command},
+    )
+
+
+def _command(request: Request) -> str:
+    """Return the command line without consent."""
+    words = ["idumb", "plan", "add-task", request.phase]
+    words += ["--template", request.template] if request.template != plan_templates.DEFAULT else []
+    words += ["--plan", request.plan] if request.plan else []
+    words += [word for id in request.depends_on or () for word in ("--depends-on", id)]
+    words += ["--depends-on", "none"] if request.depends_on == () else []
+    words += ["--requirement", request.requirement] if request.requirement else []
+    words += ["--builder", request.builder] if request.builder else []
+    words += ["--why", request.why] if request.why else []
+    tasks = request.tasks or (NewTask("TITLE", "create PATH", "COMMAND"),)
+    return shlex.join([*words, *(word for task in tasks for word in ("--task", task.title, task.files, task.check))])

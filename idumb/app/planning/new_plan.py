@@ -1,0 +1,156 @@
+"""Write the first plan of a phase from a template: its goal, its requirement, and tasks with their files and checks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.planning import draft_plan, phase_context, plan_templates
+from idumb.app.planning.draft_plan import Draft
+from idumb.app.planning.phase_context import PhaseLocation
+from idumb.app.planning.plan_templates import Shipped
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain import wording
+from idumb.domain.documents import new_task
+from idumb.domain.documents.new_task import NewTask
+from idumb.domain.errors import EXIT_INVALID, InputError, Refusal
+
+Read = Callable[[str, str, str], str | None]
+"""Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""
+
+HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `plan new`. `builder` None is the configuration's, or a person if it has none."""
+
+    phase: str
+    template: str = plan_templates.DEFAULT
+    goal: str = ""
+    requirement: str = ""
+    tasks: tuple[NewTask, ...] = ()
+    builder: str | None = None
+
+
+def create(services: Services, request: Request, shipped: Shipped, read: Read | None) -> Result:
+    """Write a plan that passes every check, or nothing. `read` asks for what the flags leave out.
+
+    Refusal `plan.exists` if the phase has a plan, `plan.incomplete` if goal or tasks are missing and nobody can answer.
+    """
+    preconditions.require_initialised(services)
+    where = phase_context.locate(services, request.phase)
+    identity, path = draft_plan.next_path(services, where)
+    if identity != "01":
+        raise draft_plan.already_planned(services, where)
+    template = plan_templates.load(services, request.template, shipped)
+    request = _completed(request, where, read)
+    placed = new_task.placed(
+        request.tasks,
+        [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)],
+        (),
+        lambda path: bool(services.files.existing([path])),
+    )
+    words = {
+        "phase": where.phase,
+        "title": wording.one_line(where.title) or wording.one_line(request.goal),
+        "goal": wording.one_line(request.goal),
+        "requirement": wording.one_line(request.requirement) or wording.one_line(request.goal),
+        "builder": request.builder or services.settings.builder or HUMAN,
+    }
+    draft = draft_plan.judge(services, where, identity, path, services.documents.new_plan(template, words, placed))
+    data = {
+        "phase": where.phase,
+        "path": path,
+        "template": request.template,
+        "tasks": [each.id for each in placed],
+        "findings": [finding.as_dict() for finding in draft.findings],
+    }
+    if not draft.legal:
+        return illegal(data, f"The plan would not be valid, so {path} was not written.")
+    with operation.owned(services, "plan new") as owned:
+        owned.record()
+        draft_plan.write(services, draft)
+    return Result({**data, "written": True, "next": _next(where, draft)})
+
+
+def _next(where: PhaseLocation, draft: Draft) -> list[str]:
+    commands = [f"idumb check-plan {where.phase}", f"idumb execute-phase {where.phase}"]
+    return commands[::-1] if not draft.findings else commands
+
+
+def illegal(data: Mapping[str, object], message: str) -> Result:
+    """Return the answer of a command whose plan has errors, which `data` lists."""
+    failure = ("plan.invalid", message, "Correct the findings above, then run the command again")
+    return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, draft_plan.CORRECT)
+
+
+def _completed(request: Request, where: PhaseLocation, read: Read | None) -> Request:
+    """Return the request with a goal and at least one valid task."""
+    if read is not None:
+        request = _asked(request, where, read)
+    if not request.goal.strip() or not request.tasks:
+        missing = [name for name, value in (("a goal", request.goal.strip()), ("a task", request.tasks)) if not value]
+        raise Refusal(
+            "plan.incomplete",
+            f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
+            hint=command_line(request),
+            details={"command": command_line(request)},
+        )
+    require_tasks(request.tasks, f"idumb plan new {where.phase}")
+    return request
+
+
+def require_tasks(tasks: Sequence[NewTask], command: str) -> None:
+    """Refuse (`plan.bad-task`) a task that no plan could hold."""
+    for task in tasks:
+        problem = new_task.problem(task)
+        if problem is not None:
+            raise InputError("plan.bad-task", problem, hint=f"{command} --task 'TITLE' 'create PATH' 'COMMAND'")
+
+
+def command_line(request: Request) -> str:
+    """Return the whole command, with capital letters for what is still missing."""
+    words = ["idumb", "plan", "new", request.phase]
+    words += ["--template", request.template] if request.template != plan_templates.DEFAULT else []
+    words += ["--builder", request.builder] if request.builder else []
+    words += ["--goal", request.goal.strip() or "GOAL"]
+    words += ["--requirement", request.requirement] if request.requirement.strip() else []
+    tasks = request.tasks or (NewTask("TITLE", "create PATH", "COMMAND"),)
+    words += [word for task in tasks for word in ("--task", task.title, task.files, task.check)]
+    return shlex.join(words)
+
+
+def _asked(request: Request, where: PhaseLocation, read: Read) -> Request:
+    """Ask for goal, requirement and tasks, as far as no flag gives them."""
+    if not request.goal.strip():
+        example = f"The roadmap calls the phase: {where.title}" if where.title else ""
+        request = replace(request, goal=read("What is true when this phase is done?", example, "stop") or "")
+        if not request.goal.strip():
+            return request
+        if not request.requirement.strip():
+            words = "Which requirement does it serve?"
+            request = replace(request, requirement=read(words, "", "the goal itself") or "")
+    return request if request.tasks else replace(request, tasks=asked_tasks(read))
+
+
+def asked_tasks(read: Read) -> tuple[NewTask, ...]:
+    """Ask for tasks until one has no title."""
+    tasks: list[NewTask] = []
+    while (task := _asked_task(len(tasks) + 1, read)) is not None:
+        tasks.append(task)
+    return tuple(tasks)
+
+
+def _asked_task(number: int, read: Read) -> NewTask | None:
+    """Ask for a task; None if there is no further one."""
+    title = read(f"Task {number}: what is there to do?", "", "no task" if number == 1 else "no further task")
+    if not title:
+        return None
+    files = read("Which files may it change?", "For example: create src/links.py, modify src/page.py", "none")
+    check = read("Which command shows that it is done?", "It must fail before the work and pass after it", "stop")
+    return None if files is None or not check else NewTask(title, files, check)

@@ -1,0 +1,86 @@
+"""`idumb plan add-task`: a task more, and no other byte of the plan."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making
+
+PLAN = ".planning/phases/1/01-PLAN.md"
+MORE = ("plan", "add-task", "1", "--task", "Write more", "more.txt", "test -e more.txt")
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt"), making("T1-07", "b.txt", after="T1-01")], tail="\n## Notes\n\nMine.\n")
+    return project
+
+
+def test_a_task_is_added_and_every_other_byte_stays(project: Project) -> None:
+    """R-PLAN-10: it follows the last task, with the next free id."""
+    place = project.folder / PLAN
+    before = place.read_bytes()
+    answer = project.quick(*MORE, "--task", "Read it", "read more.txt", "true", "--json")
+    assert (answer.code, answer.data["tasks"]) == (0, ["T1-08", "T1-09"])
+    after = place.read_bytes()
+    begin = after.index(b"\n\n### T1-08: Write more")
+    end = begin + len(after) - len(before)
+    assert after[:begin] + after[end:] == before
+    assert b"- **Depends on:** T1-07\n- **Files:** create `more.txt`\n" in after
+    checked = project.quick("check-plan", "1", "--json")
+    assert (checked.code, checked.data["tasks"]) == (0, 4)
+
+
+@pytest.mark.parametrize("flags", [("--depends-on", "T1-99"), ("--requirement", "REQ-9"), ("--plan", "07")])
+def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project, flags: tuple[str, ...]) -> None:
+    """R-PLAN-10."""
+    before = (project.folder / PLAN).read_bytes()
+    answer = project.quick(*MORE, *flags, "--json")
+    assert answer.code == 3, answer.out
+    assert (project.folder / PLAN).read_bytes() == before
+
+
+def test_in_a_phase_with_a_run_it_is_an_amendment(project: Project) -> None:
+    """R-LOCK-8, R-PLAN-10: shown and agreed to before it is written; the run continues under it."""
+    assert project.execute().code == 0
+    refused = project.quick(*MORE, "--depends-on", "none", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "amend.not-confirmed")
+    assert "T1-08" not in project.read(PLAN)
+    amended = project.idumb(*shlex.split(refused.error["hint"])[1:], "--json")
+    assert (amended.code, amended.data["amendment"]["version"]) == (0, 2), amended.out
+    assert "- **Depends on:** none\n- **Files:** create `more.txt`" in project.read(PLAN)
+
+
+def test_a_task_that_conflicts_with_completed_work_is_refused(project: Project) -> None:
+    """R-LOCK-8, R-PLAN-10."""
+    assert project.execute().code == 0
+    again = ("plan", "add-task", "1", "--task", "Again", "create a.txt", "test -e a.txt", "--yes")
+    refused = project.quick(*again, "--json")
+    assert refused.error["code"] == "amend.against-done", refused.out
+    assert "Again" not in project.read(PLAN)
+
+
+def test_in_an_approved_phase_a_person_must_agree_that_the_approval_ends(project: Project) -> None:
+    """R-LOCK-8."""
+    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    refused = project.quick(*MORE, "--json")
+    assert (refused.code, refused.error["code"]) == (4, "plan.approved")
+    assert "T1-08" not in project.read(PLAN)
+    added = project.quick(*shlex.split(refused.error["hint"])[1:], "--json")
+    assert (added.code, added.data["next"][0]) == (0, "idumb approve 1"), added.out
+    assert project.quick("check-plan", "1", "--json").data["approval"]["standing"] == "void"
+
+
+def test_nothing_is_written_through_a_link(project: Project) -> None:
+    """R-PLAN-10."""
+    place = project.folder / PLAN
+    target = project.folder / "mine.md"
+    place.rename(target)
+    place.symlink_to(target)
+    assert project.quick(*MORE, "--json").error["code"] == "amend.link"
+    assert "T1-08" not in target.read_text()
