@@ -66,6 +66,7 @@ _GROUPS = {
         "backup": "Write a backup of the event log, or check one.",
         "archive": "Move old events to compressed files.",
         "deinit": "Remove idumb from this repository.",
+        "schema": "Print a JSON Schema, or the snippets for VS Code.",
         "help": "Show a page of the documentation.",
     },
     "For agents": {

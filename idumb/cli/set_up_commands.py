@@ -145,6 +145,32 @@ def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
         return deinit.deinit(services, kept, own, backup=folder, keep=keep, **flags)
 
 
+SNIPPETS = "snippets"
+
+
+@options.command("schema")
+@click.argument("name", required=False)
+def schema_command(name: str | None) -> Result:
+    """Print a JSON Schema, or the snippets for VS Code.
+
+    NAME is `plan` (the front matter of a plan), `snippets`, or a schema of what commands print. Without NAME, lists the
+    names.
+    """
+    from idumb.system.files import shipped_files
+
+    schemas = shipped_files.schemas()
+    if name is None:
+        rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
+        return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
+    if name == SNIPPETS:
+        return Result({"name": name, "document": shipped_files.snippets()})
+    if name not in schemas:
+        nearest = mistyped.nearest_of(name, [SNIPPETS, *schemas])
+        hint = f"idumb schema {nearest}" if nearest else "idumb schema lists the names"
+        raise UsageError("usage", mistyped.suggest(f"There is no schema {name!r}.", nearest), hint=hint)
+    return Result({"name": name, "document": schemas[name]})
+
+
 @options.command("help")
 @click.argument("topic", required=False)
 def help_command(topic: str | None) -> Result:

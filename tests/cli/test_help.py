@@ -182,3 +182,12 @@ def test_the_answer_follows_its_schema(project: Project, words: tuple[str, ...])
 
 def test_an_option_without_its_value_leads_to_the_help_of_its_command(project: Project) -> None:
     assert project.quick("log", "--run").err.endswith("  next: idumb log --help\n")
+
+
+def test_schema_prints_what_an_editor_reads(project: Project) -> None:
+    """R-PLAN-10: the file itself, not wrapped in an answer."""
+    assert json.loads(project.quick("schema", "plan").out) == shipped_files.schemas()["plan"]
+    assert json.loads(project.quick("schema", "snippets").out) == shipped_files.snippets()
+    listed = project.quick("schema", "--json").data["names"]
+    assert [row["name"] for row in listed] == ["snippets", *shipped_files.schemas()]
+    assert project.quick("schema", "plna", "--json").error["hint"] == "idumb schema plan"

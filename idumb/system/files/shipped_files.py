@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _FOLDERS = (os.path.join(_PACKAGE, "_templates"), os.path.join(os.path.dirname(_PACKAGE), "templates"))
 _PAGES = (os.path.join(_PACKAGE, "_docs"), os.path.join(os.path.dirname(_PACKAGE), "docs"))
+_SCHEMAS = tuple(os.path.join(folder, "schemas") for folder in _PAGES)
 _COMMANDS = (os.path.join(_PACKAGE, "_commands"), os.path.join(os.path.dirname(_PACKAGE), "commands"))
 
 
@@ -37,13 +39,28 @@ def pages() -> dict[str, str]:
     return _texts(_PAGES, "help pages")
 
 
-def _texts(folders: tuple[str, ...], content: str) -> dict[str, str]:
+def schemas() -> dict[str, Any]:
+    """Return every JSON Schema by name. Raises FileNotFoundError if the installation lacks them."""
+    import json
+
+    return {name: json.loads(text) for name, text in _texts(_SCHEMAS, "schemas", ".json").items()}
+
+
+def snippets() -> dict[str, Any]:
+    """Return the snippets for VS Code by name."""
+    import json
+
+    loaded: dict[str, Any] = json.loads(template("vscode/idumb.code-snippets"))
+    return loaded
+
+
+def _texts(folders: tuple[str, ...], content: str, ending: str = ".md") -> dict[str, str]:
     folder = next((place for place in folders if os.path.isdir(place)), None)
     if folder is None:
         raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folders[-1]))
     texts = {}
     for name in sorted(os.listdir(folder)):
-        if name.endswith(".md") and name != "README.md":
+        if name.endswith(ending) and name != "README.md":
             with open(os.path.join(folder, name), encoding="utf-8") as stream:
-                texts[name.removesuffix(".md")] = stream.read()
+                texts[name.removesuffix(ending)] = stream.read()
     return texts

@@ -1,4 +1,4 @@
-"""Output of `init`, `install`, `doctor`, `backup`, `archive`, `deinit` and `help`."""
+"""Output of `init`, `install`, `doctor`, `backup`, `archive`, `deinit`, `schema` and `help`."""
 
 from __future__ import annotations
 
@@ -178,3 +178,11 @@ def help_page(data: phrases.Data) -> str:
     width = max(len(row["topic"]) for row in data["topics"])
     lines = [f"  {row['topic']:<{width}}  {row['title']}" for row in data["topics"]]
     return "\n".join(["Topics:", *lines, "", "idumb help TOPIC shows one; idumb COMMAND --help shows the options.", ""])
+
+
+def schema(data: phrases.Data) -> str:
+    """Return the document as JSON, or the names with their titles."""
+    if "document" in data:
+        return markup.json_text(data["document"])
+    rows = [(row["name"], markup.one_line(row["title"])) for row in data["names"]]
+    return "\n".join([*phrases.columns(rows), "Next: idumb schema NAME"]) + "\n"
