@@ -1,4 +1,4 @@
-"""The built-in gates of stage `step`, in the order of the table. A gate is loaded only if it concerns the change."""
+"""The gates of stages `step` and `post`, in the order of the table. A gate is loaded only if it concerns the change."""
 
 from __future__ import annotations
 
@@ -79,8 +79,19 @@ def _non_goals() -> Judge:
     return non_goals.judge
 
 
+def _declares_class(inputs: Inputs) -> bool:
+    return inputs.task.change is not None
+
+
+def _change_class() -> Judge:
+    from idumb.gates import change_class
+
+    return change_class.judge
+
+
 GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
     StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
     StepGate(gate_table.LIMITS, _has_limits, _size),
+    StepGate(gate_table.CHANGE_CLASS, _declares_class, _change_class),
 )

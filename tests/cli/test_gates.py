@@ -100,6 +100,11 @@ def evidence_of(project: Project, subject: str) -> list[tuple[str, int | None]]:
     return [(row["result"], row.get("level")) for row in rows if row["subject"] == subject]
 
 
+def edit_text(project: Project, path: str, old: str, new: str) -> None:
+    place = project.folder / path
+    place.write_text(place.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
 LOGIN = "non_goals: [{id: NG-1, text: no change to login, symbols: [login]}]\n"
 
 
@@ -151,6 +156,32 @@ def test_a_declared_path_of_a_non_goal_is_an_error_of_the_plan_at_level_2(projec
         finding = next(f for f in answer.data["findings"] if f["code"] == "path.non-goal")
         assert (answer.code, finding["severity"], finding["found"]) == (code, severity, "src/a.txt")
     assert project.idumb("approve", "1").code == 3
+
+
+def test_a_higher_class_than_declared_needs_a_fix_or_an_approved_amendment(sandbox: GitSandbox) -> None:
+    """R-GATE-4. At level 0 the removed function is reported, and the change passes; see the end."""
+    project = projects.create(sandbox, files={"a.py": "def load():\n    return 1\n"})
+    steps, declared = (write("a.py", "def read():\n    return 1\n"),), "- **Change:** extending\n"
+    project.plan([task("T1-01", files="modify `a.py`", check="grep -q read a.py", steps=steps, fields=declared)])
+    project.configure("gates: {change-class: {level: 1}}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    words = "gate change-class failed: a.py: load was removed: the change is breaking, and T1-01 declares extending"
+    assert words in answer.data["tasks"][0]["reason"]
+    edit_text(project, ".planning/phases/1/01-PLAN.md", "extending", "breaking")
+    refused = project.json("amend", "1", "--from-file")
+    assert refused.error["code"] == "amend.not-confirmed", refused
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+    assert project.resume("--retry-failed").code == 0
+    assert evidence_of(project, "gate change-class") == [("passed", None)]
+
+
+def test_a_higher_class_is_reported_at_level_0(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox, files={"a.ts": "export function load() {}\n"})
+    steps, declared = (write("a.ts", "export function read() {}\n"),), "- **Change:** extending\n"
+    project.plan([task("T1-01", files="modify `a.ts`", check="grep -q read a.ts", steps=steps, fields=declared)])
+    assert project.execute("--no-verify").code == 0
+    assert evidence_of(project, "gate change-class") == [("failed", 0)]
 
 
 @pytest.mark.parametrize(("level", "recorded"), [(0, []), (1, [("passed", None)]), (2, [("passed", 2)])])

@@ -12,6 +12,7 @@ import pytest
 from tests.meta import source
 
 IMPORTED_AS = {
+    "griffelib": {"griffe"},
     "pydantic-ai-slim": {"pydantic_ai", "openai", "anthropic"},
     "python-frontmatter": {"frontmatter"},
     "ruamel.yaml": {"ruamel"},

@@ -14,7 +14,7 @@ from tests.support.gitrepo import GitSandbox
 
 # fmt: off
 HEAVY = frozenset({
-    "asyncio", "concurrent", "email", "frontmatter", "http", "importlib.metadata", "jsonschema", "mistune",
+    "asyncio", "concurrent", "email", "frontmatter", "griffe", "http", "importlib.metadata", "jsonschema", "mistune",
     "multiprocessing", "pydoc", "pygit2", "rich", "ruamel", "ssl", "subprocess", "tomllib", "unittest",
     "urllib.request", "xml", "yaml",
 })

@@ -97,7 +97,7 @@ class Checks(Protocol):
 
 
 class Gates(Protocol):
-    """The built-in gates of stage `step`. They judge frozen bytes and never touch the workspace."""
+    """The gates of stages `step` and `post`. They judge frozen bytes and never touch the workspace."""
 
     def judge(self, inputs: Inputs) -> Iterable[tuple[str, Judged]]:
         """Return each gate that concerns the change, by the name of its setting, with its result."""

@@ -1,4 +1,4 @@
-"""What a gate of stage `step` judges, and what it answers: frozen bytes in, violations out."""
+"""What a gate of stage `step` or `post` judges, and what it answers: frozen bytes in, violations out."""
 
 from __future__ import annotations
 

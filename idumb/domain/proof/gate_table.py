@@ -13,6 +13,7 @@ STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
 NON_GOALS = "non-goals"
 SYNTAX = "syntax"
+CHANGE_CLASS = "change-class"
 SIZE = "size"
 LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
@@ -165,6 +166,20 @@ ROWS: tuple[Row, ...] = (
         "A small task with a large change does something else too.",
         "Split the task, or raise its limits: `idumb amend N --from-file`.",
         alias=LIMITS,
+    ),
+    Row(
+        CHANGE_CLASS,
+        POST,
+        0,
+        0,
+        None,
+        ("changed files", "task"),
+        "the change is not of a higher class than the task declares",
+        "If a task declares Change, its public names and their signatures change no more than that: `preserving` adds"
+        " none, `extending` changes none, `modifying` breaks none.",
+        "You approved a change of that class. A caller that breaks is another decision.",
+        "Undo what breaks callers, or declare the higher class: `idumb amend N --from-file` checks the plan again and"
+        " asks for your approval.",
     ),
     Row(
         "completion",

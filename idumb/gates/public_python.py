@@ -1,0 +1,70 @@
+"""Compares the public names of two texts of a Python module, with griffe. It parses them and never imports them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from idumb.gates.public_names import BREAKING, EXTENDING, MODIFYING, UNKNOWN, Difference
+
+
+def compare(module: str, before: str, after: str) -> list[Difference] | None:
+    """Return what happened to the public names; None if one of the texts cannot be parsed."""
+    import warnings
+
+    import griffe
+
+    logging.getLogger("griffe").setLevel(logging.CRITICAL)  # about names that other files define
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in the user's strings
+            path: Any = PurePosixPath(f"{module}.py")
+            old, new = (griffe.visit(module, path, text) for text in (before, after))
+            return [*_broken(griffe, old, new), *_added(old, new, "")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, griffe.GriffeError):
+        return None
+
+
+def _broken(griffe: Any, old: Any, new: Any) -> Iterator[Difference]:
+    kind = griffe.BreakageKind
+    words = {
+        kind.OBJECT_REMOVED: (BREAKING, "was removed"),
+        kind.PARAMETER_REMOVED: (BREAKING, "no longer takes {}"),
+        kind.PARAMETER_MOVED: (BREAKING, "takes {} at another position"),
+        kind.PARAMETER_CHANGED_KIND: (BREAKING, "takes {} in another way"),
+        kind.PARAMETER_CHANGED_REQUIRED: (BREAKING, "now requires {}"),
+        kind.PARAMETER_ADDED_REQUIRED: (BREAKING, "now requires {}"),
+        kind.PARAMETER_CHANGED_DEFAULT: (MODIFYING, "has another default of {}"),
+        kind.CLASS_REMOVED_BASE: (BREAKING, "lost a base class"),
+    }
+    for breakage in griffe.find_breaking_changes(old, new):
+        name = breakage.obj.path.partition(".")[2]
+        change, text = words.get(breakage.kind, (UNKNOWN, ""))
+        parameter = getattr(breakage.old_value or breakage.new_value, "name", "")
+        if breakage.kind is kind.OBJECT_CHANGED_KIND:
+            # An assigned function can be called like a defined one; a property cannot.
+            certain = "property" in getattr(breakage.obj, "labels", ())
+            now = "a property" if certain else f"of kind {breakage.new_value}"
+            yield Difference(BREAKING if certain else UNKNOWN, f"{name} was of kind {breakage.old_value} and is {now}")
+        elif breakage.kind is kind.CLASS_REMOVED_BASE and all(str(base) == "object" for base in breakage.old_value):
+            continue
+        elif text:
+            yield Difference(change, f"{name} {text.format(parameter)}")
+
+
+def _added(old: Any, new: Any, owner: str) -> Iterator[Difference]:
+    """Yield new public names, and new optional parameters."""
+    for name, member in new.members.items():
+        if not member.is_public or member.is_alias:
+            continue
+        before = old.members.get(name)
+        if before is None:
+            yield Difference(EXTENDING, f"{owner}{name} was added")
+        elif member.is_class and before.is_class:
+            yield from _added(before, member, f"{owner}{name}.")
+        elif member.is_function and before.is_function:
+            taken = {parameter.name for parameter in before.parameters}
+            optional = [p.name for p in member.parameters if p.name not in taken and not p.required]
+            yield from (Difference(EXTENDING, f"{owner}{name} takes a new {parameter}") for parameter in optional)

@@ -1,0 +1,249 @@
+"""The gate `change-class`: the class that public names show, in five languages (R-GATE-4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from tests.support import changes
+
+PY = """\
+import os
+from .x import other
+
+
+LIMIT = 3
+
+
+def load(path, strict=False):
+    return path
+
+
+def _private(path):
+    return path
+
+
+class Config(object):
+    def __init__(self):
+        self.size = 1
+
+    def read(self, name):
+        return name
+"""
+TS = """\
+import { other } from './other'
+
+export function load(path: string, strict = false): string {
+  return path
+}
+
+export const save = async (path: string, data?: { a: string, b: number }) => {
+  return 1
+}
+
+function inner(path: string) {
+  return path
+}
+
+export class Store {
+  private size = 1
+  constructor(readonly path: string) {}
+  get(name: string): string {
+    if (name) { return name }
+    return ''
+  }
+}
+
+export interface Shape {
+  width: number
+  height?: number
+}
+"""
+JS = "function load(path) {\n  return path\n}\n\nmodule.exports = { load, other: 1 }\n"
+GO = """\
+package web
+
+// Load loads.
+func Load(path string, strict bool) (string, error) {
+\treturn path, nil
+}
+
+func inner(path string) {}
+
+type Store struct {
+\tName string `json:"name"`
+\tsize int
+}
+
+func (s *Store) Get(name string) string {
+\treturn name
+}
+
+type Reader interface {
+\tRead(p []byte) (int, error)
+}
+"""
+RUST = """\
+pub struct Config {
+    pub name: String,
+    size: u8,
+}
+
+impl<T> Reader<T> for Config {
+    fn read(&self) -> u8 { 1 }
+}
+
+impl Config {
+    pub fn load<'a>(path: &'a str, strict: bool) -> Result<Self, Error> {
+        Ok(path)
+    }
+
+    fn inner(&self) {}
+}
+
+pub(crate) fn hidden() {}
+"""
+JAVA = """\
+package a;
+
+public class Config {
+    private int size;
+
+    public static Config load(final String path, boolean strict) {
+        return null;
+    }
+
+    protected void close() {}
+
+    void inner() {}
+}
+"""
+FILES = {"src/a.py": PY, "src/a.ts": TS, "src/a.js": JS, "web/a.go": GO, "src/a.rs": RUST, "src/Config.java": JAVA}
+
+
+def judge(declared: str, path: str, after: str, before: str | None = None) -> Evidence:
+    texts = {path: FILES[path] if before is None else before}
+    inputs = changes.inputs(texts, {path: after} if after else {}, task=Task("T1-01", "A task", change=declared))
+    return changes.judge(inputs)["change-class"]
+
+
+def edited(path: str, *edits: tuple[str, str]) -> str:
+    text = FILES[path]
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+BROKEN = [
+    ("preserving", "src/a.py", (("LIMIT = 3", "LIMIT = 3\nMOST = 4"),), "MOST was added: the change is extending"),
+    ("extending", "src/a.py", (("strict=False", "strict=True"),), "load has another default of strict"),
+    ("modifying", "src/a.py", (("path, strict=False", "path"),), "load no longer takes strict: the change is b"),
+    ("modifying", "src/a.py", (("    def read", "    def get"),), "Config.read was removed"),
+    ("extending", "src/a.py", (("name):", "name, size):"),), "Config.read now requires size"),
+    ("extending", "src/a.py", (("self.size", "self._size"),), "Config.size was removed"),
+    ("modifying", "src/a.py", (("    def read(self, name)", "    @property\n    def read(self)"),), "is a property"),
+    ("preserving", "src/a.py", (("strict=False", "strict=False, *, again=None"),), "load takes a new again"),
+    ("preserving", "src/a.ts", (("interface Shape", "type Id = string\nexport interface Shape"),), "Id was added"),
+    ("modifying", "src/a.ts", (("strict = false", "strict: boolean"),), "load now requires parameter 2"),
+    ("modifying", "src/a.ts", (("export function load", "function load"),), "load was removed"),
+    ("extending", "src/a.ts", (("data?: {", "more: string, data?: {"),), "save now requires parameter 2"),
+    ("modifying", "src/a.ts", (("  get(name", "  read(name"),), "Store.get was removed"),
+    ("modifying", "src/a.ts", (("  width: number\n", ""),), "Shape.width was removed"),
+    ("modifying", "src/a.js", (("load, other", "other"),), "load was removed"),
+    ("extending", "web/a.go", (("strict bool", "strict string"),), "Load has another type of parameter 2"),
+    ("modifying", "web/a.go", (("(string, error) {", "string {"),), "Load has another result"),
+    ("modifying", "web/a.go", (("Name string", "Title string"),), "Store.Name was removed"),
+    ("preserving", "web/a.go", (("func inner", "func (s *Store) Put() {}\n\nfunc inner"),), "Store.Put was added"),
+    ("modifying", "src/a.rs", (("strict: bool", "strict: u8"),), "Config.load has another type of parameter 2"),
+    ("modifying", "src/a.rs", (("pub name", "name"),), "Config.name was removed"),
+    ("modifying", "src/Config.java", (("boolean strict", "int strict"),), "load(String, boolean) was removed"),
+    ("modifying", "src/Config.java", (("protected void", "protected int"),), "close() has another type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declared", "path", "edits", "words"), BROKEN)
+def test_a_higher_class_than_declared_is_named(
+    declared: str, path: str, edits: tuple[tuple[str, str], ...], words: str
+) -> None:
+    """R-GATE-4. Without a declared class, the same change is not judged."""
+    proof = judge(declared, path, edited(path, *edits))
+    assert proof.result == evidence.FAILED
+    assert words in proof.output
+    assert f"and T1-01 declares {declared}" in proof.output
+    assert "change-class" not in changes.judge(changes.inputs({path: FILES[path]}, {path: edited(path, *edits)}))
+
+
+HONEST = [
+    ("preserving", "src/a.py", (("    return path\n", "    return os.fspath(path)\n"), ("_private(path)", "_other()"))),
+    ("preserving", "src/a.py", (("Config(object)", "Config"), ("import os\n", "import os\nimport re\n"))),
+    ("extending", "src/a.py", (("strict=False", "strict=False, *, again=None"), ("LIMIT = 3", "LIMIT = 4"))),
+    ("breaking", "src/a.py", (("def load", "def read"),)),
+    ("preserving", "src/a.ts", (("  return path\n}\n\nexport", "  return '('\n}\n\nexport"), ("inner(path", "deep(p"))),
+    ("preserving", "src/a.ts", (("private size = 1", "private width = 1"), ("path: string, s", "p: string, s"))),
+    ("preserving", "src/a.ts", (("export class", "// export function other() {}\nexport class"),)),
+    ("extending", "src/a.ts", (("strict = false", "strict = false, again?: number"),)),
+    ("preserving", "src/a.js", (("return path", "return path + 1"),)),
+    ("preserving", "web/a.go", (("path string, strict bool", "p string, s bool"), ("size int", "length int"))),
+    ("preserving", "web/a.go", (("(string, error)", "(s string, err error)"), ("func inner(path", "func deep(p"))),
+    ("extending", "web/a.go", (("size int", "Size int"),)),
+    ("preserving", "src/a.rs", (("size: u8", "length: u16"), ("fn inner", "fn deep"), ("Ok(path)", "Err(1)"))),
+    ("preserving", "src/Config.java", (("return null", "return new Config()"), ("final String path", "String p"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declared", "path", "edits"), HONEST)
+def test_an_honest_change_passes(declared: str, path: str, edits: tuple[tuple[str, str], ...]) -> None:
+    proof = judge(declared, path, edited(path, *edits))
+    assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, f"declared {declared}")
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "words"),
+    [
+        ("src/a.rb", "def load\nend\n", "def load\n  1\nend\n", "src/a.rb: idumb does not know the language"),
+        ("src/a.py", "def load(): ...\n", "def (\n", "src/a.py: idumb cannot read the file"),
+        ("src/a.js", JS, JS.replace("(path)", "(path, strict)").replace("function", "function"), "a new parameter 2"),
+        ("src/a.ts", TS, TS.replace("height?: number", "height?: string"), "Shape.height has another type"),
+        ("web/a.go", GO, GO.replace("error)\n}", "error)\n\tClose()\n}"), "Reader.Close was added"),
+        ("src/a.py", "def load(): ...\n", "load = make()\n", "load was of kind function and is of kind attribute"),
+    ],
+)
+def test_what_the_names_do_not_show_is_unknown_and_never_preserving(
+    path: str, before: str, after: str, words: str
+) -> None:
+    proof = judge("preserving", path, after, before)
+    assert proof.result == evidence.UNPROVEN
+    assert proof.output.startswith("unknown whether the change is preserving: ")
+    assert words in proof.output
+    assert judge("breaking", path, after, before).passed
+
+
+def test_a_module_that_becomes_a_package_and_a_function_that_moves_in_one_go_package_are_no_change() -> None:
+    task = Task("T1-01", "A task", change="preserving")
+    package = changes.inputs({"src/a.py": PY}, {"src/a/__init__.py": PY}, task=task)
+    assert changes.judge(package)["change-class"].passed
+    before = {"web/a.go": GO, "web/b.go": "package web\n"}
+    moved = {"web/a.go": "package web\n", "web/b.go": GO}
+    assert changes.judge(changes.inputs(before, moved, task=task))["change-class"].passed
+
+
+@pytest.mark.parametrize("path", ["tests/test_a.py", "src/_a.py", "README.md", "web/a_test.go", "src/a.test.ts"])
+def test_private_files_and_tests_have_no_public_names(path: str) -> None:
+    inputs = changes.inputs({path: ""}, {path: "def load(): ...\n"}, task=Task("T1-01", "A task", change="preserving"))
+    proof = changes.judge(inputs).get("change-class")
+    assert proof is None or proof.passed
+
+
+def test_a_deleted_module_breaks_its_callers() -> None:
+    proof = judge("modifying", "src/a.py", "")
+    assert "src/a.py: LIMIT was removed: the change is breaking" in proof.output
+
+
+@pytest.mark.parametrize("suffix", ["ts", "go", "rs", "java"])
+@pytest.mark.parametrize("text", ["func (" * 20_000, "export " * 20_000, "public static " * 20_000, "a<{" * 30_000])
+def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
+    """S11: the patterns read untrusted text."""
+    assert judge("preserving", f"src/a.{suffix}", f"{text}\n{text}", "a\n").result != evidence.FAILED
