@@ -18,7 +18,7 @@ from idumb.gates.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Dif
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 500
-_TESTS = re.compile(
+TESTS = re.compile(
     r"(?:^|/)(?:tests?|testing|__tests__|spec|fixtures|testdata|examples?|benches|bench|benchmarks?)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.(?:py|go)$|\.(?:test|spec|stories|config)\.[cm]?[jt]sx?$|Tests?\.java$"
 )
@@ -63,7 +63,7 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
     modules: dict[tuple[str, str], list[Change]] = {}
     for change in inputs.changes:
         suffix = change.path.rpartition(".")[2].lower() if "." in change.path.rpartition("/")[2] else ""
-        if _TESTS.search(change.path):
+        if TESTS.search(change.path):
             continue
         if suffix in _OTHER_CODE:
             yield change.path, Difference(UNKNOWN, "idumb does not know the language")

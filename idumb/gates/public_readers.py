@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 
 from idumb.gates.public_names import CLOSED, FUNCTION, OPEN, REEXPORT, VALUE, Parameter, Public, Surface
 
+Reader = Callable[[str, str], Surface]
+"""Reads a text, given its path."""
+
 _QUOTED = r'"(?:\\.|[^"\\\n])*"'
 _COMMENT = r"//[^\n]*|/\*.*?\*/"
 _SCRIPT_BARE = re.compile(rf"{_QUOTED}|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|{_COMMENT}", re.DOTALL)
@@ -334,7 +337,7 @@ def java(text: str, _: str) -> Surface:
     return names
 
 
-READERS: Mapping[str, Callable[[str, str], Surface]] = {
+READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), script),
     "go": go,
     "rs": rust,

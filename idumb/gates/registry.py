@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged
 from idumb.domain.proof.symbols import Definitions
@@ -79,6 +80,16 @@ def _non_goals() -> Judge:
     return non_goals.judge
 
 
+def _is_to_be_specified(inputs: Inputs) -> bool:
+    return gate_table.SPECIFICATION in inputs.asked or inputs.plan.mode == STRICT
+
+
+def _specification() -> Judge:
+    from idumb.gates import specification
+
+    return specification.judge
+
+
 def _declares_class(inputs: Inputs) -> bool:
     return inputs.task.change is not None
 
@@ -93,5 +104,6 @@ GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
     StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
     StepGate(gate_table.LIMITS, _has_limits, _size),
+    StepGate(gate_table.SPECIFICATION, _is_to_be_specified, _specification),
     StepGate(gate_table.CHANGE_CLASS, _declares_class, _change_class),
 )

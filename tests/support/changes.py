@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import GUIDED, Plan, Task
 from idumb.domain.proof import gate
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
@@ -23,6 +23,8 @@ def inputs(
     task: Task | None = None,
     proofs: tuple[Evidence, ...] = (),
     mode: int = FILE,
+    mode_of_plan: str = GUIDED,
+    asked: tuple[str, ...] = (),
     **plan: Any,
 ) -> Inputs:
     """The difference of two trees, of texts by path."""
@@ -48,9 +50,8 @@ def inputs(
             return None
         return blobs[entry.oid] if len(blobs[entry.oid]) <= limit else None
 
-    return Inputs(
-        task or Task("T1-01", "A task"), Plan("p", "", "1", "01", "", "", **plan), tuple(changes), read, dict, proofs
-    )
+    made = Plan("p", "", "1", "01", "", "", mode=mode_of_plan, **plan)
+    return Inputs(task or Task("T1-01", "A task"), made, tuple(changes), read, dict, proofs, asked)
 
 
 def judge(inputs: Inputs) -> dict[str, Evidence]:

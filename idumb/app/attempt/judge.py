@@ -188,6 +188,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         lambda entry, limit: measure.bytes_of(work, entry, limit),
         lambda: work.line_counts(attempt.base, attempt.candidate),
         tuple(checked),
+        context.services.settings.gates,
     )
     settings = context.services.settings
     for name, judged in context.gates.judge(inputs):

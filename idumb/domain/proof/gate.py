@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ class Inputs:
 
     `changes` compare the tree before the task with the frozen files. `read` returns the bytes of a file of either tree,
     never of the folder; None if there is no file, if it is a link or submodule, or if it has more bytes than the limit.
-    `line_counts` are computed when a gate needs them. `proofs` are the results of the checks.
+    `line_counts` are computed when a gate needs them. `proofs` are the results of the checks. `asked` are the gates
+    that the configuration names.
     """
 
     task: Task
@@ -31,6 +32,7 @@ class Inputs:
     read: Callable[[Entry | None, int], bytes | None]
     line_counts: Callable[[], LineCounts]
     proofs: Sequence[Evidence] = ()
+    asked: Collection[str] = ()
 
 
 class Violation(NamedTuple):

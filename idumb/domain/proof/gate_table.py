@@ -13,6 +13,7 @@ STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
 NON_GOALS = "non-goals"
 SYNTAX = "syntax"
+SPECIFICATION = "specification"
 CHANGE_CLASS = "change-class"
 SIZE = "size"
 LIMITS = "limits"
@@ -166,6 +167,21 @@ ROWS: tuple[Row, ...] = (
         "A small task with a large change does something else too.",
         "Split the task, or raise its limits: `idumb amend N --from-file`.",
         alias=LIMITS,
+    ),
+    Row(
+        SPECIFICATION,
+        STEP,
+        0,
+        0,
+        None,
+        ("changed files",),
+        "new and changed public functions declare inputs, outputs, errors and side effects",
+        "Each public function that a task adds or changes has types for its inputs and outputs, and its comment names"
+        " the errors and the side effects that its source shows. idumb judges strict plans, and others if the"
+        " configuration names this gate.",
+        "A caller can rely only on what is declared, and so can the next task.",
+        "Add what the evidence names: types, a docstring, a JSDoc or doc comment. Problems from before the task do not"
+        " count.",
     ),
     Row(
         CHANGE_CLASS,

@@ -1,0 +1,132 @@
+"""The public functions of a Python module, and what their declarations do not say: inputs, outputs, errors, effects."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_NOT_OWN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_OVERRIDES = frozenset({"override", "overload", "setter", "deleter"})
+_UNEXPECTED = frozenset({"NotImplementedError", "AssertionError", "StopIteration", "StopAsyncIteration"})
+"""Errors that no caller is meant to handle."""
+_EFFECTS = frozenset(
+    {"os.remove", "os.unlink", "os.rename", "os.replace", "os.mkdir", "os.makedirs", "os.rmdir", "os.system", "os.kill",
+     "os.chmod", "shutil.rmtree", "shutil.move", "shutil.copy", "shutil.copyfile", "shutil.copytree", "subprocess.run",
+     "subprocess.Popen", "subprocess.check_call", "subprocess.check_output", "subprocess.call", "requests.post",
+     "requests.put", "requests.delete", "urllib.request.urlopen"}
+)  # fmt: skip
+_WRITING = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`name` has its class, as in `Config.read`; `line` counts from 1."""
+
+    name: str
+    line: int
+    text: str
+    node: _Definition
+    in_class: bool
+
+    def problems(self) -> Iterator[str]:
+        doc = ast.get_docstring(self.node) or ""
+        missing = [each.arg for each in self._inputs() if each.annotation is None and not each.arg.startswith("_")]
+        own = list(_own(self.node))
+        if missing:
+            yield f"does not declare the type of {', '.join(missing)}"
+        if self.node.returns is None and any(map(_gives, own)):
+            yield "does not declare its output"
+        raised = [name for name in _raised(self.node.body) if name not in _UNEXPECTED]
+        if raised and not any(word in doc.lower() for word in ("raise", *(name.lower() for name in raised))):
+            yield f"raises {raised[0]}, and its docstring does not say so"
+        effect = next((words for node in own if (words := _effect(node))), "")
+        if effect and not doc:
+            yield f"has a side effect ({effect}) and no docstring"
+
+    def _inputs(self) -> Iterator[ast.arg]:
+        arguments = self.node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        static = any(_last(each) == "staticmethod" for each in self.node.decorator_list)
+        yield from positional[1:] if self.in_class and not static else positional
+        yield from arguments.kwonlyargs
+
+
+def public(text: str, path: str) -> Iterator[Function]:
+    """Yield the functions and methods whose names, modules and classes have no leading underscore."""
+    if any(part.startswith("_") and not part.startswith("__") for part in path.split("/")):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in the user's strings
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    yield from _of(tree.body, "", text.split("\n"))
+
+
+def _of(body: list[ast.stmt], owner: str, lines: list[str]) -> Iterator[Function]:
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _of(node.body, f"{owner}{node.name}.", lines)
+        if not isinstance(node, _Definition) or node.name.startswith("_"):
+            continue
+        if _OVERRIDES.isdisjoint(_last(each) for each in node.decorator_list):
+            source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            yield Function(owner + node.name, node.lineno, source, node, bool(owner))
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a function contains, without the functions and classes in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _NOT_OWN):
+            yield child
+            yield from _own(child)
+
+
+def _gives(node: ast.AST) -> bool:
+    if isinstance(node, ast.Return):
+        return node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+    return isinstance(node, ast.Yield | ast.YieldFrom)
+
+
+def _raised(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the names of errors that leave the function; one in a `try` with handlers may stay inside."""
+    for node in body:
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            name = _last(error)
+            if name[:1].isupper():
+                yield name
+        elif isinstance(node, ast.Try):
+            for part in (*([] if node.handlers else [node.body]), node.orelse, node.finalbody):
+                yield from _raised(part)
+            for handler in node.handlers:
+                yield from _raised(handler.body)
+        elif not isinstance(node, _NOT_OWN):
+            for block in ("body", "orelse", "cases"):
+                inner = getattr(node, block, None) or []
+                yield from _raised(
+                    [s for each in inner for s in (each.body if isinstance(each, ast.match_case) else [each])]
+                )
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        return _last(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _effect(node: ast.AST) -> str:
+    if isinstance(node, ast.Global):
+        return f"it changes {', '.join(node.names)}"
+    if not isinstance(node, ast.Call):
+        return ""
+    name = ast.unparse(node.func)
+    if name in _EFFECTS or (isinstance(node.func, ast.Attribute) and node.func.attr in _WRITING):
+        return f"it calls {name}"
+    mode = next((each.value for each in [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
+                 if isinstance(each, ast.Constant)), "")  # fmt: skip
+    return "it writes a file" if name == "open" and isinstance(mode, str) and set(mode) & set("wax+") else ""

@@ -1,0 +1,134 @@
+"""The gate `specification`: public functions that a task adds or changes say what callers must know.
+
+That is inputs, outputs, errors and side effects. Only what the source shows counts: a raised error, a written file, a
+parameter without a type. Problems that a function had before are none of the task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.proof.ledger import Change
+from idumb.gates import public_readers
+from idumb.gates.change_class import TESTS
+
+_LONGEST = 1024 * 1024
+
+
+class Function(NamedTuple):
+    """One public function: the line of its start, its source text, and what it does not declare."""
+
+    line: int
+    text: str
+    problems: tuple[str, ...]
+
+
+Reader = Callable[[str, str], Iterator[tuple[str, Function]]]
+"""Reads the public functions of a text, given its path."""
+
+
+def judge(inputs: Inputs) -> Judged | None:
+    """Return what new and changed public functions do not declare; None if there is no such function."""
+    wrong: list[Violation] = []
+    judged = 0
+    for change in inputs.changes:
+        reader = _READERS.get(change.path.rpartition(".")[2].lower())
+        if reader is None or change.new is None or TESTS.search(change.path):
+            continue
+        after, before = (_functions(inputs, change, reader, old=old) for old in (False, True))
+        for name, function in after.items():
+            old = before.get(name)
+            if old is None or old.text != function.text:
+                judged += 1
+                known = () if old is None else old.problems
+                problems = [each for each in function.problems if each not in known]
+                wrong += [Violation(change.path, function.line, f"{name} {each}") for each in problems]
+    return Judged(wrong, f"{judged} new or changed public functions are specified") if judged else None
+
+
+def _functions(inputs: Inputs, change: Change, reader: Reader, *, old: bool) -> Mapping[str, Function]:
+    data = inputs.read(change.old if old else change.new, _LONGEST)
+    try:
+        return {} if data is None else dict(reader(data.decode("utf-8-sig"), change.path))
+    except UnicodeDecodeError:
+        return {}
+
+
+def _python(text: str, path: str) -> Iterator[tuple[str, Function]]:
+    from idumb.gates import python_functions
+
+    for each in python_functions.public(text, path):
+        yield each.name, Function(each.line, each.text, tuple(each.problems()))
+
+
+_EXPORTED = re.compile(
+    r"^export[ \t]+(?:default[ \t]+)?(?:async[ \t]+)?function[ \t]*\*?[ \t]*(?P<f>[\w$]+)"
+    r"|^export[ \t]+const[ \t]+(?P<v>[\w$]+)(?=[^=\n]*=[ \t]*(?:async[ \t]*)?(?:<[^>\n]*>)?\()",
+    re.MULTILINE,
+)
+_DOC = re.compile(r"/\*\*(?P<doc>(?:(?!\*/).)*)\*/[ \t]*\n\Z", re.DOTALL)
+_RETURNS = re.compile(r"\breturn[ \t]+[^;\s]|\byield\b")
+_THROWS = re.compile(r"\bthrow\b")
+
+
+def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
+    """Exported functions need types (TypeScript) or JSDoc for inputs and outputs, and JSDoc for what they throw."""
+    typed = path.rpartition(".")[2].lower() in ("ts", "tsx", "mts", "cts")
+    surface = public_readers.script(text, path)
+    for match in _EXPORTED.finditer(text):
+        name = match["f"] or match["v"]
+        public = surface.get(name)
+        if public is None or public.kind != "function":
+            continue
+        body = _until_unindented(text, match.start())
+        doc = found["doc"] if (found := _DOC.search(text, 0, match.start())) else ""
+        documented = len(re.findall(r"@param\b", doc))
+        untyped = sum(1 for each in public.parameters if not each.type and each.required is not False)
+        problems = []
+        if untyped and documented < (untyped if typed else len(public.parameters)):
+            problems.append("does not declare the types of its inputs")
+        returns = _RETURNS.search(body) is not None
+        if returns and not (typed and public.text) and not re.search(r"@returns?\b|@yields?\b", doc):
+            problems.append("does not declare its output")
+        if (
+            _THROWS.search(body)
+            and not re.search(r"\bcatch\b", body)
+            and not re.search(r"throw|error", doc, re.IGNORECASE)
+        ):
+            problems.append("throws, and its comment does not say so")
+        yield name, Function(text.count("\n", 0, match.start()) + 1, body, tuple(problems))
+
+
+_GO = re.compile(r"^func[ \t]+(?:\([^()\n]*\)[ \t]*)?(?P<name>[A-Z]\w*)", re.MULTILINE)
+_GO_DOC = re.compile(r"(?:^//[^\n]*\n|\*/[ \t]*\n)\Z", re.MULTILINE)
+
+
+def _go(text: str, path: str) -> Iterator[tuple[str, Function]]:
+    """Exported functions need a doc comment; Go itself demands the types."""
+    surface = public_readers.go(text, path)
+    for match in _GO.finditer(text):
+        owner = re.search(r"(\w+)(?:\[[^\]]*\])?\)[ \t]*\Z", text[match.start() : match.start("name")])
+        name = f"{owner[1]}.{match['name']}" if owner else match["name"]
+        if name in surface:
+            problems = () if _GO_DOC.search(text, 0, match.start()) else ("has no doc comment",)
+            body = _until_unindented(text, match.start())
+            yield name, Function(text.count("\n", 0, match.start()) + 1, body, problems)
+
+
+def _until_unindented(text: str, start: int) -> str:
+    """Return the definition that begins in the first column, up to the line that closes it."""
+    end = re.compile(r"^[})\]][^\n]*\n(?![ \t]*[{)\]])", re.MULTILINE).search(text, start)
+    following = re.compile(r"^\S", re.MULTILINE).search(text, text.find("\n", start) + 1 or len(text))
+    if following is not None and (end is None or following.start() < end.start()):
+        return text[start : following.start()]
+    return text[start : end.end() if end else len(text)]
+
+
+_READERS: Mapping[str, Reader] = {
+    "py": _python,
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), _script),
+    "go": _go,
+}
