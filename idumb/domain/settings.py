@@ -187,10 +187,14 @@ class SandboxSettings:
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds."""
+    """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds.
+
+    `threshold` is the lowest score, of 100, that the gate `design` accepts.
+    """
 
     level: int | None = None
     timeout: int | None = None
+    threshold: int | None = None
 
 
 ROLE_TIMEOUT = 30 * 60
@@ -357,6 +361,9 @@ class Settings:
         if self.checks is not None:  # approvals of versions without these keys stay valid
             usual = {name: getattr(CheckSettings(), name) for name in _LATER_CHECKS}
             values["checks"] = {n: v for n, v in values["checks"].items() if n not in usual or v != usual[n]}
+        for gate in values["gates"].values():  # the same for configurations without a threshold
+            if gate["threshold"] is None:
+                del gate["threshold"]
         return values
 
     def digest(self) -> str:

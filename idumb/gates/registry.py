@@ -90,6 +90,16 @@ def _specification() -> Judge:
     return specification.judge
 
 
+def _is_designed(inputs: Inputs) -> bool:
+    return gate_table.DESIGN in inputs.asked or inputs.plan.mode == STRICT
+
+
+def _design() -> Judge:
+    from idumb.gates import design
+
+    return design.judge
+
+
 def _declares_class(inputs: Inputs) -> bool:
     return inputs.task.change is not None
 
@@ -105,5 +115,6 @@ GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
     StepGate(gate_table.LIMITS, _has_limits, _size),
     StepGate(gate_table.SPECIFICATION, _is_to_be_specified, _specification),
+    StepGate(gate_table.DESIGN, _is_designed, _design),
     StepGate(gate_table.CHANGE_CLASS, _declares_class, _change_class),
 )

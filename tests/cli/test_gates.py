@@ -184,6 +184,27 @@ def test_a_higher_class_is_reported_at_level_0(sandbox: GitSandbox) -> None:
     assert evidence_of(project, "gate change-class") == [("failed", 0)]
 
 
+def test_a_setting_asks_for_the_gate_design(sandbox: GitSandbox) -> None:
+    """R-GATE-2, R-GATE-1. A guided plan whose configuration does not name the gate says nothing."""
+    project = projects.create(sandbox, files={"a.py": "import b\n", "b.py": "ready = 1\n"})
+    steps = (write("b.py", "import a\nready = 1\n"),)
+    project.plan([task("T1-01", files="modify `b.py`", check="grep -q import b.py", steps=steps)])
+    project.configure("gates: {design: {level: 1}}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "gate design failed: b.py:1: a new import cycle: b.py → a.py → b.py" in answer.data["tasks"][0]["reason"]
+    project.configure("")
+    assert project.execute("--force", "--no-verify").code == 0
+    assert evidence_of(project, "gate design") == []
+
+
+def test_only_design_has_a_threshold(project: Project) -> None:
+    project.configure("gates: {size: {threshold: 80}}\n")
+    assert "only design has a score" in project.idumb("gates").err
+    project.configure("gates: {design: {threshold: 0}}\n")
+    assert "a whole number from 1 to 100" in project.idumb("gates").err
+
+
 @pytest.mark.parametrize(("level", "recorded"), [(0, []), (1, [("passed", None)]), (2, [("passed", 2)])])
 def test_a_gate_that_holds_is_recorded_only_if_it_could_block(
     project: Project, level: int, recorded: list[tuple[str, int | None]]

@@ -11,6 +11,7 @@ from idumb.domain.proof import gate
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
+from idumb.domain.settings import GateSettings
 from idumb.gates import registry
 
 FILE = 0o100644
@@ -24,7 +25,7 @@ def inputs(
     proofs: tuple[Evidence, ...] = (),
     mode: int = FILE,
     mode_of_plan: str = GUIDED,
-    asked: tuple[str, ...] = (),
+    asked: Mapping[str, GateSettings] | tuple[str, ...] = (),
     **plan: Any,
 ) -> Inputs:
     """The difference of two trees, of texts by path."""
@@ -51,7 +52,9 @@ def inputs(
         return blobs[entry.oid] if len(blobs[entry.oid]) <= limit else None
 
     made = Plan("p", "", "1", "01", "", "", mode=mode_of_plan, **plan)
-    return Inputs(task or Task("T1-01", "A task"), made, tuple(changes), read, dict, proofs, asked)
+    gates = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, GateSettings())
+    frozen = task or Task("T1-01", "A task")
+    return Inputs(frozen, made, tuple(changes), read, dict, proofs, gates, lambda path: entry(after, path))
 
 
 def judge(inputs: Inputs) -> dict[str, Evidence]:

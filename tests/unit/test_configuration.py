@@ -310,3 +310,9 @@ def test_new_keys_of_checks_change_no_earlier_approval() -> None:
     earlier = {"tree", "cache", "provide", "home"}
     for text, more in (("provide: [data]", set()), ("prepare: [make], share: [data]", {"prepare", "share"})):
         assert set(parsed(f"checks: {{{text}}}\n").deciding()["checks"]) == earlier | more
+
+
+def test_a_gate_without_a_threshold_has_the_hash_of_versions_that_knew_none() -> None:
+    gates = {"size": GateSettings(level=0)}
+    assert Settings(gates=gates).deciding()["gates"] == {"size": {"level": 0, "timeout": None}}
+    assert Settings(gates={"design": GateSettings(threshold=80)}).deciding()["gates"]["design"]["threshold"] == 80

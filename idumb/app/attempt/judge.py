@@ -189,6 +189,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         lambda: work.line_counts(attempt.base, attempt.candidate),
         tuple(checked),
         context.services.settings.gates,
+        lambda path: work.entry(attempt.candidate, path),
     )
     settings = context.services.settings
     for name, judged in context.gates.judge(inputs):

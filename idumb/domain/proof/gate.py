@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.ledger import Change, Entry
+from idumb.domain.settings import GateSettings
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 _SHOWN = 20
+
+
+def _absent(_: str) -> None:
+    """Stand for a tree without files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,7 @@ class Inputs:
     `changes` compare the tree before the task with the frozen files. `read` returns the bytes of a file of either tree,
     never of the folder; None if there is no file, if it is a link or submodule, or if it has more bytes than the limit.
     `line_counts` are computed when a gate needs them. `proofs` are the results of the checks. `asked` are the gates
-    that the configuration names.
+    that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path.
     """
 
     task: Task
@@ -32,7 +37,8 @@ class Inputs:
     read: Callable[[Entry | None, int], bytes | None]
     line_counts: Callable[[], LineCounts]
     proofs: Sequence[Evidence] = ()
-    asked: Collection[str] = ()
+    asked: Mapping[str, GateSettings] = field(default_factory=dict)
+    entry: Callable[[str], Entry | None] = _absent
 
 
 class Violation(NamedTuple):

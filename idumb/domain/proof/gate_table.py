@@ -14,6 +14,7 @@ STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 NON_GOALS = "non-goals"
 SYNTAX = "syntax"
 SPECIFICATION = "specification"
+DESIGN = "design"
 CHANGE_CLASS = "change-class"
 SIZE = "size"
 LIMITS = "limits"
@@ -182,6 +183,21 @@ ROWS: tuple[Row, ...] = (
         "A caller can rely only on what is declared, and so can the next task.",
         "Add what the evidence names: types, a docstring, a JSDoc or doc comment. Problems from before the task do not"
         " count.",
+    ),
+    Row(
+        DESIGN,
+        STEP,
+        0,
+        0,
+        None,
+        ("changed files", "imports of the tree"),
+        "no new import cycle, and no import that breaks a layer contract",
+        "No import that a task adds closes a cycle, or breaks a contract of import-linter. If the configuration sets"
+        " `gates.design.threshold`, the score of coupling and complexity reaches it. idumb judges strict plans, and"
+        " others if the configuration names this gate.",
+        "A structure that erodes import by import is not repaired by any later task.",
+        "Move what both files need into a third one, or import in the other direction. A contract is changed in its own"
+        " task.",
     ),
     Row(
         CHANGE_CLASS,

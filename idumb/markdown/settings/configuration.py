@@ -183,6 +183,8 @@ class _Reading:
             if row is not None and gate.level is not None and gate.level < row.lowest:
                 allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
                 self._wrong(f"{where}.level", key.start, str(gate.level), f"{allowed}, because no setting disables it")
+            if gate.threshold is not None and name != gate_table.DESIGN:
+                self._not_allowed(f"{where}.threshold", key.start, str(gate.threshold), "only design has a score")
             if gate.timeout is not None and kind == levels.GATE:
                 self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", "a gate has no timeout")
             elif gate.timeout is not None and key.value == agent.BUILDER:
@@ -428,7 +430,11 @@ _RUN: Mapping[str, values.Reader] = {
     "check_idle_timeout": values.duration,
 }
 _GATE_NAMES = (*(name for row in gate_table.ROWS for name in (row.name, row.alias) if name), *agent.ROLES)
-_GATE: Mapping[str, values.Reader] = {"level": values.level, "timeout": values.duration}
+_GATE: Mapping[str, values.Reader] = {
+    "level": values.level,
+    "timeout": values.duration,
+    "threshold": values.percentage,
+}
 _LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
 _LIMITS: Mapping[str, values.Reader] = {
     "memory": values.size,

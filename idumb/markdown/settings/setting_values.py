@@ -113,6 +113,12 @@ def level(node: Node) -> int:
     return int(node.value)
 
 
+def percentage(node: Node) -> int:
+    if not (isinstance(node, Scalar) and node.plain and node.value in map(str, range(1, 101))):
+        raise WrongValue(node.start, shown(node), "a whole number from 1 to 100")
+    return int(node.value)
+
+
 def duration(node: Node) -> int:
     match = _DURATION.fullmatch(node.value) if isinstance(node, Scalar) else None
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
