@@ -331,6 +331,7 @@ class Container:
                     prepare_timeout=float(settings.run.check_timeout),
                     is_work=lambda _, path: path in work,
                     configured=settings.checks,
+                    note=self.reporter.note,
                     sandbox=self._check_sandbox(chosen, private),
                 ),
             )
@@ -389,6 +390,7 @@ class Container:
             sandbox=self._check_sandbox(chosen, private),
             is_work=lambda tree, path: self._is_work(run, tree, path),
             configured=settings.checks,
+            note=self.reporter.note,
         )
 
     def _is_work(self, run: str, tree: str, path: str) -> bool:

@@ -138,15 +138,17 @@ def compute(
     search_path = _search_path(variables.get("PATH", os.defpath), inputs, outside)
     kept: dict[str, str] = {}
     links: dict[str, str] = {}
-    if inputs.home_of_checks == PRIVATE_HOME:
-        found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists, read=read)
-        for variable, name, path in found:
-            if name:
-                links[name] = path
-            elif variable not in variables:
-                kept[variable] = path
-        # A project that passes a location on purpose decides; the evidence names it all the same.
-        kept |= {name: variables[name] for name in toolchains.VARIABLES if variables.get(name)}
+    if inputs.home_of_checks == USER_HOME:
+        exists = lambda _: False  # noqa: E731 - tools find their defaults themselves
+    for variable, name, path in toolchains.locations(
+        inputs.environment, inputs.home, outside=outside, exists=exists, read=read
+    ):
+        if name:
+            links[name] = path
+        elif variable not in variables:
+            kept[variable] = path
+    # A project that passes a location on purpose decides; the evidence names it all the same.
+    kept |= {name: variables[name] for name in toolchains.VARIABLES if variables.get(name)}
     return Computed(variables, kept, links, search_path, tuple(inputs.provided), inputs.home_of_checks)
 
 

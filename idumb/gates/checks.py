@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -70,7 +71,8 @@ class ShellChecks:
     `sandbox` limits the checks that judge a tree.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
-    `configured` is what the configuration sets for checks, for the lines that messages propose.
+    `configured` is what the configuration sets for checks, for the lines that messages propose. `note` reports what
+    takes long and is no check.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class ShellChecks:
         sandbox: Sandbox | None = None,
         is_work: Callable[[str, str], bool] = lambda _tree, _path: False,
         configured: CheckSettings | None = None,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._guard = guard
         self._prepare = tuple(prepare)
@@ -104,6 +107,7 @@ class ShellChecks:
         self._sandbox = sandbox
         self._is_work = is_work
         self._configured = configured
+        self._note = note
         self._mentioned: dict[str, tuple[str, ...]] = {}
         self._rewrites: tuple[str, ...] = ()
         self._started: Callable[[int], None] | None = None
@@ -198,7 +202,10 @@ class ShellChecks:
             made = dataclasses.replace(made, weaker=(*made.weaker, _FROM_CACHE.format(wording.listed(cached))))
         if unlike := self._proving.unlike:
             made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
-        made = dataclasses.replace(made, output=made.output.replace(f"{root}/", ""))  # people know paths of their own
+        if os.path.dirname(root) in made.output:  # people know paths of their own
+            from idumb.gates import surroundings
+
+            made = dataclasses.replace(made, output=surroundings.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN:
             made = self._with_hints(made, environment, root)
         if changed := self._proving.restore():
@@ -222,6 +229,10 @@ class ShellChecks:
         if surroundings.compares_with_head(made.command or ""):
             sentences.append(f"in a check, HEAD is the commit before the work, and the index has the work. {_DIFF}")
             may_need.append("`git diff --exit-code`, because HEAD is the commit before the work")
+        if ref := surroundings.missing_ref(made.output):
+            line = check_lines.adding(self._configured, {"tree": "here"}, verb="add")
+            sentences.append(f"a check has your commits and tags, but no branches and no remotes. {_REFS}{ref}, {line}")
+            may_need.append(f"{ref}, because a check has no branches and no remotes: {line}")
         around = [*surroundings.mentioned(made.command or "", made.output, environment)]
         around += [*surroundings.beside(words, self._root, root)][:1]
         self._mentioned[made.command or ""] = tuple(around)
@@ -283,6 +294,7 @@ class ShellChecks:
 
         def run() -> None:
             for command in self._prepare:
+                self._note(f"Installing what checks need: {command}")
                 preparation.require(self._installed(command, proving, variables))
 
         proving.prepare(self._prepare_identity, run)
@@ -348,6 +360,7 @@ class ShellChecks:
         checks._proving, checks._private = proving, private  # noqa: SLF001 - its own class
         checks._head, checks._started = (lambda: head), started  # noqa: SLF001 - its own class
         checks._rewrites, checks._is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
+        checks._note = lambda _: None  # noqa: SLF001 - the terminal belongs to the caller's thread
         return checks
 
     def close(self) -> None:
@@ -384,6 +397,7 @@ SHELL = "/bin/sh"
 _SHORT = 30.0
 """Seconds: a check that failed sooner runs again with the user's home, even if its output does not name its own."""
 _DIFF = "`git diff --exit-code` shows whether a file of the work changed since"
+_REFS = "Compare with HEAD or with a tag. If it needs "
 _IF_NEEDED = "If this check needs it, let this check make it"
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""

@@ -23,6 +23,11 @@ _HOME = re.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
 _TMPDIR = re.compile(r"\$\{?TMPDIR\b")
 _ABOVE = re.compile(r"(?:\.\./)+[\w.-]*\w")
 _WITH_HEAD = re.compile(r"\bgit\s+(?:status\b|diff-|diff\b[^;&|]*(?:\bHEAD\b|--cached\b|--staged\b))")
+_REF = re.compile(
+    r"^(?:fatal|error): (?:(?:ambiguous argument|bad revision|no such remote|invalid reference:|malformed object name"
+    r"|not a valid object name:?) '?|')([^\s':]+)(?:'?$|': unknown revision|' does not appear to be a git repository)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LONGEST_PROBE = 20
 
 
@@ -37,9 +42,7 @@ def mentioned(command: str, output: str, environment: Mapping[str, str]) -> Iter
 
 def beside(words: str, user: str, root: str) -> Iterator[str]:
     """Yield paths above the user's working tree that `words` name and that `root` has not, such as `../NAME`."""
-    named = _ABOVE.findall(words)
-    named += [f"{BESIDE}{name}" for name in re.findall(rf"{re.escape(os.path.dirname(root))}/([\w.-]*\w)", words)]
-    for path in dict.fromkeys(named):
+    for path in dict.fromkeys(_ABOVE.findall(words)):
         if os.path.exists(os.path.join(user, path)) and not os.path.lexists(os.path.join(root, path)):
             yield path
 
@@ -47,6 +50,21 @@ def beside(words: str, user: str, root: str) -> Iterator[str]:
 def compares_with_head(command: str) -> bool:
     """Return whether a command asks git for changes since HEAD, or for what only a refreshed index has."""
     return _WITH_HEAD.search(command) is not None
+
+
+def missing_ref(output: str) -> str | None:
+    """Return the branch, remote or revision that git says it does not know."""
+    unknown = _REF.search(output)
+    return None if unknown is None else unknown[1]
+
+
+def with_own_paths(output: str, root: str) -> str:
+    """Return output that names the working tree `root` and what is beside it as a reader in his own tree would."""
+    beside, name = os.path.split(root)
+    if beside not in output:
+        return output
+    output = re.sub(rf"{re.escape(beside)}/{re.escape(name)}(/|(?![\w.-]))", lambda m: "" if m[1] else ".", output)
+    return output.replace(f"{beside}/", BESIDE)
 
 
 def can_show(name: str) -> bool:

@@ -117,6 +117,7 @@ class _Borrowing:
     """What the proving tree has in addition to its commit: paths of the working tree `lender`, and prepared outputs.
 
     It also has the packages that Node finds in the folders above the lender, if they were there from the beginning.
+    `names` are all paths that it ever had.
     """
 
     def __init__(self, lender: str, provided: Sequence[str], shared: Sequence[str]) -> None:
@@ -126,6 +127,7 @@ class _Borrowing:
         self._above = _packages_above(lender)
         self._borrowed: BorrowedPaths | None = None
         self.paths: tuple[str, ...] = ()
+        self.names = frozenset[str]()
 
     @property
     def now(self) -> Borrowed:
@@ -149,6 +151,7 @@ class _Borrowing:
             self._borrowed = BorrowedPaths(self._lender, root, self._shared, self._above)
         if self._borrowed is not None:
             self._borrowed.bring(paths, prepared)
+            self.names |= {*self.now.ways, *self.now.prepared}
 
     def link_above(self, root: str) -> None:
         if self._above:
@@ -230,7 +233,8 @@ class ProvingTree:
     @property
     def removed(self) -> tuple[str, ...]:
         """Return the untracked files and folders that checks of earlier trees left, and that are gone."""
-        return tuple(self._files.removed)
+        lent = self._borrowing.names
+        return tuple(path for path in self._files.removed if not any(_overlap(path, name) for name in lent))
 
     @property
     def borrowed(self) -> Borrowed:
@@ -423,6 +427,10 @@ class ProvingTree:
                 return self._files.restore(paths, folders)
         except OSError:  # a check removed permissions from folders
             return False
+
+
+def _overlap(path: str, other: str) -> bool:
+    return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 
 def _records(top: str) -> Mapping[str, bytes]:

@@ -65,6 +65,7 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     proven = made.idumb("prove", "1")
     assert proven.code == 0, proven.out
     assert _runs(tmp_path) == 2, "in a fresh clone, they are installed again"
+    assert "Installing what checks need: make deps" in proven.out + proven.err
 
 
 def test_a_program_that_a_builder_replaced_does_not_install_unseen(

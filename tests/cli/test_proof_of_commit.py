@@ -68,6 +68,50 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     assert project.read("data.log") == "needed\n"
 
 
+def building(project: Project, folder: Path, script: str) -> None:
+    (folder / "builder.sh").write_text(script, encoding="ascii")
+    argv = f"[sh, '{folder}/builder.sh']"
+    project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
+
+
+def test_an_ignored_program_is_named_although_the_work_is_wrong_too(project: Project, tmp_path: Path) -> None:
+    """Without the program nothing is checked, so no attempt could find out what is wrong."""
+    project.repo.write("tool.log/run", '#!/bin/sh\nexec "$@"\n')
+    (project.repo.root / "tool.log/run").chmod(0o755)
+    building(project, tmp_path, "echo wrong > a.txt\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="tool.log/run grep right a.txt")])
+    answer = project.execute()
+    assert "AC-1 needs tool.log, which the commit does not hold: git ignores it. Add" in answer.out
+    assert len(project.events("--kind", "attempt.finished")) == 1
+
+
+def test_an_ignored_path_is_found_once_the_work_is_right(project: Project, tmp_path: Path) -> None:
+    """Until then, the builder learns that the check may need it."""
+    project.repo.write("data.log", "needed\n")
+    building(
+        project,
+        tmp_path,
+        f"cat $IDUMB_FEEDBACK_FILE > {tmp_path}/told; [ $IDUMB_ATTEMPT = 1 ] && a=wrong || a=right; echo $a > a.txt\n",
+    )
+    check = "cat data.log > /dev/null && grep -q right a.txt"
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    answer = project.execute()
+    line = "`checks: {provide: [data.log]}` to .idumb/config.yaml"
+    told = (tmp_path / "told").read_text(encoding="utf-8")
+    assert f"AC-1 failed (it may need data.log, which git ignores: add {line})" in told, told
+    assert f"If this check needs it, add {line}]" in told
+    assert f"AC-1 needs data.log, which the commit does not hold: git ignores it. Add {line}" in answer.out
+    assert "an earlier check left" not in answer.out
+
+
+def test_ignored_work_of_the_task_itself_is_no_path_that_the_user_should_provide(project: Project) -> None:
+    steps = [write("a.txt", "x\n"), shell("echo done > out.log")]
+    project.plan([task("T1-01", files="create `a.txt`", check="grep done out.log", steps=steps)])
+    answer = project.execute("--max-attempts", "1")
+    assert "AC-1 failed (it may need out.log, which git ignores, and T1-01 made it: let the check make it" in answer.out
+    assert "provide" not in answer.out
+
+
 def test_the_commands_that_install_what_a_check_needs_are_proposed_too(project: Project) -> None:
     manifests = {"package.json": '{"dependencies": {"a": "1"}}\n', "package-lock.json": "{}\n"}
     project.repo.write_all({**manifests, ".gitignore": f"{project.read('.gitignore')}node_modules\n"})

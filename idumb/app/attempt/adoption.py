@@ -71,10 +71,8 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
         tree = task_base.tree_between_attempts(services, context.journal.state, candidate)
         measured = dataclasses.replace(measured, proven=tree)
     judged_tree = measured.proven or candidate
-    checked = list(
-        judge.check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts)
-    )
-    missing = missing_paths.explain(context, context.checks, measured, checked)
+    run = judge.check_after(context.checks, task, attempt.plan, services.settings, judged_tree, services.interrupts)
+    missing, checked = missing_paths.explain(context, context.checks, measured, [*run])
     if missing is not None:
         words = f"{missing.message}. {missing.fix}"  # a person's answer continues
         measured = dataclasses.replace(measured, failure=missing).ended(outcome.FAILED, words)

@@ -76,14 +76,15 @@ def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Seque
     checks = context.checks if tip is None else context.checks.on_top_of(tip)
     tree = attempt.proven or attempt.candidate
     try:
-        checked = [*check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)]
+        run = check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)
+        checked: Sequence[Evidence] = [*run]
     except Refusal as refusal:
         unprepared = missing_paths.not_prepared(context, refusal)
         if unprepared is None:
             raise
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
-        missing = missing_paths.explain(context, checks, attempt, checked)
+        missing, checked = missing_paths.explain(context, checks, attempt, checked)
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message), checked

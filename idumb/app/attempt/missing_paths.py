@@ -6,7 +6,9 @@ attempt, uncommitted changes, and a view of what is around it, such as the home.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from idumb.app.core.run_context import Measured, RunContext
@@ -26,6 +28,12 @@ _MOST_CANDIDATES = 64
 _LIKELY = ("node_modules", ".venv", "venv", "vendor", ".env", "env", "target", "data", "third_party")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 _NOTES = "missing paths"
+_SHORT = 30.0
+"""Seconds: a check that took longer runs with other paths once only, unless its words name one of them."""
+_OWN = "let the check make it, or declare it in the plan and commit it"
+_LACKING = re.compile(
+    r"not found|cannot (?:find|open)|could not (?:find|open|resolve)|no such file|no module named", re.IGNORECASE
+)
 PREPARE = "checks.prepare"
 
 
@@ -54,24 +62,65 @@ class _Search(NamedTuple):
 
 def explain(
     context: RunContext, checks: Checks, attempt: Measured, checked: Sequence[Evidence]
-) -> FailureMessage | None:
-    """Return which path a failed check of this attempt needs; None if no path helps."""
+) -> tuple[FailureMessage | None, Sequence[Evidence]]:
+    """Return which path a failed check of this attempt needs, and the evidence.
+
+    If no path helps, because the work is wrong too, the evidence says which one the check may need.
+    """
     tree, failed = attempt.proven, _first_failed(checked)
     if tree is None or failed is None:
-        return None
+        return None, checked
     phase = context.contract.phase
     search = _Search(context.services, checks, phase, tree, attempt.candidate, f"idumb resume {phase}")
-    candidates = _candidates(context, attempt, tree)
+    candidates, made = _candidates(context, attempt, tree, failed)
     around = _around(search, failed)
+    named = _named(failed, [c.path for c in candidates if c.ignored])
     tried: set[object] = context.notes.setdefault(_NOTES, set())
-    key = (attempt.task.id, failed.command, candidates, around)
-    if key in tried:
-        return None
-    needed = _needed(search, failed, candidates, around)
-    if needed is None:
+    key = (attempt.task.id, failed.command, candidates, around, tree if named or failed.seconds < _SHORT else None)
+    if key not in tried:
+        needed = _needed(search, failed, candidates, around)
+        own = [c.path for c in needed or () if c.path in made and not _is_installed(c.path)]
+        if own:
+            return None, _with_hint(checked, failed, own, f", and {attempt.task.id} made it", _OWN)
+        if needed is not None:
+            return _message(search, failed, needed, context.services.trees.ignored()), checked
         tried.add(key)
-        return None
-    return _message(search, failed, needed, context.services.trees.ignored_before())
+    if not named or failed.may_need:
+        return None, checked
+    return None, _with_hint(checked, failed, named, "", _fix(search, [p.rstrip("/") for p in named], verb="add"))
+
+
+def _named(failed: Evidence, ignored: Iterable[str]) -> list[str]:
+    """Return the ignored paths that a check names which says that it cannot find something.
+
+    Tools that look for installed packages name the package, not its folder.
+    """
+    words = f"{failed.command}\n{failed.output}"
+    if failed.result != evidence.ERRORED and not _LACKING.search(words):
+        return []
+    return [path for path in ignored if _is_installed(path) or _names(words, path.rstrip("/"))]
+
+
+def _names(words: str, path: str) -> bool:
+    inside = re.escape(path.rpartition("/")[2])
+    return re.search(rf"(?<![\w./-])(?:{re.escape(path)}(?![\w-])|{inside}/)", words) is not None
+
+
+def _is_installed(path: str) -> bool:
+    return path.rstrip("/").rpartition("/")[2] in dependency_setup.FOLDERS
+
+
+def _with_hint(
+    checked: Sequence[Evidence], failed: Evidence, ignored: Sequence[str], how: str, fix: str
+) -> Sequence[Evidence]:
+    """Return the evidence, where that of a failed check names ignored paths that it may need."""
+    names = wording.listed([path.rstrip("/") for path in ignored])
+    hinted = dataclasses.replace(
+        failed,
+        output=f"{failed.output.rstrip()}\n[git ignores {names}{how}. If this check needs it, {fix}]".lstrip(),
+        may_need=f"{names}, which git ignores{how}: {fix}",
+    )
+    return [hinted if each is failed else each for each in checked]
 
 
 def explain_verification(
@@ -107,11 +156,14 @@ def _around(search: _Search, failed: Evidence) -> tuple[Candidate, ...]:
 def _needed(
     search: _Search, failed: Evidence, inside: Sequence[Candidate], around: Sequence[Candidate]
 ) -> Sequence[Candidate] | None:
-    """Return with what the check passes; None if nothing helps, or if a second run passes without it."""
+    """Return with what the check passes; None if nothing helps, or if a second run passes without it.
+
+    If no program could be started without it, a run that fails then is enough: what is missing hides what is wrong.
+    """
     if not inside and not around:
         return None
-    needed = _narrow(inside, around, lambda some: _passes(search, failed, some))
-    return None if needed is None or _passes(search, failed, ()) else needed
+    needed = _narrow(inside, around, lambda some: _helps(search, failed, some))
+    return None if needed is None or _helps(search, failed, ()) else needed
 
 
 def _usable(ignored: Sequence[str]) -> list[str]:
@@ -133,20 +185,26 @@ def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None
     return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, command)
 
 
-def _candidates(context: RunContext, attempt: Measured, tree: str) -> tuple[Candidate, ...]:
+def _candidates(
+    context: RunContext, attempt: Measured, tree: str, failed: Evidence
+) -> tuple[tuple[Candidate, ...], frozenset[str]]:
+    """Return the paths that may help, and which of them were not there before the task's first attempt."""
     trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
     ignored = _usable(trees.ignored_before())
+    before: frozenset[str] = context.notes.setdefault(f"{_NOTES} of {attempt.task.id}", frozenset(ignored))
     differing: list[str] = []
     if context.workspace.kind == "here":
+        ignored = list(dict.fromkeys((*ignored, *_named(failed, _usable(trees.ignored())))))
         changes = trees.changes(tree, attempt.candidate)
         differing = [c.path for c in changes if c.new is not None and c.path not in task_paths]
         differing = [p for p in differing if not paths.matches_any(p, paths.OWN_FILES)]
+    made = frozenset(ignored) - before
     if any(map(tool_files.PATTERN.search, differing)):  # installed packages in a project that does not ignore them
         leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
         roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
         differing = [path for path in differing if path not in roots]
         ignored += [root for root in dict.fromkeys(roots.values()) if _was_left_before(trees, attempt, root)]
-    return _sorted(ignored, context.services.history.uncommitted(differing) if differing else ())
+    return _sorted(ignored, context.services.history.uncommitted(differing) if differing else ()), made
 
 
 def _was_left_before(trees: Trees, attempt: Measured, root: str) -> bool:
@@ -188,8 +246,8 @@ def _narrow(
     return candidates
 
 
-def _passes(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> bool:
-    """Return whether the check passes with these paths."""
+def _helps(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> bool:
+    """Return whether the check passes with these paths, or fails after it could not even be made without them."""
     services = search.services
     uncommitted = [c.path for c in candidates if not c.ignored and not c.around]
     tree = services.trees.overlay(search.tree, search.present, uncommitted) if uncommitted else search.tree
@@ -200,7 +258,7 @@ def _passes(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) 
         again = search.checks.command(
             failed.subject, failed.text, failed.command or "", timeout=limit, tree=tree, lent=lent, views=views
         )
-    return again.passed
+    return again.passed or (failed.result == evidence.ERRORED and again.result == evidence.FAILED)
 
 
 def _message(
@@ -218,14 +276,19 @@ def _message(
     by_git = {path.rstrip("/") for path in ignored_by_git}
     why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
     words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
+    own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
+    fix = _fix(search, ignored, verb="add" if own else "Add")
+    return FailureMessage(failures.NOT_PROVIDED, words, f"{own}{fix}", f"idumb execute-phase {search.phase}")
+
+
+def _fix(search: _Search, ignored: Sequence[str], verb: str) -> str:
+    """Return the lines that provide ignored paths or, if they are installed, install them."""
     changes: list[Mapping[str, Any]] = [{"provide": ignored}]
     proposed = dependencies.proposals(search.services) if dependency_setup.FOLDERS.issuperset(ignored) else ()
     commands = [command for each in proposed if each.folder in ignored for command in each.commands]
     if commands:
         changes.append({"prepare": commands})
-    own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
-    fix = check_lines.adding(search.services.settings.checks, *changes, verb="add" if own else "Add")
-    return FailureMessage(failures.NOT_PROVIDED, words, f"{own}{fix}", f"idumb execute-phase {search.phase}")
+    return check_lines.adding(search.services.settings.checks, *changes, verb=verb)
 
 
 def _message_around(
@@ -234,7 +297,9 @@ def _message_around(
     """Return the message about what is around the user's working tree, and paths in it."""
     names = {HOME: "your HOME", TMPDIR: "a file in your TMPDIR"}
     needs = wording.listed([*(names.get(name, name) for name in around), *ignored, *uncommitted])
-    words = f"{failed.subject} needs {needs}: with it, the check passes"
+    words = f"{failed.subject} needs {needs}"
+    if failed.result == evidence.FAILED:
+        words += ": with it, the check passes"
     change: dict[str, Any] = {"provide": ignored} if ignored else {}
     change |= {"home": USER_HOME} if HOME in around else {}
     change |= {"tree": IN_PLACE} if any(name.startswith(BESIDE) for name in around) else {}

@@ -162,6 +162,14 @@ def test_the_user_s_home_is_a_choice() -> None:
     assert found.locations == ()
 
 
+def test_with_the_user_s_home_the_user_s_variables_still_name_the_toolchains() -> None:
+    """As in images in which Rust is in /usr/local; the defaults below the home need no variable."""
+    environment = {"CARGO_HOME": "/usr/local/cargo", "GOPATH": "/src/go"}
+    found = computed(environment, "/home/pat/.rustup", "/home/pat/.m2", home_of_checks=USER_HOME)
+    assert found.locations == ("CARGO_HOME=/usr/local/cargo",)
+    assert found.variables_of("/private", "/proof")["CARGO_HOME"] == "/usr/local/cargo"
+
+
 def test_no_location_is_in_the_table_twice() -> None:
     names = [row.variable or row.places[0] for row in toolchains.LOCATIONS]
     assert len(names) == len(set(names))

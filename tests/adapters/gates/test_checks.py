@@ -360,6 +360,34 @@ def test_a_failed_check_that_compares_with_head_gets_the_command_that_works(
 
 
 @pytest.mark.parametrize(
+    ("output", "ref"),
+    [
+        ("fatal: ambiguous argument 'origin/main': unknown revision or path not in the working tree.", "origin/main"),
+        ("fatal: bad revision 'main..HEAD'", "main..HEAD"),
+        ("fatal: Not a valid object name main", "main"),
+        ("fatal: 'origin' does not appear to be a git repository", "origin"),
+        ("error: No such remote 'origin'", "origin"),
+        ("fatal: 'a b' is not a command", ""),
+    ],
+)
+def test_a_failed_check_that_names_a_branch_learns_that_checks_have_none(tmp_path: Path, output: str, ref: str) -> None:
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
+    record = judge.command("AC-1", "", f'echo "{output}"; false', timeout=30, tree="t" * 40)
+    needed = f"{ref}, because a check has no branches and no remotes: add `checks: here` to .idumb/config.yaml"
+    assert record.words == (f"AC-1 failed (it may need {needed})" if ref else "AC-1 failed")
+    assert (f"If it needs {ref}, add" in record.output) == bool(ref)
+
+
+def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
+    tree = tmp_path / "1" / "work"
+    tree.mkdir(parents=True)
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tree))
+    command = "pwd; echo $PWD/a.txt; echo $PWD-x; dirname $PWD; echo ${PWD%/*}/lib"
+    record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
+    assert record.output.split("\n")[:-1] == [".", "a.txt", "../work-x", f"{tmp_path}/1", "../lib"]
+
+
+@pytest.mark.parametrize(
     ("command", "words"),
     [
         ("cat out/a.txt", "checks: {cache: [out, 'out/**']}"),
