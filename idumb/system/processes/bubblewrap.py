@@ -16,6 +16,8 @@ _KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", 
 
 def find(repository: str) -> str:
     """Return the real path of bubblewrap on PATH; "" if there is none, or if others or tasks could have written it."""
+    # In a user namespace, the owner of the system has another number than 0.
+    owners = {0, os.geteuid(), os.stat("/").st_uid}
     inside = f"{os.path.realpath(repository).rstrip('/')}/" if repository else "\0"
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         place = os.path.realpath(os.path.join(folder, _PROGRAM))
@@ -23,7 +25,7 @@ def find(repository: str) -> str:
             continue
         if os.path.isfile(place) and os.access(place, os.X_OK):
             status = os.stat(place)
-            if status.st_uid in {0, os.geteuid()} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if status.st_uid in owners and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 return place
     return ""
 

@@ -2,6 +2,9 @@
 
 idumb starts this file as a script: it restricts itself and becomes the program, so that nothing runs between a fork and
 an exec of a process with threads. It uses only the standard library without `site`, so that it starts quickly.
+
+The program also loses the capabilities with which root could leave the sandbox: type into the user's terminal, load a
+module into the kernel, or join the namespaces of other processes.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ _FAILED = 126
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _NO_NEW_PRIVILEGES = 38
+_CAPABILITIES = 0x20080522  # version 3 of the interface: 64 bits in two halves
+_KEPT = sum(1 << bit for bit in (0, 1, 3, 4, 5, 6, 7, 10))
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE: those that bubblewrap leaves to root."""
 _SIGNAL_SCOPE = 2
 _WRITE_FILE, _REFER, _TRUNCATE = 1 << 1, 1 << 13, 1 << 14
 _DEVICES = 1 << 6 | 1 << 11  # MAKE_CHAR and MAKE_BLOCK, which nothing grants
@@ -48,12 +54,36 @@ def command(version: int, places: Iterable[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", os.path.abspath(__file__), str(version), *places, _END)
 
 
+def without_capabilities() -> tuple[str, ...]:
+    """Return what to write before the arguments of a program that may write anywhere, but has few capabilities."""
+    return command(0, ())
+
+
 def _main(words: Sequence[str]) -> int:
     import ctypes
 
     end = words.index(_END)
-    _restrict(ctypes.CDLL(None, use_errno=True), min(int(words[0]), NEWEST), words[1:end])
+    libc, version = ctypes.CDLL(None, use_errno=True), min(int(words[0]), NEWEST)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise _failure("prctl")
+    _drop_capabilities(libc)
+    if version:
+        _restrict(libc, version, words[1:end])
     os.execv(words[end + 1], list(words[end + 1 :]))  # noqa: S606 - no shell
+
+
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Keep no other capability. Without new privileges, no program that is started later can get it back."""
+    import ctypes
+    import struct
+
+    header, sets = struct.pack("=Ii", _CAPABILITIES, 0), ctypes.create_string_buffer(24)
+    if libc.capget(header, sets):
+        raise _failure("capget")
+    effective, permitted, _, *upper = struct.unpack("=6I", sets)
+    kept = (effective & _KEPT, permitted & _KEPT, 0, 0, 0, 0)
+    if (effective, permitted, *upper) != (*kept[:2], 0, 0, 0) and libc.capset(header, struct.pack("=6I", *kept)):
+        raise _failure("capset")
 
 
 def _restrict(libc: ctypes.CDLL, version: int, places: Sequence[str]) -> None:
@@ -72,8 +102,6 @@ def _restrict(libc: ctypes.CDLL, version: int, places: Sequence[str]) -> None:
         if libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, rule, ctypes.c_uint(0)):
             raise _failure(place)
         os.close(handle)
-    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
-        raise _failure("prctl")
     if libc.syscall(_RESTRICT_SELF, rules, ctypes.c_uint(0)):
         raise _failure("landlock_restrict_self")
     os.close(rules)

@@ -28,6 +28,8 @@ def command() -> tuple[str, ...]:
 def _main(words: Sequence[str]) -> int:
     import ctypes
 
+    if sys.platform != "linux":
+        raise OSError("only Linux has network namespaces")
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_NEW_NETWORK | (_NEW_USER if user else 0)):

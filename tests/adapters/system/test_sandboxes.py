@@ -15,10 +15,14 @@ from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.runs.sandbox import DETECTION, Fence
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
-from idumb.system.processes import bubblewrap, landlock
+from idumb.system.processes import bubblewrap, landlock, no_network
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 """A user without capabilities, who still owns the files of the test."""
+
+
+LEFT_TO_ROOT = 0b100_1111_1011
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,26 @@ def test_a_program_cannot_reach_processes_outside(place: Place) -> None:
         outside.wait()
 
 
+TYPE = """import fcntl, os, sys, termios
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), termios.TIOCSTI, b"x")
+"""
+
+
+def test_a_program_cannot_type_into_a_terminal_of_the_user(place: Place) -> None:
+    """Root could, on kernels that still know `TIOCSTI`: what it types runs outside of the sandbox."""
+    outer, inner = os.openpty()
+    try:
+        assert place.run(sys.executable, "-I", "-S", "-c", TYPE, os.ttyname(inner)).returncode != 0
+    finally:
+        os.close(outer)
+        os.close(inner)
+
+
+def test_a_program_keeps_no_capability_that_leads_out(place: Place) -> None:
+    ended = place.sh("grep CapEff /proc/self/status")
+    assert int(ended.stdout.split()[1], 16) & ~LEFT_TO_ROOT == 0
+
+
 def test_a_program_keeps_its_arguments_its_exit_code_and_a_terminal(place: Place) -> None:
     code = "import os, pty, sys; os.close(pty.openpty()[0]); print(sys.argv[1:]); sys.exit(7)"
     ended = place.run(sys.executable, "-I", "-S", "-c", code, "a b", "--", "-x")
@@ -217,3 +241,31 @@ def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
     program.chmod(0o775)
     assert bubblewrap.find("") == ""
     assert sandboxes.LocalSandboxes(str(tmp_path)).support().add == "bubblewrap"
+
+
+def test_other_systems_cannot_take_the_network_from_a_check() -> None:
+    """The exit code of a program that was not started: the check is an error, not a failure of the work."""
+    start = "import runpy, sys; sys.platform = 'darwin'; sys.argv[1:] = ['/bin/true'];"
+    start += f"runpy.run_path({no_network.command()[-1]!r}, run_name='__main__')"
+    ended = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (
+        126, "idumb could not start this check without a network: only Linux has network namespaces\n",
+    )  # fmt: skip
+
+
+LISTED = """import subprocess, sys
+from idumb.system.processes import landlock, no_network
+def networks(*launcher):
+    joined = ["nsenter", f"--net=/proc/{sys.argv[1]}/ns/net", "readlink", "/proc/self/ns/net"]
+    return subprocess.run([*no_network.command(), *launcher, *joined], capture_output=True, text=True).stdout
+print(networks(*landlock.without_capabilities()) or "none")
+"""
+
+
+def test_without_capabilities_root_cannot_join_another_network() -> None:
+    if os.geteuid() or subprocess.run(["nsenter", "--net=/proc/self/ns/net", "true"], check=False).returncode:
+        pytest.skip("only root can join the network of another process (nsenter --net)")
+    ended = subprocess.run(
+        [sys.executable, "-c", LISTED, str(os.getpid())], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout == "none\n"
