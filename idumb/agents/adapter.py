@@ -57,7 +57,7 @@ class Equipment:
     are built, because files in it belong to an executor that was killed. `recordings` finds runs to replay. `handoffs`
     is a folder for work done elsewhere. `homes` is the home folder of this run's agents. `unpacked` is a folder for
     files that agents unpack; all homes share it. `sandboxes` opens the port. `guarded` are
-    the git folders that no agent may write.
+    folders that no agent may write: those of git, and of the user's approvals and keys.
     """
 
     settings: Settings

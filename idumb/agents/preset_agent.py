@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -21,6 +20,7 @@ from idumb.agents.presets.preset import Invocation, Preset
 from idumb.agents.program import (
     HOME,
     HOMES,
+    JUDGING,
     InputFiles,
     ProgramAgent,
     Transcript,
@@ -112,13 +112,13 @@ class PresetAgent(ProgramAgent):
         self, request: AgentRequest, call: Invocation, inputs: InputFiles, watch: StateFileWatch
     ) -> tuple[AgentResult, bool]:
         """Return the answer, and whether the conversation was unknown before any work was done."""
-        environment = with_request(self._variables(call.home), request)
+        environment = with_request(self._variables(call), request)
         environment |= {**inputs.variables, **self._preset.variables(call)}
         argv = self._arguments(call)
         kept = _Kept(self._transcript(request))
         try:
             _write(call.home, self._preset.files(call))
-            for folder in self._shared().values() if call.home is not None else ():
+            for folder in self._shared(call).values() if call.home is not None else ():
                 os.makedirs(folder, 0o700, exist_ok=True)
             finished = self._start(
                 argv,
@@ -143,30 +143,33 @@ class PresetAgent(ProgramAgent):
         words = f"{answer.error}\n{errors.decode('utf-8', 'replace')}"
         result = self._result(request, finished, kept, answer, errors)
         if result.failure == agent.UNKNOWN_MODEL:
-            accepted = model_server.described_models(self._models(argv[0], call, environment))
+            accepted = model_server.described_models(self._models(argv[0], request, call, environment, inputs.folder))
             result = dataclasses.replace(result, message=_joined(result.message, self._redact(accepted)))
         return result, idle and answers.says_session_is_unknown(words)
 
-    def _models(self, program: str, call: Invocation, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def _models(
+        self, program: str, request: AgentRequest, call: Invocation, environment: Mapping[str, str], scratch: str
+    ) -> tuple[str, ...]:
         """Return the model ids that its server lists, or else the agent itself."""
         server = self._preset.server
         if server is not None and (models := server.models(self._environment)):
             return models
         if not self._preset.lists:
             return ()
-        with tempfile.TemporaryDirectory() as nowhere:
-            try:
+        command = (program, *self._preset.lists)
+        try:
+            with self._limited(command, request, environment, scratch, self._state(call)) as (argv, variables, _):
                 listed = child_process.run(
-                    (program, *self._preset.lists),
-                    cwd=call.home or nowhere,
-                    environment=environment,
+                    argv,
+                    cwd=call.home or scratch,
+                    environment=variables,
                     timeout=_LISTS,
                     agent=True,
                     guarded=True,
                     separate_errors=True,
                 )
-            except OSError:
-                return ()
+        except (OSError, AdapterError):
+            return ()
         return self._preset.listed(listed.output.head + listed.output.tail)
 
     def _result(
@@ -243,26 +246,30 @@ class PresetAgent(ProgramAgent):
             git_folder=os.path.join(request.workspace, ".git") if request is not None and request.commits else None,
             environment=self._environment,
             version=self.version.removeprefix(FORMAT).strip(),
+            judges=request is not None and request.role in JUDGING,
         )
 
-    def _variables(self, home: str | None) -> dict[str, str]:
-        if home is None:
+    def _variables(self, call: Invocation) -> dict[str, str]:
+        if call.home is None:
             return {**self._environment, **self._equipment.environment(self._preset.places)}
-        return {**self._environment, **home_variables(home), **self._shared()}
+        return {**self._environment, **home_variables(call.home), **self._shared(call)}
 
     def _state(self, call: Invocation) -> tuple[str, ...]:
         """Return the folders where the agent keeps its state: its own home, or its places in the user's home."""
         if call.home is not None:
-            return (call.home, *self._shared().values())
-        variables = self._variables(None)
+            return (call.home, *self._shared(call).values())
+        variables = self._variables(call)
         home = variables.get("HOME", "")
         places = (variables[name] for name in self._preset.places if variables.get(name))
         return (*places, *(os.path.join(home, path) for path in self._preset.state if home))
 
-    def _shared(self) -> dict[str, str]:
+    def _shared(self, call: Invocation) -> dict[str, str]:
         """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
         folder = self._equipment.unpacked
-        return {} if folder is None else {n: os.path.join(folder, name) for n, name in self._preset.shares.items()}
+        # Without a sandbox, a builder could change the installed program itself.
+        suffix = "-judging" if call.judges and self._equipment.settings.sandboxed else ""
+        names = {variable: f"{name}{suffix}" for variable, name in self._preset.shares.items()}
+        return {} if folder is None else {variable: os.path.join(folder, name) for variable, name in names.items()}
 
 
 def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
@@ -333,11 +340,9 @@ def _write(home: str | None, files: Mapping[str, str]) -> None:
     """Create a private home; existing agent files stay."""
     if home is None:
         return
-    os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
-    make_home(home, "codex")
+    make_home(home, "codex", *(os.path.dirname(name) for name in files))
     for name, content in files.items():
         path = os.path.join(home, name)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Self
 
 from idumb.agents.adapter import FORMAT, Adapter, Equipment, Stream
@@ -25,7 +26,7 @@ _HOME_FOLDERS = {
     "XDG_STATE_HOME": "state",
     "TMPDIR": "tmp",
 }
-_JUDGING = frozenset({agent.VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER})
+JUDGING = frozenset({agent.VALIDATOR, agent.VERIFIER, agent.SKEPTIC, agent.PLAN_CHECKER})
 _DEEPEST = 6  # folders between a program and its npm package
 
 
@@ -70,18 +71,35 @@ class ProgramAgent(Adapter):
         `scratch` is a folder of this call, `state` are folders of the agent. `in_sandbox` changes the arguments
         for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
-        chosen = self._equipment.settings.sandbox
-        if chosen is None or not self._equipment.settings.sandboxed:
+        if not self._equipment.settings.sandboxed:
             return self._run_program(argv, request, environment, **how)
         import dataclasses
 
+        with self._limited(argv, request, environment, scratch, state, in_sandbox) as (limited, variables, level):
+            finished = self._run_program(limited, request, variables, **how)
+        return dataclasses.replace(finished, sandbox=level)
+
+    @contextlib.contextmanager
+    def _limited(
+        self,
+        argv: Sequence[str],
+        request: AgentRequest,
+        environment: Mapping[str, str],
+        scratch: str,
+        state: Sequence[str],
+        in_sandbox: Callable[[Sequence[str]], Sequence[str]] | None = None,
+    ) -> Iterator[tuple[Sequence[str], Mapping[str, str], str]]:
+        """Yield arguments and variables for the sandbox, and its level; "" if none is configured."""
+        chosen = self._equipment.settings.sandbox
+        if chosen is None or not self._equipment.settings.sandboxed:
+            yield argv, environment, ""
+            return
         from idumb.agents import sandboxed
 
         with sandboxed.opened(request, self._equipment, chosen, scratch, state) as place:
             if place.argv:
                 argv = (*place.argv, *(in_sandbox(argv) if in_sandbox is not None else argv))
-            finished = self._run_program(argv, request, {**environment, **place.variables}, **how)
-        return dataclasses.replace(finished, sandbox=place.level)
+            yield argv, {**environment, **place.variables}, place.level
 
     @staticmethod
     def _run_program(
@@ -123,7 +141,7 @@ class ProgramAgent(Adapter):
         if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
             return None
         homes = self._equipment.homes
-        folder = passing if homes is None or request.role in _JUDGING else homes
+        folder = passing if homes is None or request.role in JUDGING else homes
         return os.path.join(folder, f"home-{self._binding.name.replace('/', '-')}-{request.role}")
 
 
@@ -133,9 +151,20 @@ def home_variables(home: str) -> dict[str, str]:
 
 
 def make_home(home: str, *more: str) -> None:
-    """Create the home with its folders and `more`; existing agent files stay. Raises OSError."""
-    for folder in (home, *(os.path.join(home, name) for name in (*_HOME_FOLDERS.values(), *more))):
-        os.makedirs(folder, 0o700, exist_ok=True)
+    """Create the home with its folders and `more`, folders below it; existing agent files stay. Raises OSError.
+
+    An agent may have replaced one by a link to a folder of the user: the link is removed, so that nothing is written
+    there.
+    """
+    os.makedirs(os.path.dirname(home), 0o700, exist_ok=True)
+    above = os.path.dirname(home)
+    for name in ("", *_HOME_FOLDERS.values(), *more):
+        place = above
+        for part in os.path.join(os.path.basename(home), name).rstrip("/").split("/"):
+            place = os.path.join(place, part)
+            if os.path.islink(place):
+                os.unlink(place)
+            os.makedirs(place, 0o700, exist_ok=True)
 
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:

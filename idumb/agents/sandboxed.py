@@ -15,6 +15,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
 from idumb.domain.settings import SANDBOX_LANDLOCK, SandboxSettings
+from idumb.system.files import links
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _OWN = (".idumb", ".planning")
@@ -81,10 +82,10 @@ def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings,
     builds = request.role == BUILDER
     allowed = request.allowed_paths if builds else ()
     places = [place for folder in sandbox.scope_folders(allowed) if (place := _existing(root, folder)) is not None]
-    writable = [*map(os.path.realpath, own), *(place for place in places if place != root)]
-    writable += _configured(chosen.write, root) if builds else []
     git = os.path.join(root, ".git")
     guarded = [*map(os.path.realpath, equipment.guarded), *(os.path.join(root, name) for name in _OWN)]
+    writable = [*_real(own, root, chosen.write), *(place for place in places if place != root)]
+    writable += _configured(chosen.write, root, (*guarded, git)) if builds else []
     read_only = []
     if request.commits:
         writable.append(git)
@@ -99,7 +100,12 @@ def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings,
         _present(writable),
         tuple(path for path in _present(guarded) if path not in writable),
         _present(path for path in read_only if path not in writable),
+        tuple(path for path in guarded if os.path.islink(path) and _is_in(path, writable)),
     )
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(sandbox.is_below(os.path.dirname(path), folder) for folder in folders)
 
 
 def _present(places: Iterable[str]) -> tuple[str, ...]:
@@ -130,8 +136,16 @@ def _create_folders(request: AgentRequest, created: list[str]) -> None:
             created.append(above)
 
 
-def _configured(places: Iterable[str], root: str) -> list[str]:
-    return [os.path.realpath(os.path.join(root, os.path.expanduser(place))) for place in places]
+def _configured(places: Sequence[str], root: str, guarded: Sequence[str]) -> list[str]:
+    """Return the configured places, without those in a folder that no agent may write."""
+    named = [os.path.join(root, os.path.expanduser(place)) for place in places]
+    return [place for place in _real(named, root, places) if not any(sandbox.is_below(place, g) for g in guarded)]
+
+
+def _real(named: Iterable[str], root: str, configured: Iterable[str]) -> list[str]:
+    """Return real paths, without those that lead through a link that an earlier attempt could have made."""
+    written = (root, *(os.path.realpath(os.path.join(root, os.path.expanduser(place))) for place in configured))
+    return [real for path in named if (real := links.real_path(path, written)) is not None]
 
 
 def _outside(root: str, request: AgentRequest) -> list[str]:

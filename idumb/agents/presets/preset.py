@@ -17,6 +17,7 @@ class Invocation:
     `schema_file` the path of a file that contains it; both are "" for a plain reply. `home` is the agent's private
     home, None if it works in the user's home. `git_folder` is where it commits, None if it must not commit.
     `environment` is the environment of the process. `version` is that of the installed program, "" if unknown.
+    `judges`: its role judges work, so it must not start anything that another role could have changed.
     """
 
     writes: bool
@@ -30,6 +31,7 @@ class Invocation:
     git_folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
+    judges: bool = False
 
 
 Files = Mapping[str, str]  # path below the agent's private home, and content
@@ -43,7 +45,8 @@ class Preset:
     error. `variables` are always set, and `files` are written into a private home; both depend on the call. `places`
     are variables that name the agent's folders in the user's home. `exits` maps exit codes to kinds of failure.
     `server` is where models are listed, `lists` are the arguments with which the agent lists them itself, and `listed`
-    parses that output. `shares` maps variables for unpacked files to the name of a folder that all private homes share.
+    parses that output. `shares` maps variables for unpacked files to the name of a folder that all private homes share;
+    in a sandbox, judging roles have one of their own.
     `makes_folders` is false if the agent cannot write a file into a missing folder. `state` are the places of the
     agent's state below the user's home. `in_sandbox` changes the arguments for a start in idumb's sandbox.
     """

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from idumb.domain import paths
+from idumb.domain import paths, wording
 from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_LANDLOCK
 
 DETECTION = "detection only"
 """The level without a sandbox: writes elsewhere are not prevented. idumb names those in the repository."""
+
+IN_PLACE = "it runs in the working tree"
+"""Why a check there has no sandbox."""
 
 LADDER: Mapping[str, tuple[str, ...]] = {
     SANDBOX_AUTO: (SANDBOX_LANDLOCK, SANDBOX_BWRAP),
@@ -42,15 +45,19 @@ class Fence:
     - `writable`: it may write there and below.
     - `guarded`: it must never write there, even below a writable folder. What is writable below stays writable.
     - `read_only`: it should not write there, but a sandbox that cannot prevent it counts as one.
+    - `links`: guarded paths that are links in a writable folder. No sandbox keeps a program from replacing them.
     """
 
     writable: tuple[str, ...]
     guarded: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 def choose(level: str, fence: Fence, support: Support) -> tuple[str, str]:
     """Return the level in force and, without a sandbox, why there is none."""
+    if fence.links:
+        return DETECTION, f"no sandbox can protect {wording.listed(fence.links)}, which is a link"
     reasons = []
     for candidate in LADDER[level]:
         reason = _landlock_problem(fence, support) if candidate == SANDBOX_LANDLOCK else support.no_bwrap

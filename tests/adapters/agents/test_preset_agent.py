@@ -20,7 +20,8 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.runs.sandbox import Fence, Support
+from idumb.domain.settings import Binding, SandboxSettings, Settings
 from tests.adapters.agents.recorder import variables
 from tests.support import preset_stand_in
 from tests.support.fake_model import serving
@@ -489,3 +490,59 @@ def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tm
     shown = builder.describe()
     assert (shown[0], shown[-1]) == (str(program), "--more")
     assert builder.name == name
+
+
+@pytest.mark.parametrize("name", ["gemini", "opencode", "qwen"])
+def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_path: Path) -> None:
+    """idumb writes the agent's configuration without a sandbox: it must not land in the user's files."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    replace = f'cd "$HOME" && for f in .gemini .qwen .config config; do rm -rf "$f"; ln -s {mine} "$f"; done'
+    as_one(name, tmp_path, f"{replace}; exit 1")
+    [home] = (tmp_path / "homes").iterdir()
+    assert (home / "config").is_symlink()
+    as_one(name, tmp_path, "exit 1")
+    assert list(mine.iterdir()) == []
+    assert not (home / "config").is_symlink()
+
+
+@pytest.mark.parametrize(("judges", "folders"), [(False, ["copilot"]), (True, ["copilot-judging"])])
+def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(
+    tmp_path: Path, folders: list[str], *, judges: bool
+) -> None:
+    """What a builder changed there would judge its own work."""
+    sandboxed = Settings(sandbox=SandboxSettings())
+    equipment = dataclasses.replace(equipped(tmp_path), settings=sandboxed, unpacked=str(tmp_path / "unpacked"))
+    call = Invocation(writes=True, home=str(tmp_path / "home"), judges=judges)
+    _, *state = PresetAgent(Binding("it", "copilot"), equipment)._state(call)
+    assert [os.path.basename(folder) for folder in state] == folders
+
+
+class InVariable:
+    """Sandboxes that only set a variable, which shows that a program was started in one."""
+
+    def support(self) -> Support:
+        return Support(7)
+
+    def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
+        return ("/usr/bin/env", f"LEVEL={level}")
+
+
+def test_an_agent_lists_its_models_in_the_sandbox_too(tmp_path: Path) -> None:
+    """No program of an agent starts without it."""
+    (tmp_path / "errors").write_text(MODEL_UNKNOWN["opencode"][1] + "\n", encoding="utf-8")
+    (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN["opencode"][0]) + "\n", encoding="utf-8")
+    program = tmp_path / "bin" / "opencode"
+    program.parent.mkdir()
+    fails = f"cat {tmp_path}/report; cat {tmp_path}/errors >&2; exit 1"
+    program.write_text(f'#!/bin/sh\ncase "$*" in models) echo in/$LEVEL; exit;; esac; {fails}\n', encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    equipment = dataclasses.replace(
+        equipped(tmp_path, {"PATH": f"{program.parent}:{PATH}"}),
+        settings=Settings(sandbox=SandboxSettings()),
+        sandboxes=InVariable,
+    )
+    request = dataclasses.replace(REQUEST, workspace=str(tmp_path / "work"))
+    result = PresetAgent(Binding("it", "opencode"), equipment).run(request)
+    assert (result.sandbox, "available models: in/landlock" in result.message) == ("landlock", True)

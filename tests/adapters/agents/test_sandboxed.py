@@ -141,3 +141,39 @@ def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch:
 def test_a_required_sandbox_that_is_not_there_starts_nothing(root: Path) -> None:
     with pytest.raises(AdapterError, match=r"No sandbox for it: no landlock; no bwrap\."):
         fence_of(root, "src/a", support=Support(0, "", "no landlock", "no bwrap"), sandboxed_=True)
+
+
+@pytest.mark.parametrize("place", ["target", "target/deep", "{home}/cache/pip", "{home}/shortcut/target"])
+def test_a_configured_place_behind_a_link_that_a_builder_could_have_made_is_not_writable(
+    place: str, root: Path, tmp_path: Path
+) -> None:
+    """Otherwise one attempt leaves a link to the user's files, and the next one may write there."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "keys/deep").mkdir(parents=True)
+    (root / "target").symlink_to(tmp_path / "keys")
+    (tmp_path / "cache/pip").symlink_to(tmp_path / "keys")
+    (tmp_path / "shortcut").symlink_to(root)
+    written = fence_of(root, "src/a", write=(f"{tmp_path}/cache", place.format(home=tmp_path)))[1]
+    assert written == ["../cache", "../scratch", "src"]
+
+
+def test_a_configured_place_may_be_a_link_of_the_user(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "large/cache").mkdir(parents=True)
+    (tmp_path / "cache").symlink_to("large/cache")
+    assert "../large/cache" in fence_of(root, "src/a", write=(f"{tmp_path}/cache",))[1]
+
+
+@pytest.mark.parametrize("place", [".git", ".git/hooks", ".idumb", "src/../.git/hooks"])
+def test_no_configuration_opens_the_folders_of_git_and_idumb(place: str, root: Path) -> None:
+    (root / ".git/hooks").mkdir()
+    _, writable, guarded, _ = fence_of(root, "src/a", write=(place,))
+    assert (writable, guarded) == (["../scratch", "src"], [".git", ".idumb"])
+
+
+def test_no_sandbox_can_protect_a_git_folder_that_is_a_link_beside_declared_files(root: Path, tmp_path: Path) -> None:
+    """A bind mount cannot lie on a link, so a program could replace it and with it the configuration of git."""
+    (root / ".git").rename(tmp_path / "git")
+    (root / ".git").symlink_to(tmp_path / "git")
+    level, *_ = fence_of(root, "README.md")
+    assert level == f"detection only: no sandbox can protect {root}/.git, which is a link"
+    assert fence_of(root, "src/a")[0] == "landlock"
