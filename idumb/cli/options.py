@@ -147,7 +147,10 @@ def running(function: F) -> F:
                 help="Fail a task whose result differs from an earlier attempt under the same envelope.",
             ),
             click.option(
-                "--require-sandbox", "sandboxed", is_flag=True, help="Refuse to start an agent without a sandbox."
+                "--require-sandbox",
+                "sandboxed",
+                is_flag=True,
+                help="Refuse to start an agent or a check without a sandbox.",
             ),
             events,
         )

@@ -1,4 +1,4 @@
-"""Limits where a check writes: in the proving tree, in its private folders, and where its tools keep their data."""
+"""Limits where a check writes: in the proving tree, in its private folders, and in the caches of its tools."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from idumb.app.ports.host import Sandboxes
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, is_below
 from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings, SandboxSettings
-from idumb.system.processes import no_network, private_layers
+from idumb.system.files import links
+from idumb.system.processes import landlock, no_network, private_layers
 
 
 class CheckSandbox:
-    """The sandbox of a run's checks. `guarded` are the git folders of the user, `user` is their working tree.
+    """The sandbox of a run's checks. `user` is the user's working tree, `guarded` is what no check may write.
 
-    `tools` are the places where toolchains keep their data: checks fill caches there.
+    `caches` are folders of toolchains, which checks may fill; some may not exist.
     """
 
     def __init__(
@@ -26,44 +27,57 @@ class CheckSandbox:
         settings: CheckSettings,
         user: str,
         guarded: Iterable[str],
-        tools: Sequence[str],
+        caches: Sequence[str],
     ) -> None:
         self._sandboxes = sandboxes
         self._chosen = chosen
         self._settings = settings
         self._user = os.path.realpath(user)
-        self._guarded = tuple(dict.fromkeys(map(os.path.realpath, guarded)))
-        self._tools = tuple(tools)
+        self._guarded = tuple(dict.fromkeys(path for path in map(os.path.realpath, guarded) if os.path.exists(path)))
+        named = () if chosen is None else map(os.path.expanduser, chosen.write)
+        self._more = (*caches, *filter(os.path.isabs, named))
 
-    def limited(self, borrowed: Borrowed, root: str, variables: Mapping[str, str]) -> tuple[Borrowed, str]:
-        """Return what a check in `root` has, with a launcher that also limits it, and the level in words."""
-        launcher, words = borrowed.launcher, []
-        if self._settings.network == NO_NETWORK:
-            launcher = (*no_network.command(), *launcher)
+    def limited(
+        self, borrowed: Borrowed, root: str, variables: Mapping[str, str], *, apart: bool
+    ) -> tuple[Borrowed, str]:
+        """Return what a check in `root` has, with a launcher that also limits it, and the level in words.
+
+        Only a check `apart` from the user's working tree can be in a sandbox; each can be without a network.
+        """
+        launcher, limits = borrowed.launcher, tuple[str, ...]()
+        words = list[str]()
+        alone = self._settings.network == NO_NETWORK
+        if alone:
+            launcher = (*launcher, *no_network.command())
         if self._chosen is not None:
-            fence = self._fence(borrowed, root, variables)
-            level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())
-            launcher = (*launcher, *self._sandboxes.launcher(level, fence))
+            level, why = sandbox.DETECTION, sandbox.IN_PLACE
+            if apart:
+                fence = self._fence(borrowed, root, variables)
+                level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())
+                limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
-        if self._settings.network == NO_NETWORK:
+        if alone:
+            # Otherwise root could join the network of another process; a sandbox prevents that too.
+            limits = limits or (landlock.without_capabilities() if os.geteuid() == 0 else ())
             words.append("no network")
-        return borrowed._replace(launcher=launcher), ", ".join(words)
+        return borrowed._replace(launcher=(*launcher, *limits)), ", ".join(words)
 
     def _fence(self, borrowed: Borrowed, root: str, variables: Mapping[str, str]) -> Fence:
         private = os.path.dirname(variables["TMPDIR"])
-        lent = (os.path.join(root, name) for name in borrowed.ways)
-        more = (variables["HOME"],) if self._settings.home == USER_HOME else ()
-        extra = (
-            place
-            for place in map(os.path.realpath, (*self._tools, *lent, *private_layers.places(borrowed.launcher)))
-            if self._may(place)
-        )
+        shared = [os.path.join(root, name) for name in self._settings.share if name in borrowed.ways]
+        written = (self._user, *map(os.path.realpath, self._more))
+
+        def real(named: Iterable[str]) -> list[str]:
+            """Omit links in what builders and earlier checks wrote: they must not decide where this one writes."""
+            places = (links.real_path(path, written) for path in named)
+            return [place for place in places if place is not None and self._may(place)]
+
+        more = [place for place in real(self._more) if not any(is_below(place, path) for path in self._guarded)]
+        extra = [*more, *real(shared), *real(private_layers.places(borrowed.launcher))]
+        if self._settings.home == USER_HOME:
+            extra.append(variables["HOME"])
         return Fence(
-            tuple(
-                dict.fromkeys((os.path.realpath(root), os.path.realpath(private), *map(os.path.realpath, more), *extra))
-            ),
-            self._guarded,
-            (self._user,),
+            tuple(dict.fromkeys((*map(os.path.realpath, (root, private)), *extra))), self._guarded, (self._user,)
         )
 
     def _may(self, place: str) -> bool:

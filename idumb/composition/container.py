@@ -358,11 +358,7 @@ class Container:
             homes=os.path.join(folder, "homes", run or "none"),
             unpacked=os.path.join(folder, local_data.UNPACKED),
             sandboxes=lambda: self.sandboxes,
-            guarded=tuple(
-                folder
-                for place in (self.repository, self.user_repository)
-                for folder in (place.git_dir, place.common_dir)
-            ),
+            guarded=self._guarded(self.repository, self.user_repository),
         )
         return registry.build(equipment, aside=aside)
 
@@ -406,7 +402,16 @@ class Container:
         from idumb.composition.check_sandbox import CheckSandbox
 
         user, limits = self.user_repository, settings.sandbox if settings.sandboxed else None
-        return CheckSandbox(self.sandboxes, limits, chosen, user.root, (user.git_dir, user.common_dir), private.tools)
+        guarded = (*self._guarded(user), os.path.join(user.root, ".git"))
+        return CheckSandbox(self.sandboxes, limits, chosen, user.root, guarded, private.caches)
+
+    @staticmethod
+    def _guarded(*repositories: discover.Repository) -> tuple[str, ...]:
+        """Return what nothing in a sandbox may write: git folders, and the user's approvals and keys."""
+        from idumb.system.files import user_folders
+
+        git = (folder for place in repositories for folder in (place.git_dir, place.common_dir))
+        return (*git, user_folders.path(), user_folders.configuration())
 
     @property
     def user_repository(self) -> discover.Repository:

@@ -249,9 +249,9 @@ class CheckEnvironment:
         return canonical_json.digest([*seen, computed.provided, computed.home])
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        """Return the places where toolchains keep their data; some may not exist."""
-        return (*self._computed.kept.values(), *self._computed.links.values())
+    def caches(self) -> tuple[str, ...]:
+        """Return the folders where toolchains keep what they downloaded or compiled; some may not exist."""
+        return tuple(toolchains.caches({**self._computed.kept, **self._computed.links}))
 
     def unwatched(self) -> CheckEnvironment:
         """Return the same environment with folders of its own, for another thread. It compares no entry points."""

@@ -56,7 +56,9 @@ class Proving(Protocol):
 class Sandbox(Protocol):
     """Limits what a check writes and reaches."""
 
-    def limited(self, borrowed: Borrowed, root: str, variables: Mapping[str, str]) -> tuple[Borrowed, str]: ...
+    def limited(
+        self, borrowed: Borrowed, root: str, variables: Mapping[str, str], *, apart: bool
+    ) -> tuple[Borrowed, str]: ...
 
 
 class ShellChecks:
@@ -143,8 +145,9 @@ class ShellChecks:
             with self._private.opened(command, root, (*lent, *borrowed.prepared), views) as surroundings:
                 environment = {**surroundings.variables, **variables, **self._cookies}
                 borrowed = borrowed._replace(launcher=(*surroundings.launcher, *borrowed.launcher))
-                if self._sandbox is not None and self._proving is not None and tree is not None:
-                    borrowed, level = self._sandbox.limited(borrowed, root, environment)
+                if self._sandbox is not None:
+                    apart = self._proving is not None and tree is not None
+                    borrowed, level = self._sandbox.limited(borrowed, root, environment, apart=apart)
                 made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"

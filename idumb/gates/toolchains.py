@@ -139,6 +139,36 @@ LOCATIONS: tuple[Location, ...] = (
 TRUSTED = "MISE_TRUSTED_CONFIG_PATHS"
 """mise trusts configuration files by their path, and the tree in which a check runs has another one."""
 
+_CACHES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "PIP_CACHE_DIR", "GOCACHE", "GOMODCACHE", "NPM_CONFIG_CACHE", "NPM_CONFIG_DEVDIR", "SCCACHE_DIR",
+            "UV_CACHE_DIR", "POETRY_CACHE_DIR", "PRE_COMMIT_HOME", "TORCH_HOME", "YARN_CACHE_FOLDER", "COREPACK_HOME",
+            "DENO_DIR", "COURSIER_CACHE", "MISE_CACHE_DIR", "COMPOSER_CACHE_DIR", "NUGET_PACKAGES", "CCACHE_DIR",
+            "PUB_CACHE", "ZIG_GLOBAL_CACHE_DIR",
+        ),
+        ("",),
+    ),
+    "CARGO_HOME": ("registry", "git"),
+    "GOPATH": ("pkg",),
+    "GRADLE_USER_HOME": ("caches", "daemon", "native", "notifications", "workers"),
+    "HF_HOME": ("hub", "datasets", "modules"),
+    "MAVEN_USER_HOME": ("repository",),
+    "YARN_GLOBAL_FOLDER": ("cache", "metadata"),
+    "PNPM_HOME": ("store",),
+    "CABAL_DIR": ("packages", "store"),
+    "STACK_ROOT": ("pantry",),
+    ".ivy2": ("cache",),
+    ".julia": ("compiled", "logs", "scratchspaces"),
+    ".m2": ("repository",),
+    ".nuget": ("packages",),
+    ".sbt": ("boot",),
+}  # fmt: skip
+"""What toolchains download or compile: variable, or path of a link in the private home, and folders below its place.
+
+Programs on PATH, such as `~/.cargo/bin`, and configuration are no caches.
+"""
+
 _ALIASES = ("NPM_CONFIG_",)
 """Prefixes of variables that the tool also reads in lower case."""
 
@@ -183,6 +213,13 @@ def locations(
             path = place(row.places[0], home, environment)
             if exists(path) and outside(path):
                 yield "", row.places[0], path
+
+
+def caches(places: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders of `places` that hold caches, whether they exist or not."""
+    for name, path in places.items():
+        for folder in _CACHES.get(name, ()):
+            yield f"{path}/{folder}".rstrip("/")
 
 
 def _value_of_user(variable: str, environment: Mapping[str, str], outside: Callable[[str], bool]) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.system.processes import no_network
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, task, write
@@ -115,7 +116,9 @@ except OSError:
     ("settings", "code", "words"),
     [
         ({"checks": {"network": "none"}}, 3, "no network"),
+        ({"checks": {"network": "none", "tree": "here"}}, 3, "no network"),
         ({"checks": {"network": "none"}, "sandbox": "landlock"}, 3, "landlock, no network"),
+        ({"checks": {"network": "none"}, "sandbox": "bwrap"}, 3, "bwrap, no network"),
         ({"checks": {"network": "open"}}, 0, None),
         ({}, 0, None),
     ],
@@ -123,10 +126,11 @@ except OSError:
 def test_checks_reach_the_network_only_if_it_is_open(
     settings: dict[str, Any], code: int, words: str | None, project: Project
 ) -> None:
-    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this user may not make a network of its own (unshare --net)")
-    if "sandbox" in settings and not SUPPORT.landlock:
-        pytest.skip(SUPPORT.no_landlock)
+    if subprocess.run([*no_network.command(), "/bin/true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not make a network of its own")
+    missing = {SANDBOX_LANDLOCK: SUPPORT.no_landlock, SANDBOX_BWRAP: SUPPORT.no_bwrap}.get(settings.get("sandbox", ""))
+    if missing:
+        pytest.skip(missing)
     script = project.folder.parent / "connect.py"
     script.write_text(CONNECT)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -166,3 +170,47 @@ def test_a_check_that_cannot_have_no_network_does_not_run(project: Project) -> N
     [row] = {e["payload"]["output"] for e in project.events("--kind", "evidence.recorded")}
     assert "could not start this check without a network: [Errno 28]" in row
     assert not os.path.lexists(project.folder.parent / "ran")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_checks_fill_caches_but_change_no_program_and_no_approval(level: str, project: Project, home: Path) -> None:
+    """What a check leaves in `~/.cargo/bin` or `~/.local/bin` the user would start."""
+    mine = ("cargo/bin", "cargo/config", "base/bin", "base/state/idumb", "go/bin")
+    for name in (*mine, "cargo/registry", "go/pkg", "more"):
+        (home / name).mkdir(parents=True)
+    places = {"CARGO_HOME": "cargo", "PYTHONUSERBASE": "base", "GOPATH": "go", "XDG_STATE_HOME": "base/state"}
+    environment = {name: str(home / place) for name, place in places.items()}
+    fills = " && ".join(f"echo x > {home}/{name}/x" for name in ("cargo/registry", "go/pkg", "more"))
+    forbidden = "; ".join(f"(echo x > {home}/{name}/x) && exit 1" for name in mine)
+    checks(project, fills, f"{forbidden}; true", sandbox={"level": level, "write": [str(home / "more"), "src"]})
+    consent = project.idumb("check-plan", "1", "--json", environment=environment).data["contract_hash"]
+    answer = project.idumb("execute-phase", "1", "--approve", consent, environment=environment)
+    assert answer.code == 0, answer
+    assert recorded(project) == {level}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_link_that_a_builder_left_opens_nothing_for_checks(level: str, project: Project, home: Path) -> None:
+    (home / "keys").mkdir()
+    (project.folder / "out").symlink_to(home / "keys")
+    checks(project, "(echo x > out/x) && exit 1; true", sandbox=level, checks={"share": ["out"]})
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    assert answer.code == 0, answer
+    assert list((home / "keys").iterdir()) == []
+
+
+def test_checks_in_the_working_tree_have_no_sandbox_and_the_evidence_says_so(project: Project) -> None:
+    if not SUPPORT.landlock:
+        pytest.skip(SUPPORT.no_landlock)
+    checks(project, "test -f new.txt", sandbox="auto", checks={"tree": "here", "network": "open"})
+    consent = project.approval()
+    refused = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
+    assert (refused.code, refused.error["code"], refused.error["message"]) == (
+        4, "sandbox.none", "No sandbox is available for checks: they run in the working tree (checks: here).",
+    )  # fmt: skip
+    answer = project.quick("execute-phase", "1", "--approve", consent)
+    assert answer.code == 0, answer
+    assert "Sandbox of checks: detection only, because they run in the working tree (checks: here)" in answer.err
+    assert recorded(project) == {"detection only: it runs in the working tree"}
+    [done] = project.json("audit", "bundle", "1").data["bundle"]["tasks"]
+    assert {row["sandbox"] for row in done["evidence"] if row["command"]} == recorded(project)

@@ -218,3 +218,38 @@ def test_a_wrong_sandbox_is_an_error_with_its_line(project: Project) -> None:
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 3
     assert "config.yaml:2: sandbox: 'always' is not one of auto, landlock, bwrap, off" in answer.error["message"]
+
+
+@needs_bwrap
+def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, home: Path) -> None:
+    """Even if the configuration opens the home around them; Landlock cannot, and says so."""
+    (home / "config/idumb").mkdir(parents=True)
+    script = f"echo x > src/x.txt; echo x > {home}/made; echo x > {home}/state/idumb/x; echo x > {home}/config/idumb/x"
+    builder(project, script, "create `src/x.txt`", sandbox={"level": "auto", "write": [str(home)]})
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert recorded(project) == [SANDBOX_BWRAP]
+    assert (home / "made").exists()
+    assert list(home.glob("*/idumb/x")) == []
+
+
+@needs_landlock
+def test_the_level_of_the_builder_is_in_the_bundle(project: Project) -> None:
+    builder(project, "echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
+    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == 0
+    [done] = project.json("audit", "bundle", "1").data["bundle"]["tasks"]
+    assert done["sandbox"] == "landlock"
+    assert [row["sandbox"] for row in done["evidence"] if row["command"]] == ["landlock"]
+
+
+@needs_landlock
+def test_a_required_sandbox_is_also_required_of_the_validator(project: Project) -> None:
+    bindings = {
+        "it": {"adapter": "command", "argv": ["/bin/sh", "-c", "echo x > src/x.txt"]},
+        "away": {"adapter": "handoff"},
+    }
+    project.configure(json.dumps({"builder": "it", "validator": "away", "bindings": bindings, "sandbox": "landlock"}))
+    project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
+    refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
+    assert not project.exists("src/x.txt")

@@ -15,7 +15,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, Support
-from idumb.domain.settings import SANDBOX_LANDLOCK
+from idumb.domain.settings import IN_COMMIT, SANDBOX_LANDLOCK, USER_HOME, CheckSettings
 
 CODE = "sandbox.none"
 
@@ -36,8 +36,11 @@ def announce(context: RunContext) -> None:
     level, why = sandbox.best(chosen.level, support)
     beside_git = [task for task in _pending(context) if _writes_beside_git(context, task)]
     its_level, its_why = sandbox.choose(chosen.level, _BESIDE_GIT, support) if beside_git else (level, why)
+    of_checks, no_checks = _of_checks(context, level, why, support)
     if context.sandboxed:
         _require(context, level, why, beside_git if its_level == sandbox.DETECTION else (), its_why)
+        if of_checks == sandbox.DETECTION:
+            raise _refusal(context, f"No sandbox is available for checks: {no_checks}.")
     elif chosen.level != SANDBOX_LANDLOCK:
         beside_git += [t for t in _pending(context) if t not in beside_git and _makes_a_folder(context, t)]
         its_level, its_why = sandbox.choose(chosen.level, _BESIDE_GIT, support) if beside_git else (level, why)
@@ -45,10 +48,26 @@ def announce(context: RunContext) -> None:
     if its_level != level:
         tasks = wording.listed(task.id for task in beside_git)
         context.services.reporter.note(f"Sandbox of {tasks}: {_words(chosen.level, its_level, its_why, support)}.")
+    if of_checks != level:
+        context.services.reporter.note(f"Sandbox of checks: {_words(chosen.level, of_checks, no_checks, support)}.")
 
 
 _BESIDE_GIT = Fence(("/the working tree",), ("/the working tree/.git",))
 """A task that may create files at the top of the working tree."""
+
+
+def _of_checks(context: RunContext, level: str, why: str, support: Support) -> tuple[str, str]:
+    """Return the level of checks and, without a sandbox, why there is none; `level` and `why` are those of the run."""
+    chosen, settings = context.services.settings.sandbox, context.services.settings.checks or CheckSettings()
+    if settings.tree != IN_COMMIT:
+        return sandbox.DETECTION, "they run in the working tree (checks: here)"
+    if chosen is None or settings.home != USER_HOME or level == sandbox.DETECTION:
+        return level, why
+    its_level, _ = sandbox.choose(chosen.level, _BESIDE_GIT, support)
+    return (
+        its_level,
+        "Landlock cannot allow your home and protect your approvals" if its_level == sandbox.DETECTION else "",
+    )
 
 
 def _words(chosen: str, level: str, why: str, support: Support) -> str:
@@ -70,6 +89,11 @@ def _pending(context: RunContext) -> Iterable[Task]:
 
 def _builder(context: RunContext, task: Task) -> str:
     return contracts.builder_of(context.plans[task.id], task, context.services.settings) or STEPS
+
+
+def _agents(context: RunContext, task: Task) -> Iterable[str]:
+    validator = contracts.validator_of(context.plans[task.id], task, context.services.settings)
+    return (_builder(context, task), *((validator,) if validator else ()))
 
 
 def _writes_beside_git(context: RunContext, task: Task) -> bool:
@@ -94,7 +118,7 @@ def _commits(context: RunContext, task: Task) -> bool:
 def _require(context: RunContext, level: str, why: str, beside_git: Iterable[Task], its_why: str) -> None:
     if level == sandbox.DETECTION:
         raise _refusal(context, f"No sandbox is available: {why}.")
-    names = {_builder(context, task) for task in _pending(context)} - {HUMAN}
+    names = {name for task in _pending(context) for name in _agents(context, task)} - {HUMAN}
     outside = [name for name in sorted(names) if not capabilities(context.agents.get(name)).sandboxed]
     if outside:
         raise _refusal(context, f"idumb cannot put {wording.listed(outside)} in a sandbox.")

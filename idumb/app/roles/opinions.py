@@ -32,14 +32,23 @@ def bound_roles(services: Services) -> tuple[str, ...]:
 
 
 def ask(
-    services: Services, journal: Journal, contract: Contract, gathered: Sequence[Evidence], tree: str
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    gathered: Sequence[Evidence],
+    tree: str,
+    *,
+    sandboxed: bool = False,
 ) -> tuple[Opinion, ...]:
-    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion."""
+    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion.
+
+    `sandboxed`: neither starts without a sandbox.
+    """
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
     opinions: list[Opinion] = []
     for role in bound_roles(services):
         values = {**_values(services, contract, journal, gathered), "said": _quotation(opinions)}
-        request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
+        request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA, sandboxed=sandboxed)
         opinions.append(_opinion(services, request, owner, journal.state, tree))
     return tuple(opinions)
 

@@ -35,13 +35,17 @@ _TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply."""
+    """A question to a role. `about` is `phase-2` or a task id; `values` fill the template; `schema` is of the reply.
+
+    `sandboxed`: its agent must not start without a sandbox.
+    """
 
     role: str
     about: str
     values: Mapping[str, str]
     schema: Mapping[str, Any] | None = None
     attempt: int = 1
+    sandboxed: bool = False
 
 
 def binding_of(services: Services, role: str) -> str | None:
@@ -124,6 +128,8 @@ def _call(
     place = services.open_workspace("here", "")
     agents = services.open_agents(place, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
+    if role_request.sandboxed:
+        _require_sandbox(services, filled, who)
     prompt_text = prompt(services, role_request)
     with _guarded(services, journal, role_request, who) as heard, services.open_copy() as folder:
         request = AgentRequest(
@@ -141,6 +147,7 @@ def _call(
             about=role_request.about,
             model=filled.model,
             schema=role_request.schema,
+            sandboxed=role_request.sandboxed,
         )
         try:
             result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
@@ -148,7 +155,17 @@ def _call(
             agents.forget()
         heard.reply = result.reply
         journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
+    if result.sandbox:
+        services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result
+
+
+def _require_sandbox(services: Services, filled: ResolvedRole, who: Agent) -> None:
+    """Refuse an agent that would start without a sandbox; the adapter refuses if this machine has none."""
+    if not services.settings.sandboxed:
+        raise Refusal("agent.no-sandbox", "The configuration has no sandbox.")
+    if not capabilities(who).sandboxed:
+        raise Refusal("agent.no-sandbox", f"idumb cannot put {filled.binding} in a sandbox.")
 
 
 def _guarded(
@@ -186,6 +203,7 @@ def _event(
         usage=dataclasses.asdict(result.usage),
         seconds=round(result.seconds, 3),
         transcript=result.transcript,
+        **({"sandbox": result.sandbox} if result.sandbox else {}),
     )
 
 

@@ -200,7 +200,9 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     verification = None
     if done and request.verify:
         _require_approval(services, journal, contract, reports)
-        verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
+        verification = verify_work.judge(
+            services, journal, contract, asks=not request.rehearsal, sandboxed=request.sandboxed
+        )
         contract = plan_answers.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, verification))
         projections.ending(services, contract, journal.state)

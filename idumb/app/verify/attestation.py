@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.contract import loading
@@ -13,6 +13,7 @@ from idumb.app.worktree import final_state, preconditions
 from idumb.domain import canonical_json, errors
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
+from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -93,7 +94,7 @@ def bundle(services: Services, phase: str) -> Result:
             "plans": [{"path": path, "sha256": digest} for path, digest in state.contract.plans],
         },
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
-        "tasks": [_task(task_state, _evidence(services, state, task_state)) for task_state in state.tasks.values()],
+        "tasks": [_task(services, state, task_state) for task_state in state.tasks.values()],
         "verification": None if state.verification is None else state.verification.get("status"),
         "log": {
             "events": chain.count,
@@ -111,19 +112,27 @@ def bundle(services: Services, phase: str) -> Result:
 
 
 def _evidence(services: Services, state: RunState, task_state: TaskState) -> list[dict[str, Any]]:
-    """Return each check of the last attempt: command, tree, result, and the digest of its output."""
-    names = ("subject", "result", "command", "exit_code", "output_sha256", "tree")
-    run = task_state.carried_from or state.id
-    events = services.log.events(run=run, task=task_state.id, kind="evidence.recorded")
-    number = task_state.checkpoint.attempt if task_state.checkpoint is not None else task_state.attempt.number
+    """Return each check of the last attempt: command, tree, result, digest of its output, and level of its sandbox."""
+    names = ("subject", "result", "command", "exit_code", "output_sha256", "tree", "sandbox")
+    events = _of_last_attempt(services, state, task_state, "evidence.recorded")
     # A log that an older version wrote may contain a secret.
     redact = services.redaction.redact
-    rows = ({name: e.payload.get(name) for name in names} for e in events if e.attempt == number)
+    rows = ({name: e.payload.get(name) for name in names} for e in events)
     return [row if row["command"] is None else {**row, "command": redact(row["command"])} for row in rows]
 
 
-def _task(task_state: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str, Any]:
+def _of_last_attempt(services: Services, state: RunState, task_state: TaskState, kind: str) -> Iterator[Event]:
+    """Yield the events of the attempt that the checkpoint keeps, else of the newest one."""
+    run = task_state.carried_from or state.id
+    number = task_state.checkpoint.attempt if task_state.checkpoint is not None else task_state.attempt.number
+    return (e for e in services.log.events(run=run, task=task_state.id, kind=kind) if e.attempt == number)
+
+
+def _task(services: Services, state: RunState, task_state: TaskState) -> Mapping[str, Any]:
     checkpoint = task_state.checkpoint
+    builders = [
+        e.payload.get("builder") or {} for e in _of_last_attempt(services, state, task_state, "attempt.finished")
+    ]
     return {
         "id": task_state.id,
         "digest": task_state.digest,
@@ -134,5 +143,6 @@ def _task(task_state: TaskState, evidence: list[dict[str, Any]]) -> Mapping[str,
         "snapshot": None if checkpoint is None else checkpoint.snapshot,
         "tree": None if checkpoint is None else checkpoint.tree,
         "files": [] if checkpoint is None else list(checkpoint.files),
-        "evidence": evidence,
+        "sandbox": builders[-1].get("sandbox") if builders else None,
+        "evidence": _evidence(services, state, task_state),
     }

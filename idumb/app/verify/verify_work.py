@@ -93,10 +93,13 @@ def _gap_plan(services: Services, contract: Contract, record: dict[str, Any]) ->
     return gap_plan.write(services, contract, record)
 
 
-def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
+def judge(
+    services: Services, journal: Journal, contract: Contract, *, asks: bool = True, sandboxed: bool = False
+) -> dict[str, Any]:
     """Run every success criterion, invariant and test once on the frozen tree; return the record that the log keeps.
 
     With `asks`, verifier and skeptic then give their opinions, in copies, if you consented to them.
+    `sandboxed`: neither starts without a sandbox.
     """
     statuses = schedule.statuses(contract, journal.state)
     unfinished = schedule.unfinished(statuses)
@@ -118,7 +121,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     mismatches = _mismatches(contract, final)
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
-    opinions_given = opinions.ask(services, journal, contract, gathered, tree) if asks else ()
+    opinions_given = opinions.ask(services, journal, contract, gathered, tree, sandboxed=sandboxed) if asks else ()
     blocking = [
         opinion
         for opinion in opinions_given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from idumb.app.review import approve
 from idumb.app.roles import role_calls, role_consent
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
+from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.settings import Binding, RoleSettings, Settings
@@ -286,3 +288,54 @@ def test_a_role_s_own_model_overrides_its_profile_s_and_its_binding_s() -> None:
     ]
     assert [binding.role("planner").timeout for binding in (plain, own)] == [60, 5]
     assert Settings(builder="a", bindings=bindings).role("builder").binding == "a"
+
+
+CONFINED = """\
+import os, pathlib
+for place in ("made.txt", os.environ["TMPDIR"] + "/x"):
+    try:
+        pathlib.Path(place).write_text("x")
+        print("wrote", os.path.basename(place))
+    except OSError:
+        print("kept out of", os.path.basename(place))
+"""
+
+
+def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and_recorded(
+    sandbox: GitSandbox, services: Container
+) -> None:
+    if reason := LocalSandboxes().support().no_landlock:
+        pytest.skip(reason)
+    (sandbox.root / "agent.py").write_text(CONFINED, encoding="utf-8")
+    with (sandbox.root / ".idumb/config.yaml").open("a", encoding="utf-8") as file:
+        file.write("sandbox: landlock\n")
+    notes: list[str] = []
+
+    class Noting(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    services = Container(str(sandbox.root), Nobody, Noting)
+    digest = role_consent.required(services, ["planner"]).whole
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    assert role_calls.ask(services, ASKED).reply == "kept out of made.txt\nwrote x\n"
+    event = next(iter(services.log.events(kind="role.asked")))
+    assert event.payload["sandbox"] == "landlock"
+    assert notes == ["Sandbox of the planner: landlock."]
+
+
+def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: Container, sandbox: GitSandbox) -> None:
+    """Not an adapter that nothing can limit, and not a program on a machine that has no sandbox."""
+    required = dataclasses.replace(ASKED, sandboxed=True)
+    digest = role_consent.required(services, ["planner"]).whole
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    with pytest.raises(Refusal, match="The configuration has no sandbox") as refused:
+        role_calls.ask(services, required)
+    assert refused.value.code == "agent.no-sandbox"
+    text = "sandbox: auto\nbindings: {thinker: {adapter: handoff}}\nroles: {planner: {binding: thinker}}\n"
+    (sandbox.root / ".idumb/config.yaml").write_text(text, encoding="utf-8")
+    services = Container(str(sandbox.root), Nobody, Silent)
+    digest = role_consent.required(services, ["planner"]).whole
+    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox"):
+        role_calls.ask(services, required)
