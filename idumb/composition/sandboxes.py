@@ -33,7 +33,8 @@ class LocalSandboxes:
             devices = (path for path in _DEVICES if os.path.exists(path))
             return landlock.command(self.support().landlock, (*fence.writable, *_semaphores(fence), *devices))
         if level == SANDBOX_BWRAP:
-            places = {_SEMAPHORES: bool(_semaphores(fence))} if os.path.isdir(_SEMAPHORES) else {}
+            # Bubblewrap makes an empty one, unless what the fence names is in that of the user.
+            places = {_SEMAPHORES: False} if os.path.isdir(_SEMAPHORES) and not _semaphores(fence) else {}
             places |= dict.fromkeys(fence.writable, True)
             places |= dict.fromkeys((*fence.read_only, *fence.guarded), False)
             return bubblewrap.command(self.support().bwrap, places)

@@ -10,6 +10,8 @@ PACKAGE = "bubblewrap"
 
 _PROGRAM = "bwrap"
 _MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent")
+_OF_KERNEL = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "fs", "acpi", "driver", "scsi", "mtrr"))
+"""Settings of the kernel. Bubblewrap does not cover `/proc/sys` for root, who could set there what a crash starts."""
 _KEPT_BY_ROOT = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE")
 """Capabilities with which root can neither mount nor reach another process."""
 
@@ -37,6 +39,8 @@ def command(program: str, places: Mapping[str, bool]) -> tuple[str, ...]:
     The program sees no other process, so that it cannot reach the files of one that has more permissions.
     """
     words = [program, *_MOUNTS]
+    for path in filter(os.path.exists, _OF_KERNEL):
+        words += ["--ro-bind", path, path]
     for path in sorted(places, key=lambda path: (path.count("/"), path)):
         words += ["--bind" if places[path] else "--ro-bind", path, path]
     if os.geteuid() == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -99,6 +100,7 @@ FORBIDDEN = [
     "umount .git && echo x > .git/config",
     "unshare --user --map-root-user --mount sh -c 'umount .git; mount -o remount,rw,bind . ; echo x > top.txt'",
     "mknod src/device b 7 0",
+    'same="$(cat /proc/sys/kernel/core_pattern)" && echo "$same" > /proc/sys/kernel/core_pattern',
 ]
 
 
@@ -175,6 +177,15 @@ def test_a_program_cannot_type_into_a_terminal_of_the_user(place: Place) -> None
 def test_a_program_keeps_no_capability_that_leads_out(place: Place) -> None:
     ended = place.sh("grep CapEff /proc/self/status")
     assert int(ended.stdout.split()[1], 16) & ~LEFT_TO_ROOT == 0
+
+
+SEMAPHORE = "import multiprocessing as m; print(m.get_context('fork').Semaphore(1).acquire())"
+
+
+def test_a_program_has_semaphores(place: Place) -> None:
+    anywhere = dataclasses.replace(place, fence=Fence(()))  # a fence in /dev/shm would make the rest read-only
+    ended = anywhere.run(sys.executable, "-I", "-S", "-c", SEMAPHORE)
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
 def test_a_program_keeps_its_arguments_its_exit_code_and_a_terminal(place: Place) -> None:
