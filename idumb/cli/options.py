@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -216,12 +217,32 @@ def step_plan_path(file: str, root: str) -> str:
 
 
 def phase_id(phase: str, root: str) -> str:
-    """Return the phase; the path of a step plan is made relative to the root, as in `idumb execute`."""
+    """Return the phase of a phase, plan file or step plan; the path of a step plan is made relative to the root."""
     from idumb.domain.plans import step_plan
 
     if phase.endswith(step_plan.SUFFIXES) and os.path.isfile(phase):
         return step_plan_path(phase, root)
-    return phase
+    path = plan_file(phase, root)
+    return phase if path is None else phase_of_file(path) or phase
+
+
+def plan_file(name: str, root: str) -> str | None:
+    """Return the path of a plan in Markdown from the repository's root, or None if the name is no such file."""
+    return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(name) else None
+
+
+def phase_of_file(path: str) -> str | None:
+    """Return the phase whose folder holds a plan; None for a file elsewhere."""
+    from idumb.domain.plans import quick_plan
+
+    match = _IN_PHASE.fullmatch(path)
+    if match is None:
+        return None
+    number = quick_plan.number_in(match[2]) if match[1] == "quick" else None
+    return quick_plan.phase(number) if number is not None else match[2] if match[1] == "phases" else None
+
+
+_IN_PHASE = re.compile(r"\.planning/(phases|quick)/([^/]+)/[^/]*PLAN\.md")
 
 
 def declared_path(path: str, root: str) -> str:

@@ -147,6 +147,8 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 def check_plan_command(phase: str, expected: str | None, mode: str | None, run_checks: bool) -> Result:
     """Check the plans of a phase and print every finding.
 
+    Instead of a phase, name a plan file to see only its findings, also a plan of GSD or of the first iDumb.
+
     Without errors, prints the contract hash and the next command. Writes nothing. Runs nothing, except with
     --run-checks, which finds checks that pass before the work. With --json, data.contract_hash is the hash for
     --approve.
@@ -161,8 +163,11 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None, run_c
     from idumb.app.review import check_plan
 
     with options.services() as services:
+        path = options.plan_file(phase, services.root)
+        if path is not None and options.phase_of_file(path) is None:
+            return check_plan.check_file(services, path, expected=expected, mode=mode)
         phase = options.phase_id(phase, services.root)
-        return check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks)
+        return check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
 
 
 @options.command("discuss")
@@ -366,4 +371,6 @@ def graph_command(phase: str, form: str) -> Result:
     from idumb.app.review import check_plan
 
     with options.services() as services:
-        return check_plan.show_graph(services, phase, import_module(f"idumb.views.graph.{form}").render)
+        return check_plan.show_graph(
+            services, options.phase_id(phase, services.root), import_module(f"idumb.views.graph.{form}").render
+        )

@@ -54,8 +54,8 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
     from idumb.app.running import execute_phase
     from idumb.app.running.run_request import Request
 
-    request = Request(phase, **flags)
     with options.services(progress=True) as services:
+        request = Request(options.phase_id(phase, services.root), **flags)
         if request.rehearsal:
             return _rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
@@ -72,7 +72,7 @@ def _print_prompts(phase: str, all_tasks: bool, out: str | None) -> Result:
     from idumb.app.editor import ask_mode
 
     with options.services() as services:
-        result = ask_mode.prepare(services, phase, everything=all_tasks)
+        result = ask_mode.prepare(services, options.phase_id(phase, services.root), everything=all_tasks)
         if out is None:
             return result
         return dataclasses.replace(
@@ -130,6 +130,8 @@ def resume_command(phase: str, retry_failed: bool, guidance: str, **flags: Any) 
 def execute_command(file: str, **flags: Any) -> Result:
     """Run a step plan, a YAML or JSON file of tool calls.
 
+    For a plan in Markdown, runs the phase whose folder holds it, as execute-phase does.
+
     A step plan is strict: approve it with `idumb approve FILE` first. An unfinished run of the same file continues.
     Other commands take the path of the file, from the repository's root, as its phase.
 
@@ -139,7 +141,8 @@ def execute_command(file: str, **flags: Any) -> Result:
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
-        phase = execute_phase.phase_of_step_plan(options.step_plan_path(file, services.root))
+        path = options.step_plan_path(file, services.root)
+        phase = options.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
         request = Request(phase, command="execute", **flags)
         return _rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
@@ -224,7 +227,7 @@ def verify_work_command(phase: str, **flags: Any) -> Result:
     from idumb.app.verify import verify_work
 
     with options.services(progress=True) as services:
-        return verify_work.verify(services, phase, **flags)
+        return verify_work.verify(services, options.phase_id(phase, services.root), **flags)
 
 
 @options.command("pause")
@@ -239,7 +242,7 @@ def pause_command(phase: str, why: str) -> Result:
     from idumb.app.running import pause
 
     with options.services(writes=True) as services:
-        return pause.pause(services, phase, why=why, by=user_folders.user_name())
+        return pause.pause(services, options.phase_id(phase, services.root), why=why, by=user_folders.user_name())
 
 
 @options.command("cancel", person=True)

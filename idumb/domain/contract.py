@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from idumb.domain import agent, canonical_json, paths
@@ -86,11 +86,29 @@ def assemble(
         findings.append(last.finding("phase.too-many-tasks", "", found, accepted, message, mend, task=last.tasks[-1]))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
-    dependencies = _effective_dependencies(plans)
+    dependencies = effective_dependencies(plans)
     order = graph.topological_order(dependencies)
     hashed = contract_hash(plans, settings, policy_digest)
     contract = Contract(phase, folder, tuple(plans), tasks, order, dependencies, hashed)
     return contract, tuple(findings)
+
+
+def in_waves(plans: Sequence[Plan]) -> tuple[Plan, ...]:
+    """Return the plans with the dependencies that their waves add: a plan waits for every plan of a lower wave.
+
+    A plan never waits for one that its own dependencies make wait for it: `depends_on` is more exact than `wave`.
+    """
+    if all(plan.wave is None for plan in plans):
+        return tuple(plans)
+    declared = {plan.plan: plan.depends_on for plan in plans}
+    ordered = []
+    for plan in plans:
+        later = {plan.plan, *graph.dependents(declared, [plan.plan])}
+        lower = [p.plan for p in plans if p.wave is not None and plan.wave is not None and p.wave < plan.wave]
+        ordered.append(
+            replace(plan, depends_on=tuple(dict.fromkeys((*plan.depends_on, *(p for p in lower if p not in later)))))
+        )
+    return tuple(ordered)
 
 
 def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None = ()) -> tuple[Finding, ...]:
@@ -112,7 +130,7 @@ def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool
     first = {plan.plan: plan for plan in reversed(plans)}
     for cycle in of_plans:
         yield _plan_cycle(first[cycle[0]], cycle)
-    dependencies = _effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
+    dependencies = effective_dependencies(plans, round_)  # without them, every pair of their tasks would be a cycle
     of_tasks = graph.cycles(dependencies, _MOST)
     for number, cycle in enumerate(of_tasks):
         yield _cycle(plans, cycle, more=number + 1 == _MOST)
@@ -121,7 +139,7 @@ def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool
     for task, needs in dependencies.items():
         if task in needs or (complete and any(dependency not in task_ids for dependency in needs)):
             stuck.add(task)
-    yield from _unreachable(plans, _effective_dependencies(plans), stuck)
+    yield from _unreachable(plans, effective_dependencies(plans), stuck)
 
 
 def _unreachable(
@@ -145,7 +163,7 @@ def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
     return {task.id: (plan, task) for plan in plans for task in plan.tasks}
 
 
-def _effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
+def effective_dependencies(plans: Sequence[Plan], without: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
     """Return each task's dependencies, including all tasks of the plans that its plan depends on, except `without`."""
     by_plan = {p.plan: tuple(t.id for t in p.tasks) for p in plans if p.plan not in without}
     out: dict[str, tuple[str, ...]] = {}

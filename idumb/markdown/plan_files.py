@@ -123,6 +123,9 @@ class PlanningFolder:
         names = phase_names.plan_files(self._names(folder, files=True))
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 
+    def plan(self, path: str) -> bytes:
+        return self._read(path)
+
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):
             from idumb.markdown.importers import step_plan as steps

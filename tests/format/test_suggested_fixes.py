@@ -160,7 +160,6 @@ def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, mend: st
 GSD = "---\nphase: 01-a\nplan: 01\ntype: execute\nwave: 1\nfiles_modified: [a]\nautonomous: true\n---\n"
 FOREIGN = {
     "GSD": GSD,
-    "GSD without its keys": '<objective>\nA\n</objective>\n\n<tasks>\n<task type="auto">\n<name>A</name>\n</task>\n',
     "GSD-2": "# S01: A\n\n## Tasks\n\n- [ ] **T01: A** `est:30m`\n",
     "spec-kit": "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n- [x] **T002** Make src/b.py\n",
     "spec-kitty": "# Work packages\n\n## Work Package WP01: A (Priority: P0)\n\n- [ ] T001 A\n",

@@ -30,6 +30,21 @@ _UNPROVEN = "criterion.unproven"
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRead:
+    """How a plan was read: its dialect and the ids of its tasks, also if findings refuse the plan."""
+
+    path: str
+    dialect: str
+    tasks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str, parsed: ParsedPlan) -> PlanRead:
+        plan = parsed.plan or parsed.draft
+        tasks = () if plan is None else tuple(task.id for task in plan.tasks)
+        return cls(path, parsed.dialect, tasks)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """`contract` is None if a finding of the format or the graph is an error.
 
@@ -49,6 +64,7 @@ class Loaded:
     drafts: tuple[Plan, ...] = ()
     repositories: tuple[str, ...] = ()
     as_agreed: Loaded | None = None
+    read: tuple[PlanRead, ...] = ()
 
 
 def load(plans: PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
@@ -145,6 +161,20 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
     return replace(loaded, links=links, repositories=services.history.repositories(places))
 
 
+def load_file(services: Services, path: str) -> Loaded:
+    """Load one plan that is in no phase folder, for checks only.
+
+    Plans that it depends on are elsewhere, so it is read as if it depended on none.
+    """
+    data = services.plans.plan(path)
+    parsed = services.plans.parse(data, path)
+    if parsed.plan is not None:
+        parsed = replace(parsed, plan=replace(parsed.plan, depends_on=()))
+    folder = path.rpartition("/")[0] or "."
+    loaded = assemble(path, folder, [(path, parsed)], services.settings, [(path, data)], policy=services.policy)
+    return with_links(services, loaded)
+
+
 def _restore_commands(services: Services, phase: str) -> str:
     """The commands that restore the plans of the newest run; "" if there is none."""
     recorded = run_lookup.recorded_phase(services, phase)
@@ -222,7 +252,7 @@ def assemble(
     policy: Policy = NO_POLICY,
 ) -> Loaded:
     findings = [*(f for _, p in parsed for f in p.findings), *more]
-    good: list[Plan] = [p.plan for _, p in parsed if p.plan is not None]
+    good = contracts.in_waves([p.plan for _, p in parsed if p.plan is not None])
     findings += [_wrong_phase(plan, good[0]) for plan in good if plan.phase != good[0].phase]
     contract: Contract | None = None
     if len(good) == len(parsed) and not errors(findings):
@@ -238,14 +268,17 @@ def assemble(
         agreed = [(path, p.as_agreed) for path, p in parsed]
         if all(p.plan is not None for _, p in agreed):
             earlier = assemble(phase, folder, agreed, settings, sources, more, policy)
-    drafts = () if contract else tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
-    kept = tuple(sources)
-    return Loaded(phase, folder, contract, tuple(findings), paths, kept, policy, drafts=drafts, as_agreed=earlier)
+    drafts = tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
+    read = tuple(PlanRead.of(path, p) for path, p in parsed)
+    return Loaded(
+        phase, folder, contract, tuple(findings), paths, tuple(sources), policy,
+        drafts=() if contract else contracts.in_waves(drafts), as_agreed=earlier, read=read,
+    )  # fmt: skip
 
 
 def _across(parsed: Sequence[tuple[str, ParsedPlan]]) -> tuple[Finding, ...]:
     """Findings of the graph for plans with other errors, except those that only follow from these errors."""
-    drafts = [draft for _, p in parsed if (draft := p.plan or p.draft) is not None]
+    drafts = contracts.in_waves([draft for _, p in parsed if (draft := p.plan or p.draft) is not None])
     if len(drafts) < len(parsed):
         return contracts.cross_plan_findings(drafts, None)
     begun = {id for _, p in parsed if p.plan is None for id in _TASK_START.findall(p.text)}

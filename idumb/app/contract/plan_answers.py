@@ -41,7 +41,7 @@ def append_answers(services: Services, journal: Journal, contract: Contract) -> 
     waiting = [i for i in state.answers if i in state.decisions and i not in state.contract.appended]
     for plan in contract.plans:
         answers = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
-        if not answers:
+        if not answers or plan.is_foreign:  # the log keeps the answers; idumb never writes plans of other tools
             continue
         try:
             contract = _append_to_plan(services, journal, contract, plan.path, answers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from idumb.domain.finding import Finding, as_warnings_if_later, errors
@@ -18,19 +18,21 @@ if TYPE_CHECKING:  # types that only some commands use; those commands import th
 class ParsedPlan:
     """`plan` is None if a finding is an error. `text` is the decoded file, for edits by span.
 
-    `draft` is the readable part of a plan with errors, for checks only; None if there is none.
+    `draft` is the readable part of a plan with errors, for checks only; None if there is none. `dialect` is the format
+    in which it was read, or the name of the tool whose format idumb does not read as a plan.
     """
 
     plan: Plan | None
     findings: tuple[Finding, ...]
     text: str = ""
     draft: Plan | None = None
+    dialect: str = "plan"
 
     @property
     def as_agreed(self) -> ParsedPlan:
         """The result under the rules of earlier versions."""
         findings = as_warnings_if_later(self.findings)
-        return self if errors(findings) else ParsedPlan(self.plan or self.draft, findings, self.text, self.draft)
+        return self if errors(findings) else replace(self, plan=self.plan or self.draft, findings=findings)
 
 
 class PlanFiles(Protocol):
@@ -51,6 +53,9 @@ class PlanFiles(Protocol):
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
 
+    def plan(self, path: str) -> bytes:
+        """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
+
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""
 
@@ -58,6 +63,7 @@ class PlanFiles(Protocol):
         """The plan's bytes with the amendments; every other byte stays.
 
         InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
+        Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
         """
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network
 from idumb.app.contract import loading, plan_checks, run_lock
+from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -27,13 +28,14 @@ _WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
 def check(
-    services: Services, phase: str, *, expected: str | None = None, mode: str | None = None, run_checks: bool = False
-) -> Result:
+    services: Services, phase: str, *, expected: str | None = None, mode: str | None = None, run_checks: bool = False,
+    only: str | None = None,
+) -> Result:  # fmt: skip
     """Return all findings of format, graph and intake, and the `contract_hash` for `--approve`.
 
     `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
     `mode` strict judges a guided phase as if it were strict. `run_checks` also runs the checks of unfinished tasks, if
-    the plans have no error.
+    the plans have no error. `only` is the path of the plan whose findings are returned; its phase is read as a whole.
     """
     loaded = loading.load_phase(services, phase)
     untracked = run_lock.untracked_inputs(services, loaded.paths)
@@ -41,6 +43,7 @@ def check(
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}
     data["untracked"] = untracked
+    data["read"] = _read(loaded, only)
     _require_hash(expected, phase, data, loaded.contract)
     unsorted = [*plan_checks.findings(services, loaded, mode), *_unusable_agents(services, loaded.contract)]
     if run_checks and loaded.contract is not None and not only_errors(unsorted):
@@ -50,6 +53,8 @@ def check(
         data["ran"] = ran.rows
         unsorted += ran.findings
     unsorted += _weak_checks(services, loaded.contract, mode)
+    if only is not None:
+        unsorted = [finding for finding in unsorted if finding.path == only or finding.path not in loaded.paths]
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if loaded.contract is not None:
         case = plan_checks.case(services, loaded, loaded.contract, mode)
@@ -60,6 +65,34 @@ def check(
             {"id": question.id, "question": question.question} for question in self_check.open_questions(case, findings)
         ]
     return _result(phase, data, findings)
+
+
+def check_file(services: Services, path: str, *, expected: str | None = None, mode: str | None = None) -> Result:
+    """Return the findings of one plan that is in no phase folder, so that it cannot run where it is."""
+    loaded = loading.load_file(services, path)
+    hashes = contracts.source_hashes(loaded.sources)
+    data: dict[str, Any] = {"phase": path, "folder": loaded.folder, "plans": list(loaded.paths)}
+    data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items()), "untracked": []}
+    data["read"] = _read(loaded, None)
+    _require_hash(expected, path, data, None)
+    findings = sorted(plan_checks.findings(services, loaded, mode), key=lambda f: (f.path, f.line, f.column))
+    return _result(path, data, findings)
+
+
+def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
+    """Return how each plan was read, with its tasks and what each of them waits for."""
+    plans = loaded.contract.plans if loaded.contract is not None else loaded.drafts
+    needed = contracts.effective_dependencies(plans)
+    return [
+        {
+            "path": read.path,
+            "dialect": read.dialect,
+            "tasks": list(read.tasks),
+            "depends_on": {id: list(dict.fromkeys(needed.get(id, ()))) for id in read.tasks},
+        }
+        for read in loaded.read
+        if only in (None, read.path)
+    ]
 
 
 def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:

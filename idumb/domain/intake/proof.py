@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from idumb.domain.contract import proofs, validator_of
-from idumb.domain.finding import Finding
+from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake.rule import Case, field_of, short
 from idumb.domain.plans.plan import CHECK, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
@@ -20,6 +21,8 @@ _SAYS_NOTHING = frozenset({
 })
 # fmt: on
 _COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
+_CANNOT = "Nothing proves {}: it has no executable check, so it cannot complete by itself."
+_FOREIGN = "Add <verify><automated>command</automated></verify>, or in a plan without tags **Verify:** `command`."
 _WORD = re.compile(r"\w+")
 
 
@@ -33,11 +36,19 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
             found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
             message = f"Nothing proves {task.id}: it has no check, no Verify command and no validator."
             mend = "Add — check: and a command in backticks to a criterion, or add a Verify field."
+            if plan.is_foreign:
+                yield _foreign(case.at("task.no-proof", plan, task, found, _CANNOT.format(task.id), _FOREIGN), case)
+                continue
             yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else mend)
         else:
             yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
     for plan in case.contract.plans:
         yield from (_unproven(case, plan, None, c) for c in plan.success_criteria if c.proof == UNPROVEN)
+
+
+def _foreign(finding: Finding, case: Case) -> Finding:
+    """Return the finding for a plan of another tool: the other tasks can run, and this one waits for a person."""
+    return finding if case.strict else replace(finding, severity=WARNING)
 
 
 def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -> Finding:

@@ -37,6 +37,12 @@ REVERSIBLE = "reversible"
 COMPENSATABLE = "compensatable"
 IRREVERSIBLE = "irreversible"
 
+GSD = "gsd"
+GSD_2 = "gsd-2"
+FIRST_IDUMB = "idumb-1"
+FOREIGN = frozenset({GSD, GSD_2, FIRST_IDUMB})
+"""Dialects of other tools, and of the first iDumb."""
+
 FILE_VERBS = ("create", "modify", "delete", "read", "move")
 DEFAULT_ESTIMATE = 30 * 60
 
@@ -273,7 +279,9 @@ class Plan:
 
     - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
     - `version`: the author's own; it has no effect.
-    - `dialect`: `plan`, or `steps` for a step plan (`idumb.domain.plans.step_plan`), which has only steps.
+    - `dialect`: `plan`; `steps` for a step plan (`idumb.domain.plans.step_plan`), which has only steps; or a name of
+      `FOREIGN` for a plan of another tool, whose file idumb never writes.
+    - `wave`: plans of a lower wave run first; None if the plan has none.
     """
 
     path: str
@@ -299,6 +307,11 @@ class Plan:
     spans: Mapping[str, Span] = field(default_factory=dict)
     dialect: str = "plan"
     version: str = ""
+    wave: int | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        return self.dialect in FOREIGN
 
     def finding(
         self, code: str, field: str, found: str, accepted: str, message: str, mend: str, *,

@@ -234,6 +234,7 @@ ROWS: Mapping[str, Row] = {
         ),
         way("replace", "replace the link with the file", "idumb can then write it"),
     ),
+    "amend.foreign-plan": row(_AMEND, _FROM_FILE),
     "amend.no-dependency": row(_AMEND, look("see what the task depends on", "idumb show {task}")),
     "amend.no-deviation": row(_AMEND, look("see what the task changed", "idumb show {task}")),
     "amend.not-confirmed": row(_AMEND),

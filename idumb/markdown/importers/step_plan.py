@@ -35,14 +35,14 @@ def parse(data: bytes, path: str) -> ParsedPlan:
         accepted = "a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json"
         problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, mend=mend)
     if phase is None or problems.findings:
-        return ParsedPlan(None, problems.sorted(), text)
+        return ParsedPlan(None, problems.sorted(), text, dialect=step_plan.DIALECT)
     read: _Reader = json_nodes.read if path.endswith(".json") else yaml_nodes.read
     skipped = 1 if text.startswith("\ufeff") else 0
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
     if plan is None and (other := foreign_formats.findings(source)):
         return ParsedPlan(None, other, text)
-    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
+    return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text, plan, step_plan.DIALECT)
 
 
 def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Problems) -> Plan | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import LATER, errors
 from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
 from idumb.markdown.plans import plan_parser
@@ -31,7 +31,8 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
     """Return the plan with the changes applied in order.
 
     Raises InputError: `plan.invalid` if the plan cannot be read, `task.unknown`, `amend.task-invalid` with findings
-    if an added task is invalid, `amend.cannot-write` if the plan's notation has no place for a change.
+    if an added task is invalid, `amend.cannot-write` if the plan's notation has no place for a change. Raises Refusal
+    `amend.foreign-plan` for a plan of another tool.
     """
     for change in changes:
         data = _amend(data, path, change)
@@ -44,6 +45,13 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         message, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
         raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
+    if plan.is_foreign:
+        raise Refusal(
+            "amend.foreign-plan",
+            f"{path} is a plan of another tool, and idumb never changes its Markdown.",
+            hint=f"Edit {path}, then run idumb amend {plan.phase} --from-file",
+            details={"phase": plan.phase, "path": path},
+        )
     for candidate in _candidates(text, plan, change):
         edited = candidate.encode("utf-8")
         reparsed = plan_parser.parse(edited, path)

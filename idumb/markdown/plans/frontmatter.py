@@ -36,16 +36,14 @@ class Frontmatter:
 
 def read(source: Source, problems: Problems) -> Frontmatter | None:
     """Read the frontmatter; None if there is none."""
-    end = _closing(source, problems)
+    end = closing(source, problems)
     if end is None:
         return None
     head = Frontmatter(end + 1)
     begin = source.starts[1]
     text = source.text[begin : source.starts[end]]
     if len(text.encode()) > MAX_BYTES:
-        message = "The frontmatter is larger than 64 KiB"
-        mend = "move long texts into the body of the plan"
-        problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", mend=mend)
+        too_large(source, problems)
         return head
     node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
     if isinstance(node, Mapping):
@@ -61,7 +59,14 @@ _MARGIN = "remove any tab and spaces before --- on line {}"
 _ADD = "start the file with ---, type: plan, phase, plan, title, goal and ---"
 
 
-def _closing(source: Source, problems: Problems) -> int | None:
+def too_large(source: Source, problems: Problems) -> None:
+    message = "The frontmatter is larger than 64 KiB"
+    mend = "move long texts into the body of the plan"
+    problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", mend=mend)
+
+
+def closing(source: Source, problems: Problems) -> int | None:
+    """Return the line that closes the frontmatter; None, with a problem, if there is none."""
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":
         message = "The plan does not start with frontmatter"

@@ -9,7 +9,7 @@ from idumb.domain import whole_numbers
 
 _DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
 _NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
-_OTHER = re.compile(rf"(?:phase[-_ ]?)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
+_OTHER = re.compile(rf"(?:phase[-_ ]?|[A-Z]{{1,6}}-)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
 _TEXT = (-1, 0, "")  # before every number
 _PARTS = re.compile(r"\d+|\D+")
 
@@ -21,7 +21,7 @@ def number(name: str) -> str | None:
 
 
 def other_number(name: str) -> str | None:
-    """Return the phase of a folder with an alternative name: `phase-1`, `Phase 01`, `phase_1-auth`, `01.auth`."""
+    """Return the phase of a folder with an alternative name: `phase-1`, `Phase 01`, `CK-01-auth`, `01.auth`."""
     m = _OTHER.match(name) if number(name) is None else None
     return m[1] if m else None
 

@@ -47,9 +47,15 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = 
     text, source, problems = decoded(data, path, others)
     if problems.findings:
         return ParsedPlan(None, problems.sorted(), text)
+    dialect = foreign_formats.dialect(source.lines)
+    if dialect is not None:
+        from idumb.markdown.dialects import reader
+
+        return reader.read(data, path, dialect, source, problems)
     head = frontmatter.read(source, problems)
     if problems.any_error and (other := foreign_formats.findings(source)):
-        return ParsedPlan(None, other, text)
+        recognized = foreign_formats.tool(source.lines)
+        return ParsedPlan(None, other, text, dialect=recognized[0] if recognized else "plan")
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
     scanned = blocks.scan(source, head.end_line, problems, fast=fast)

@@ -1,0 +1,1 @@
+"""Plans of other tools, read as they are. They are never written: their authors' tools own the Markdown."""

@@ -1,0 +1,187 @@
+"""Read a plan of GSD or of the first iDumb into a plan of the contract. Never raises on its input."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain.plans import quick_plan
+from idumb.domain.plans.plan import HUMAN, Criterion, Plan, Span
+from idumb.markdown.dialects import checks, drafts, foreign_head, tagged_tasks, titles
+from idumb.markdown.dialects.drafts import Part, TaskDraft
+from idumb.markdown.dialects.foreign_head import Head
+from idumb.markdown.plans import phase_names
+from idumb.markdown.syntax.problems import Problems
+from idumb.markdown.syntax.source import Source
+
+_FOLDER = re.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
+_NUMBERS = r"(?:[A-Za-z]{1,6}-)?(\d+[A-Za-z]?(?:\.\d+)*)-(\d+[a-z]?(?:\.\d+)*)"
+_FILE = re.compile(_NUMBERS + r"(?:[-_. ].*)?")
+_ALONE = re.compile(r"\d+[a-z]?(?:\.\d+)*")
+_NOT_ID = re.compile(r"[^0-9A-Za-z._-]+")
+_LONGEST_ID = 40
+# Texts of the whole plan that a builder of every task reads; the others are for people and for the other tool.
+_SHARED = ("context", "interfaces", "threat_model", "constraints")
+_OTHER_TEXTS = frozenset(
+    {"objective", "execution_context", "verification", "success_criteria", "output", "tasks", "details", "summary"}
+)
+
+
+def read(data: bytes, path: str, dialect: str, source: Source, problems: Problems) -> ParsedPlan:
+    """Parse a plan in one of the dialects that `foreign_formats.dialect` recognizes."""
+    head = foreign_head.read(source, problems)
+    _long_lines(source, problems)
+    draft = None
+    if not any(f.code in ("plan.line-too-long", "plan.frontmatter-never-closed") for f in problems.findings):
+        draft = _plan(data, path, dialect, head, source, problems)
+    findings = problems.sorted()
+    return ParsedPlan(None if problems.any_error else draft, findings, source.text, draft, dialect)
+
+
+_LONGEST_LINE = 64 * 1024
+
+
+def _long_lines(source: Source, problems: Problems) -> None:
+    for number, line in enumerate(source.lines):
+        if len(line) > _LONGEST_LINE // 4 and len(line.encode("utf-8", "replace")) > _LONGEST_LINE:
+            problems.error(
+                "plan.line-too-long", source.starts[number], "The line is longer than 64 KiB",
+                accepted="at most 64 KiB", mend="break the line, or move the text into a file",
+            )  # fmt: skip
+
+
+def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, problems: Problems) -> Plan:
+    phase = _phase(path, head, problems)
+    plan = _plan_id(path, head)
+    begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
+    tasks, texts = _tasks(begin, source, problems)
+    if not tasks:
+        problems.error(
+            "plan.no-tasks", begin if begin < len(source.text) else 0, "The plan has no tasks that idumb can read",
+            accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
+            mend="write its tasks in one of these forms, or convert it: idumb import PATH",
+        )  # fmt: skip
+    objective = head.texts.get("objective") or next((titles.block(t) for t, _ in texts.get("objective", ())), "")
+    title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
+    shared = [
+        f"{name.capitalize()} of the plan:\n{titles.block(text)}" for name in _SHARED for text, _ in texts.get(name, ())
+    ]
+    for task in tasks:
+        task.references = [*shared, *task.references]
+    return Plan(
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        phase=phase,
+        plan=plan,
+        title=title,
+        goal=head.texts.get("goal") or objective or title,
+        depends_on=_depends_on(head, phase, problems),
+        requirements=head.requirements,
+        success_criteria=tuple(head.criteria) or _success(texts, problems),
+        setup=tuple(head.setup),
+        extra=head.extra,
+        tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), problems, head.requirements, head.files),
+        spans=head.spans,
+        dialect=dialect,
+        wave=head.wave,
+    )
+
+
+def _tasks(begin: int, source: Source, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+    text = source.text
+    tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), begin, len(text))
+    for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
+        problems.warning(
+            "dialect.unknown-tag", texts[name][0][1], f"idumb does not know the tag `<{name}>` and does not read it",
+            found=f"<{name}>", mend="move what a builder must know into a task",
+        )  # fmt: skip
+    return tasks, texts
+
+
+def _heading(source: Source, first: int) -> str:
+    """Return the text of the first heading of level 1 before any other content."""
+    for line in source.lines[first : first + 20]:
+        if line.startswith("# "):
+            return titles.short(line[2:].strip())
+        if line.strip() and not line.startswith("<!--"):
+            break
+    return ""
+
+
+def _first_line(text: str) -> str:
+    return titles.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
+
+
+def _success(texts: dict[str, list[Part]], problems: Problems) -> tuple[Criterion, ...]:
+    """Return the items of `<success_criteria>` as criteria that a person judges."""
+    stated = [item for part in texts.get("success_criteria", ()) for item in checks.items(part)]
+    rows = []
+    for number, (words, at) in enumerate(stated, 1):
+        rows.append(Criterion(f"AC-{number}", words, HUMAN, span=Span(at, at, problems.source.line_of(at) + 1)))
+    return tuple(rows)
+
+
+def _phase(path: str, head: Head, problems: Problems) -> str:
+    """Return the phase of the plan's folder; without such a folder, the one that the plan or its name says."""
+    stated = head.texts.get("phase", "")
+    own = _number(stated)
+    folder = _FOLDER.search(path)
+    if folder is None:
+        file = _FILE.fullmatch(path.rpartition("/")[2].removesuffix(".md"))
+        return own or (file[1] if file else "") or _id(stated) or "0"
+    if folder[1] == "quick":
+        number = quick_plan.number_in(folder[2])
+        return quick_plan.phase(number) if number is not None else _id(folder[2])
+    phase = _number(folder[2]) or _id(folder[2])
+    if own and not phase_names.same_phase(own, phase) and "phase" in head.spans:
+        problems.warning(
+            "dialect.other-phase", head.spans["phase"].start,
+            f"The plan says phase {stated}, but its folder is {folder[2]}; idumb reads it as phase {phase}",
+            field="phase", found=stated, mend="correct `phase`, or move the plan",
+        )  # fmt: skip
+    return phase
+
+
+def _number(name: str) -> str:
+    return phase_names.number(name) or phase_names.other_number(name) or ""
+
+
+def _id(text: str) -> str:
+    return _NOT_ID.sub("-", text).strip("-._")[:_LONGEST_ID]
+
+
+def _plan_id(path: str, head: Head) -> str:
+    """Return the number of the plan: from its file name `14-02-PLAN.md`, or as it says itself."""
+    name = path.rpartition("/")[2].removesuffix(".md")
+    file = _FILE.fullmatch(name)
+    if file is not None:
+        return _padded(file[2])
+    stated = head.texts.get("plan", "")
+    both = re.fullmatch(_NUMBERS, stated)
+    bare = re.sub(r"[-_. ]*PLAN[-_. ]*", "-", name).strip("-")
+    return _padded(both[2] if both else _id(stated) or _id(bare) or "01")
+
+
+def _padded(number: str) -> str:
+    return f"{number:0>2}" if _ALONE.fullmatch(number) else number
+
+
+def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
+    """Return the plans of the phase that must run first. What names no plan of the phase is reported."""
+    plans: list[str] = []
+    for stated, at in head.depends_on:
+        for text in re.split(r"\s*,\s*", stated) if re.fullmatch(r"[\w.,\s-]+", stated) and "," in stated else [stated]:
+            name = re.sub(r"[-_](?:PLAN|SUMMARY)$", "", text.strip("`\"' ").removesuffix(".md"))
+            numbers = _FILE.fullmatch(name)
+            if _ALONE.fullmatch(name):
+                plans.append(_padded(name))
+            elif numbers and phase_names.same_phase(numbers[1], phase):
+                plans.append(_padded(numbers[2]))
+            else:
+                problems.warning(
+                    "dialect.unread-dependency", at,
+                    f"`{text}` names no plan of phase {phase}, so idumb does not wait for it",
+                    field="depends_on", found=text, mend="run that first; name plans of this phase as 01 or 14-01",
+                )  # fmt: skip
+    return tuple(dict.fromkeys(plans))
