@@ -162,7 +162,7 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
     ),
     "plan.foreign-format": (
         "01-PLAN.md",
-        "---\nphase: 01-greet\nplan: 01\ntype: execute\nwave: 1\nautonomous: true\n---\n",
+        "# Tasks: greet\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/greet.py\n",
     ),
     "plan.second-criteria": (
         "01-PLAN.md",

@@ -349,8 +349,13 @@ def test_a_file_of_another_tool_is_recognized_as_a_plan_and_as_a_path(project: P
     findings = project.quick("check-plan", "1", "--json").data["findings"]
     assert [(f["code"], f["line"]) for f in findings] == [("plan.foreign-format", 5)]
     answer = project.quick("check-plan", "specs/001-a/tasks.md", "--json")
-    assert (answer.code, answer.error["code"]) == (3, "phase.bad-name")
-    assert "in the format of spec-kit" in answer.error["message"]
+    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+    assert answer.data["read"] == [
+        {"path": "specs/001-a/tasks.md", "dialect": "spec-kit", "tasks": [], "depends_on": {}}
+    ]
+    refused = project.quick("execute-phase", "specs/001-a/tasks.md", "--json")
+    assert (refused.code, refused.error["code"]) == (3, "phase.bad-name")
+    assert "in the format of spec-kit" in refused.error["message"]
 
 
 def test_the_version_of_a_plan_is_shown(project: Project) -> None:

@@ -157,17 +157,13 @@ def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, mend: st
     assert (finding.code, finding.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
 
 
-GSD = "---\nphase: 01-a\nplan: 01\ntype: execute\nwave: 1\nfiles_modified: [a]\nautonomous: true\n---\n"
 FOREIGN = {
-    "GSD": GSD,
-    "GSD-2": "# S01: A\n\n## Tasks\n\n- [ ] **T01: A** `est:30m`\n",
     "spec-kit": "# Tasks: A\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/a.py\n- [x] **T002** Make src/b.py\n",
     "spec-kitty": "# Work packages\n\n## Work Package WP01: A (Priority: P0)\n\n- [ ] T001 A\n",
     "spec-kitty with keys": "---\nwork_package_id: WP01\ntitle: A\n---\n\n# A\n",
     "OpenSpec": "## 1. Setup\n\n- [ ] 1.1 Make src/a.py\n",
     "BMAD": "# Story 1.2: A\n\nStatus: draft\n",
     "Backlog.md": "---\nid: task-1\ntitle: A\nstatus: To Do\nassignee: []\nlabels: []\n---\n\n## Description\n",
-    "the original iDumb": "---\ntype: plan\nphase: 1\nphase_name: A\nvalidation_score: '90'\n---\n\n# Phase 1: A\n",
     "Task Master": '{\n  "tasks": [\n    {"id": 1, "title": "A"}\n  ]\n}\n',
 }
 

@@ -35,7 +35,9 @@ _NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—�
 _BULLET = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _VERB = re.compile(r"(create|modify|delete|read|edit|update|new|add)\s*:?\s+(?=\S)", re.IGNORECASE)
 _NOTE = re.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
-_NUMBER = re.compile(r"(\d+)([a-z]?)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
+_ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
+_TASK_ID = re.compile(r"T[\w.]+-\d{2,9}[a-z]?")
 _PLACE = re.compile(r":\d+(?:-\d+)?$")
 
 
@@ -75,6 +77,34 @@ class TaskDraft:
     priority: str = "normal"
     notes: list[str] = field(default_factory=list)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+_KINDS = {
+    "": BUILD,
+    "auto": BUILD,
+    "execute": BUILD,
+    "tdd": BUILD,
+    "checkpoint:human-verify": "human-verify",
+    "checkpoint:decision": "decision",
+    "checkpoint:human-action": "human-action",
+}
+
+
+def kind_of(type: str, at: int, problems: Problems) -> str:
+    """Return the kind of a task from the type that its author wrote; an unknown one is reported."""
+    kind = _KINDS.get(type.strip().casefold())
+    if kind is not None:
+        return kind
+    kind = "human-action" if type.startswith("checkpoint") else BUILD
+    problems.warning(
+        "dialect.unknown-type",
+        at,
+        f"idumb does not know the task type `{type}` and reads the task as {kind}",
+        field="type",
+        found=type,
+        mend="use " + ", ".join(name for name in _KINDS if name),
+    )
+    return kind
 
 
 def tasks_of(
@@ -121,6 +151,8 @@ def _dependencies(draft: TaskDraft, by_own: dict[str, str], problems: Problems) 
     found: list[str] = []
     for text, at in draft.depends_on or ():
         known = by_own.get(text.casefold())
+        if known is None and _TASK_ID.fullmatch(text):
+            known = text  # of another plan of the phase, which knows its tasks
         if known is None:
             problems.error(
                 "task.unknown-dependency",
@@ -202,7 +234,7 @@ def claims(stated: Iterable[Part], task: str, problems: Problems) -> tuple[FileC
 def _split(part: Part) -> Iterable[Part]:
     text, start = part
     for match in re.finditer(r"[^\n]+", text):
-        line, at = match[0], start + match.start()
+        line, at = _ABOUT.split(match[0], maxsplit=1)[0], start + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
             continue
         depth = begin = 0

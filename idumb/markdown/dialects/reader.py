@@ -7,8 +7,8 @@ import re
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import quick_plan
-from idumb.domain.plans.plan import HUMAN, Criterion, Plan, Span
-from idumb.markdown.dialects import checks, drafts, foreign_head, tagged_tasks, titles
+from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan, Span
+from idumb.markdown.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks, titles
 from idumb.markdown.dialects.drafts import Part, TaskDraft
 from idumb.markdown.dialects.foreign_head import Head
 from idumb.markdown.plans import phase_names
@@ -18,6 +18,7 @@ from idumb.markdown.syntax.source import Source
 _FOLDER = re.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
 _NUMBERS = r"(?:[A-Za-z]{1,6}-)?(\d+[A-Za-z]?(?:\.\d+)*)-(\d+[a-z]?(?:\.\d+)*)"
 _FILE = re.compile(_NUMBERS + r"(?:[-_. ].*)?")
+_SLICE = re.compile(r"\.gsd/(?:.*/)?(S\d+)(?:/|-)")
 _ALONE = re.compile(r"\d+[a-z]?(?:\.\d+)*")
 _NOT_ID = re.compile(r"[^0-9A-Za-z._-]+")
 _LONGEST_ID = 40
@@ -55,7 +56,7 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
     phase = _phase(path, head, problems)
     plan = _plan_id(path, head)
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
-    tasks, texts = _tasks(begin, source, problems)
+    tasks, texts = _tasks(begin, dialect, source, problems)
     if not tasks:
         problems.error(
             "plan.no-tasks", begin if begin < len(source.text) else 0, "The plan has no tasks that idumb can read",
@@ -84,12 +85,16 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
         tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), problems, head.requirements, head.files),
         spans=head.spans,
         dialect=dialect,
-        wave=head.wave,
+        wave=head.wave if dialect != GSD_2 else _order(path),
     )
 
 
-def _tasks(begin: int, source: Source, problems: Problems) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def _tasks(
+    begin: int, dialect: str, source: Source, problems: Problems
+) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
+    if tagged_tasks.task_tag(text) is None:
+        return headed_tasks.read(text, begin, dialect, problems, lambda type, at: drafts.kind_of(type, at, problems))
     tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         problems.warning(
@@ -126,10 +131,11 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
     """Return the phase of the plan's folder; without such a folder, the one that the plan or its name says."""
     stated = head.texts.get("phase", "")
     own = _number(stated)
+    slice_of = _SLICE.search(path)
     folder = _FOLDER.search(path)
     if folder is None:
         file = _FILE.fullmatch(path.rpartition("/")[2].removesuffix(".md"))
-        return own or (file[1] if file else "") or _id(stated) or "0"
+        return own or (file[1] if file else "") or _id(stated) or (slice_of[1] if slice_of else "0")
     if folder[1] == "quick":
         number = quick_plan.number_in(folder[2])
         return quick_plan.phase(number) if number is not None else _id(folder[2])
@@ -161,6 +167,12 @@ def _plan_id(path: str, head: Head) -> str:
     both = re.fullmatch(_NUMBERS, stated)
     bare = re.sub(r"[-_. ]*PLAN[-_. ]*", "-", name).strip("-")
     return _padded(both[2] if both else _id(stated) or _id(bare) or "01")
+
+
+def _order(path: str) -> int | None:
+    """Return the place of a task of GSD-2 in its slice, from `T02-PLAN.md`."""
+    match = re.fullmatch(r"T(\d{1,4})-PLAN\.md", path.rpartition("/")[2])
+    return int(match[1]) if match else None
 
 
 def _padded(number: str) -> str:

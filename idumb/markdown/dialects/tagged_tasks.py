@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from idumb.domain.plans.plan import BUILD, HUMAN, Option
-from idumb.markdown.dialects import checks, titles
+from idumb.domain.plans.plan import HUMAN, Option
+from idumb.markdown.dialects import checks, drafts, labels, titles
 from idumb.markdown.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
@@ -24,17 +24,8 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _TASKS = re.compile(r"^[ \t]*<tasks>", re.MULTILINE)
 _ENDS = re.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINE = re.compile(r"[ \t]*<task(\s[^<>]*)?>")
+_TASK_LINE = re.compile(r"^[ \t]*<(task|feature)(?:\s[^<>]*)?>", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_KINDS = {
-    "": BUILD,
-    "auto": BUILD,
-    "execute": BUILD,
-    "tdd": BUILD,
-    "checkpoint:human-verify": "human-verify",
-    "checkpoint:decision": "decision",
-    "checkpoint:human-action": "human-action",
-}
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
 _TEXTS = {
@@ -107,14 +98,16 @@ class Scanner:
         return None
 
 
-def has_tasks(text: str) -> bool:
-    """Whether a text has a line that opens a task, wherever it is."""
-    return "<task" in text and re.search(r"^[ \t]*<task(?:\s[^<>]*)?>", text, re.MULTILINE) is not None
+def task_tag(text: str) -> str | None:
+    """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
+    names = {match[1] for match in _TASK_LINE.finditer(text)}
+    return "task" if "task" in names else next(iter(names), None)
 
 
 def read(scanner: Scanner, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     """Return the tasks in document order, and the texts of the other tags of the plan by name."""
     tasks: list[TaskDraft] = []
+    name = task_tag(scanner.text) or "task"
     others: dict[str, list[Part]] = {}
     region = _region(scanner, start, end)
     inside = region is not None
@@ -129,7 +122,7 @@ def read(scanner: Scanner, start: int, end: int) -> tuple[list[TaskDraft], dict[
         fence, fenced = ("", False) if inside and in_tasks else _fenced(line, fence)
         if fenced or not line.strip():
             pass
-        elif in_tasks and _TASK_LINE.match(line):
+        elif in_tasks and (opened := _TASK_LINE.match(line)) and opened[1] == name:
             task = _task_tag(scanner, at, last)
             if task is None:
                 break
@@ -202,7 +195,7 @@ def _never_closed(problems: Problems, at: int, name: str) -> None:
 def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
     attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
     draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""))
-    draft.kind = _kind(attributes.get("type", ""), tag, scanner.problems)
+    draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, scanner.problems)
     draft.priority = _PRIORITIES.get(attributes.get("priority", "").lower(), "normal")
     for name in attributes.keys() - _KNOWN:
         scanner.problems.warning(
@@ -218,33 +211,31 @@ def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
         if isinstance(part, Tag):
             _child(draft, part, scanner)
         elif part[0].strip():
-            draft.description.append(textwrap.dedent(part[0]).strip("\n"))
+            _markdown(draft, part, scanner.problems)
     draft.title = draft.title or titles.clean(attributes.get("name", "")) or _titled(draft)
     if not draft.title:
         draft.title = f"Task {number}"
     return draft
 
 
+def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
+    """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
+    text, at = part
+    rows, _ = labels.lines(text, at)
+    heading = next((found for row in rows if not row.fenced and (found := labels.HEADING.match(row.text))), None)
+    if heading and not draft.title:
+        draft.title = titles.clean(heading[2])
+        draft.title = (
+            re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", draft.title) if draft.id else draft.title
+        )
+    draft.description.append(textwrap.dedent(text).strip("\n"))
+    labels.read(draft, rows, problems, lambda type, place: drafts.kind_of(type, place, problems))
+
+
 def _titled(draft: TaskDraft) -> str:
     """Return the first line of what a task without a name says."""
     first = next((line for text in draft.description for line in text.split("\n") if line.strip()), "")
     return titles.short(titles.clean(first.strip(" #*")))
-
-
-def _kind(type: str, tag: Tag, problems: Problems) -> str:
-    kind = _KINDS.get(type.strip().lower())
-    if kind is not None:
-        return kind
-    kind = "human-action" if type.startswith("checkpoint") else BUILD
-    problems.warning(
-        "dialect.unknown-type",
-        tag.start,
-        f"idumb does not know the task type `{type}` and reads the task as {kind}",
-        field="type",
-        found=type,
-        mend="use " + ", ".join(name for name in _KINDS if name),
-    )
-    return kind
 
 
 def _children(scanner: Scanner, task: Tag) -> Iterator[Tag | Part]:

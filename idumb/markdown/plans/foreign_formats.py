@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import GSD
+from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GSD_2
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -17,11 +17,9 @@ _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
 
 # Tool, pattern of one line of its files, and pattern that another line must match (if any).
 _LINES: tuple[tuple[str, str, str], ...] = (
-    ("GSD", r"<task type=", ""),
     ("spec-kitty", r"## Work Package WP\d", ""),
     ("spec-kit", r"- \[[ xX]\] \**T\d{3,}\**\s", ""),
     ("OpenSpec", r"- \[[ xX]\] \d+\.\d+ ", r"## \d+\. "),
-    ("GSD-2", r"- \[[ xX]\] \*\*T\d+: ", ""),
     ("BMAD", r"# Story \d+\.\d+", ""),
     ("Backlog.md", r"<!-- (?:AC|SECTION:\w+):BEGIN -->", ""),
     ("Task Master", r"\{", r'.*"tasks"\s*:\s*\['),
@@ -35,7 +33,7 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
         return None
     for name, matches in _BY_KEYS:
         if matches(frozenset(keys)):
-            shown = [keys[key][0] for key in keys if key in _GSD | _OLD_IDUMB | _BACKLOG | {"work_package_id"}]
+            shown = [keys[key][0] for key in keys if key in _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
     for name, first_pattern, second_pattern in _LINES:
         line_number = next((n for n, line in enumerate(lines) if re.match(first_pattern, line)), None)
@@ -44,14 +42,45 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
     return None
 
 
+_GSD_2 = frozenset({"estimated_steps", "estimated_files", "skills_used"})
+_OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
+_OLD_LABEL = re.compile(
+    r"[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE
+)
+_OLD_TASK = re.compile(r"#{2,4}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
+_NUMBERED_TASK = re.compile(r"#{2,4}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE)
+_SLICE = re.compile(r"# [ST]\d+: ")
 _TASK_TAG = re.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
 
 def dialect(lines: Sequence[str]) -> str | None:
     """Return the dialect in which idumb reads a plan of another tool; None for its own format and all other files."""
     keys = _keys(lines)
-    is_own = {"title", "goal"} <= keys.keys()
-    return GSD if not is_own and _any(_TASK_TAG, lines) and "work_package_id" not in keys else None
+    if {"title", "goal"} <= keys.keys() or keys.keys() & _OTHER_TOOLS:
+        return None
+    if keys.keys() & _OLD_IDUMB:
+        return FIRST_IDUMB
+    if keys.keys() & _GSD_2:
+        return GSD_2
+    if len(keys.keys() & _GSD) >= 2:
+        return GSD
+    return _by_body(lines, keys)
+
+
+def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
+    """Return the dialect that the tasks show, or the type of the plan."""
+    type = keys.get("type", (0, ""))[1]
+    tag = next(filter(None, map(_TASK_TAG.match, lines)), None)
+    if tag is not None:
+        return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
+    if type in ("", "plan") and _any(_OLD_TASK, lines):
+        return FIRST_IDUMB if _any(_OLD_LABEL, lines) else None
+    if type == "plan":
+        return None
+    if not keys and any(map(_SLICE.match, lines[:5])):
+        return GSD_2
+    is_gsd = {"phase", "plan"} <= keys.keys() if keys else _any(_NUMBERED_TASK, lines)
+    return GSD if is_gsd else None
 
 
 def _any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
@@ -82,8 +111,6 @@ def belongs_to(tool: str, file: str = "This file") -> str:
 
 _BY_KEYS: tuple[tuple[str, Callable[[frozenset[str]], bool]], ...] = (
     ("spec-kitty", lambda keys: "work_package_id" in keys),
-    ("GSD", lambda keys: len(keys & _GSD) >= 2),
-    ("the original iDumb", lambda keys: bool(keys & _OLD_IDUMB)),
     ("Backlog.md", lambda keys: {"id", "title", "status"} <= keys and bool(keys & _BACKLOG)),
 )
 

@@ -1,0 +1,189 @@
+"""Read the fields of a task from Markdown: bold labels, labelled bullets and headings such as `### Verification`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from idumb.domain.plans.plan import CHECK, HUMAN
+from idumb.markdown.dialects import checks
+from idumb.markdown.dialects.drafts import CriterionDraft, Part, TaskDraft
+from idumb.markdown.syntax.problems import Problems
+
+FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_BOLD = re.compile(
+    r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
+    r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
+)
+_BARE = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
+_KEY = re.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
+_NOTE = re.compile(r"[ \t]*\([^()]*\)")
+_CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
+_BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
+_AN_ID = re.compile(r"(?:Task[ \t]+)?([A-Za-z]{0,4}[\w.]*-?\d[\w.]*)", re.IGNORECASE)
+_ESTIMATE = re.compile(r"~?[ \t]*(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
+# Labels without notes in brackets, in lower case, and what they mean.
+_FIELDS = {
+    "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",
+              "files modified", "files touched", "files likely touched", "files to touch", "expected output"),
+    "verify": ("verify", "verification", "verification command", "verification commands", "verify command"),
+    "acceptance": ("acceptance", "acceptance criteria", "done", "done when", "done criteria", "success criteria",
+                   "must-haves", "must haves", "definition of done"),
+    "depends_on": ("depends on", "depends_on", "dependencies", "blocked by"),
+    "estimate": ("estimate", "estimated effort", "estimated time"),
+    "priority": ("priority",),
+    "type": ("type", "kind"),
+}  # fmt: skip
+_BY_LABEL = {label: name for name, labels in _FIELDS.items() for label in labels}
+_PRIORITIES = {
+    "critical": "critical", "p0": "critical", "high": "high", "p1": "high", "normal": "normal", "medium": "normal",
+    "p2": "normal", "low": "low", "p3": "low",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line with its offset. `fenced` lines, the marks included, are text only."""
+
+    text: str
+    at: int
+    fenced: bool
+
+
+def lines(text: str, at: int = 0) -> tuple[list[Line], int | None]:
+    """Return the lines of a text, and the index of a line whose fence never closes."""
+    rows: list[Line] = []
+    fence, opened = "", None
+    for line in text.split("\n"):
+        mark = FENCE.match(line)
+        inside = bool(fence) or mark is not None
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence, opened = "", None
+        elif mark and not (mark[1][0] == "`" and "`" in line[mark.end() :]):
+            fence, opened = mark[1], len(rows)
+        rows.append(Line(line.removesuffix("\r"), at, inside))
+        at += len(line) + 1
+    return rows, opened
+
+
+def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable[[str, int], str]) -> None:
+    """Read the fields in the body of a task into the draft; the whole body is its description."""
+    for name, label_at, part in _fields(rows):
+        draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
+        if name == "files":
+            draft.files = [*(draft.files or ()), part]
+        elif name == "verify":
+            _verify(draft, part)
+        elif name == "acceptance":
+            draft.criteria += [_criterion(words, at) for words, at in checks.items(part)]
+        elif name == "depends_on":
+            _depends_on(draft, part, problems)
+        elif name == "estimate" and (time := _ESTIMATE.search(part[0])):
+            draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
+        elif name == "priority":
+            draft.priority = _PRIORITIES.get(part[0].strip(" `*\n").casefold(), draft.priority)
+        elif name == "type":
+            draft.kind = kinds(checks.flat(part[0]).strip("`* "), label_at)
+
+
+def _fields(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
+    """Yield the name, the place of the label and the value of each known field."""
+    current: _Label | None = None
+    value: list[str] = []
+    start = 0
+    for row in rows:
+        label = None if row.fenced else _label(row)
+        if label is None or (current is not None and not _ends(current, label)):
+            value.append(row.text)
+            continue
+        if current is not None and current.name:
+            yield current.name, current.at, ("\n".join(value), start)
+        current = label
+        value, start = [row.text[label.inner :]], row.at + label.inner
+    if current is not None and current.name:
+        yield current.name, current.at, ("\n".join(value), start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """A label at `at`; its value starts at index `inner` of the line. `name` is "" if it is not a known field.
+
+    `level` is that of a heading, 0 for others; `bullet` and `bold` say how it is written.
+    """
+
+    name: str
+    at: int
+    inner: int
+    indent: int
+    level: int = 0
+    bullet: bool = False
+    bold: bool = False
+
+
+def _ends(current: _Label, label: _Label) -> bool:
+    """Whether a label ends the value of the one before it."""
+    if label.name:
+        return True
+    if current.level:
+        return 0 < label.level <= current.level
+    if label.level or label.bold:
+        return label.indent <= current.indent
+    return current.bullet and label.indent <= current.indent
+
+
+def _label(row: Line) -> _Label | None:
+    heading = HEADING.match(row.text)
+    if heading:
+        known = _BY_LABEL.get(_plain(heading[2]).strip(" :*"), "")
+        return _Label(known, row.at, len(row.text), 0, len(heading[1]))
+    for pattern in (_BOLD, _BARE, _KEY):
+        match = pattern.match(row.text)
+        if match:
+            indent = len(match["indent"])
+            name = _BY_LABEL.get(_plain(match["label"]), "")
+            bullet = row.text[indent : indent + 1] in ("-", "*", "+") and row.text[indent : indent + 2] != "**"
+            return _Label(name, row.at, match.end(), indent, bullet=bullet, bold=pattern is _BOLD)
+    return None
+
+
+def _plain(label: str) -> str:
+    return " ".join(_NOTE.sub("", label).casefold().split())
+
+
+def _verify(draft: TaskDraft, part: Part) -> None:
+    verification = checks.read(part)
+    draft.commands += verification.commands
+    if not verification.commands:
+        draft.criteria += [CriterionDraft(words, at) for words, at in verification.prose]
+
+
+def _criterion(words: str, at: int) -> CriterionDraft:
+    """Read a criterion; `— check:` with a command and `— human` prove it, as in idumb's own plans."""
+    if check := _CHECK.search(words):
+        return CriterionDraft(words[: check.start()], at, CHECK, check[2].strip())
+    if by_hand := _BY_HAND.search(words):
+        return CriterionDraft(words[: by_hand.start()], at, HUMAN)
+    return CriterionDraft(words, at)
+
+
+def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
+    text = checks.flat(part[0]).strip("[]` ")
+    if text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", ""):
+        draft.depends_on = []
+        return
+    ids: list[Part] = []
+    for match in re.finditer(r"[^,;]+", part[0].rstrip()):
+        word = checks.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
+        id = _AN_ID.fullmatch(word)
+        if id is None:
+            problems.warning(
+                "dialect.unread-dependency", part[1] + match.start(),
+                "This is no id of a task, so the task waits for the task before it",
+                field="Depends on", found=checks.flat(match[0]), mend="name tasks, or write none",
+            )  # fmt: skip
+            return
+        ids.append((id[1], part[1] + match.start()))
+    draft.depends_on = ids

@@ -1,0 +1,174 @@
+"""R-PLAN-2: tasks of the first iDumb, of GSD without tags and of GSD-2, written as headings and checklists."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import writeback
+
+PATH = ".planning/phases/1/01-PLAN.md"
+FIRST_IDUMB = """---
+type: plan
+phase: 1
+phase_name: Links
+status: approved
+validation_score: "92"
+---
+
+# Phase 1: Links - Execution Plan
+
+## Tasks
+
+### Task T1-001: Make a link
+
+- **Description:** Shorten the address of an article.
+- **Acceptance Criteria:**
+  - [ ] A link has eight characters — check: `pytest -q -k short`
+  - [x] It reads well — human
+  - [ ] It is stored
+- **Estimate:** 2h
+- **Depends On:** none
+- **Assigned To:** builder
+- **Files Involved:**
+  - `src/links.py`
+  - `tests/test_links.py` (new)
+
+### Task T1-002: Show it
+
+- **Description:** Print the link.
+- **Acceptance Criteria:**
+  - [ ] The page shows it
+- **Verify:** `pytest -q tests/test_page.py`
+- **Depends On:** T1-001
+
+### Task T1-003: Count it
+
+- **Acceptance Criteria:**
+  - [ ] The counter grows
+- **Depends On:** T1-001, T1-002
+- **Priority:** critical
+
+## Success Criteria
+
+- [ ] Every article has a link
+"""
+
+
+def read(text: str, path: str = PATH) -> tuple[Plan, list[tuple[str, int]], str]:
+    parsed = plan_parser.parse(text.encode(), path)
+    plan = parsed.plan or parsed.draft
+    assert plan is not None, parsed.findings
+    assert writeback.edit(parsed.text, []) == text
+    return plan, [(f.code, f.line) for f in parsed.findings], parsed.dialect
+
+
+def test_the_first_template_is_read_with_its_own_ids_and_dependencies() -> None:
+    plan, findings, dialect = read(FIRST_IDUMB)
+    assert (dialect, findings) == ("idumb-1", [])
+    first, second, third = plan.tasks
+    assert [(t.id, t.title, t.depends_on) for t in plan.tasks] == [
+        ("T1-001", "Make a link", ()),
+        ("T1-002", "Show it", ("T1-001",)),
+        ("T1-003", "Count it", ("T1-001", "T1-002")),
+    ]
+    assert first.files == (FileClaim("change", "src/links.py"), FileClaim("change", "tests/test_links.py"))
+    assert [(c.text, c.proof, c.command) for c in first.acceptance] == [
+        ("A link has eight characters", CHECK, "pytest -q -k short"),
+        ("It reads well", HUMAN, None),
+        ("It is stored", UNPROVEN, None),
+    ]
+    assert first.estimate == 7200
+    assert (second.verify, second.acceptance[0].proof) == (("pytest -q tests/test_page.py",), VERIFY)
+    assert (third.priority, third.on_failure) == ("critical", "ask")
+    assert [(c.text, c.proof) for c in plan.success_criteria] == [("Every article has a link", HUMAN)]
+    assert (plan.title, plan.phase) == ("Phase 1: Links - Execution Plan", "1")
+
+
+@pytest.mark.parametrize(
+    ("section", "ids"),
+    [
+        ("### Task 1: A\n\n### Task 2: B\n", ["A", "B"]),
+        ("#### Task 1.1: A\n\n### Wave 2\n\n#### Task 2.1 — B\n", ["A", "B"]),
+        ("### Task E1.1: A\n\n#### Task 1a: inner\n\n### Task E1.2: B\n", ["A", "B"]),
+        ("### 1. A\n\ntext\n\n### 2. B\n", ["A", "B"]),
+        ("- [ ] **T01: A** `est:30m`\n  - Files: `a.py`\n- [ ] **T02: B**\n", ["A", "B"]),
+        ("- [ ] T1-01: A\n  depends_on: none\n- [ ] T1-02: B\n", ["A", "B"]),
+        ("- id: T1-01\n  depends_on: []\n- id: T1-02\n  depends_on: [T1-01]\n", ["T1-01", "T1-02"]),
+        ("### Task 1: A\n\n```md\n### Task 2: no\n```\n\n### Task 3: B\n", ["A", "B"]),
+    ],
+)
+def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None:
+    head = "---\nphase: 1\nplan: 01\ntype: execute\nwave: 1\nautonomous: true\n---\n"
+    plan, findings, _ = read(f"{head}\n## Tasks\n\n{section}")
+    assert findings == []
+    assert [t.title for t in plan.tasks] == ids
+    assert len({t.id for t in plan.tasks}) == len(ids)
+
+
+def test_labels_end_the_value_of_the_label_before_them() -> None:
+    plan, findings, _ = read(
+        "# Plan\n\n## Task 1: A\n\n**Files (edit):**\n- `a.py` — one, and two\n- b.py (delete)\n\n**Note:** see c.py\n\n"
+        "**Verification:**\n\n```bash\npytest -q\n```\n\n**Done when:** it works\n\nText.\n"
+    )
+    (task,) = plan.tasks
+    assert findings == []
+    assert task.files == (FileClaim("change", "a.py"), FileClaim("delete", "b.py"))
+    assert (task.verify, [c.text for c in task.acceptance]) == (("pytest -q",), ["it works Text."])
+    assert "**Note:** see c.py" in task.description
+
+
+def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
+    plan, findings, dialect = read(
+        '# Plan 01-02\n\n**Phase:** 1\n\n<task id="A2-T1" priority="P1">\n\n### A2-T1: Fix it\n\n**File:** `src/a.ts`\n\n'
+        "**Action:** Change the line.\n\n```yaml\na: <b>\n```\n\n**Acceptance Criteria:**\n- [ ] It is fixed\n\n</task>\n"
+    )
+    (task,) = plan.tasks
+    assert (dialect, findings) == ("idumb-1", [])
+    assert (task.title, task.priority, task.extra) == ("Fix it", "high", {"x-source-id": "A2-T1"})
+    assert task.files == (FileClaim("change", "src/a.ts"),)
+    assert [c.text for c in task.acceptance] == ["It is fixed"]
+
+
+def test_a_task_document_of_gsd_2_is_one_task() -> None:
+    text = (
+        "---\nestimated_steps: 2\nestimated_files: 1\n---\n\n# T02: Add the panel\n\n**Slice:** S01\n\n## Steps\n\n1. Do it\n\n"
+        "## Must-Haves\n\n- [ ] It shows\n\n## Verification\n\n- `npm test`\n\n## Expected Output\n\n- `web/panel.tsx` — the panel\n"
+    )
+    plan, findings, dialect = read(text, ".gsd/milestones/M001/slices/S01/tasks/T02-PLAN.md")
+    (task,) = plan.tasks
+    assert (dialect, findings, plan.plan, task.id) == ("gsd-2", [], "T02", "TS01-0201")
+    assert (task.title, task.verify, task.files) == (
+        "Add the panel",
+        ("npm test",),
+        (FileClaim("change", "web/panel.tsx"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "finding"),
+    [
+        ("### Task 1: A\n\n**Depends on:** Task 9\n", ("task.unknown-dependency", 5)),
+        ("### Task 1: A\n\n**Depends on:** the first phase\n", ("dialect.unread-dependency", 5)),
+        ("### Task 1: A\n\n```\n### Task 2: B\n", ("fence.never-closed", 5)),
+        ("- [x] **T01: A**\n", ("task.ticked", 3)),
+        ("- [ ] **T01: A**\n- [ ] without an id\n", ("dialect.stray-text", 4)),
+    ],
+)
+def test_what_is_not_understood_is_reported(section: str, finding: tuple[str, int]) -> None:
+    _, findings, _ = read(f"# S01: A\n## Tasks\n{section}" if "T01" in section else f"# A\n## Tasks\n{section}")
+    assert findings == [finding]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Notes\n\n## Setup\n\n- [ ] T001 A\n",
+        "---\ntype: plan\nphase: 1\n---\n\n## Tasks\n\n### T1-01: A\n\n- **Files:** create `a`\n",
+        "---\ntitle: A\ngoal: B\n---\n\n### Task 1: A\n",
+        "### T1-01: A\n\n- **Files:** create `a`\n",
+    ],
+)
+def test_other_files_keep_their_own_findings(text: str) -> None:
+    assert plan_parser.parse(text.encode(), PATH).dialect not in ("gsd", "gsd-2", "idumb-1")
