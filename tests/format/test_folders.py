@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from idumb.markdown.documents import roadmap
 from idumb.markdown.plans import phase_names
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+from tests.support.corpus import CORPUS
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None
 
 def test_labels_end_the_value_of_the_label_before_them() -> None:
     plan, findings, _ = read(
-        "# Plan\n\n## Task 1: A\n\n**Files (edit):**\n- `a.py` — one, and two\n- b.py (delete)\n\n**Note:** see c.py\n\n"
-        "**Verification:**\n\n```bash\npytest -q\n```\n\n**Done when:** it works\n\nText.\n"
+        "# Plan\n\n## Task 1: A\n\n**Files (edit):**\n- `a.py` — one, and two\n- b.py (delete)\n\n"
+        "**Note:** see c.py\n\n**Verification:**\n\n```bash\npytest -q\n```\n\n**Done when:** it works\n\nText.\n"
     )
     (task,) = plan.tasks
     assert findings == []
@@ -121,8 +121,9 @@ def test_labels_end_the_value_of_the_label_before_them() -> None:
 
 def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
     plan, findings, dialect = read(
-        '# Plan 01-02\n\n**Phase:** 1\n\n<task id="A2-T1" priority="P1">\n\n### A2-T1: Fix it\n\n**File:** `src/a.ts`\n\n'
-        "**Action:** Change the line.\n\n```yaml\na: <b>\n```\n\n**Acceptance Criteria:**\n- [ ] It is fixed\n\n</task>\n"
+        '# Plan 01-02\n\n**Phase:** 1\n\n<task id="A2-T1" priority="P1">\n\n### A2-T1: Fix it\n\n'
+        "**File:** `src/a.ts`\n\n**Action:** Change the line.\n\n```yaml\na: <b>\n```\n\n"
+        "**Acceptance Criteria:**\n- [ ] It is fixed\n\n</task>\n"
     )
     (task,) = plan.tasks
     assert (dialect, findings) == ("idumb-1", [])
@@ -133,8 +134,9 @@ def test_a_task_tag_around_markdown_is_read_with_its_labels() -> None:
 
 def test_a_task_document_of_gsd_2_is_one_task() -> None:
     text = (
-        "---\nestimated_steps: 2\nestimated_files: 1\n---\n\n# T02: Add the panel\n\n**Slice:** S01\n\n## Steps\n\n1. Do it\n\n"
-        "## Must-Haves\n\n- [ ] It shows\n\n## Verification\n\n- `npm test`\n\n## Expected Output\n\n- `web/panel.tsx` — the panel\n"
+        "---\nestimated_steps: 2\nestimated_files: 1\n---\n\n# T02: Add the panel\n\n**Slice:** S01\n\n## Steps\n\n"
+        "1. Do it\n\n## Must-Haves\n\n- [ ] It shows\n\n## Verification\n\n- `npm test`\n\n"
+        "## Expected Output\n\n- `web/panel.tsx` — the panel\n"
     )
     plan, findings, dialect = read(text, ".gsd/milestones/M001/slices/S01/tasks/T02-PLAN.md")
     (task,) = plan.tasks

@@ -19,9 +19,9 @@ from idumb.markdown.syntax import blocks
 from idumb.markdown.syntax.nodes import FastTask, Fence, Heading, Items, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
+from tests.support.corpus import CORPUS
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 _LONE_TAG = re.compile(r"^ {0,3}</?[A-Za-z][\w-]*>[ \t]*\n[ \t]*\S", re.MULTILINE)
 _FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from idumb.domain.finding import LATER, Finding
 from idumb.markdown.plans import plan_parser
-
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+from tests.support.corpus import CORPUS
 
 HEAD = """---
 type: plan

@@ -13,9 +13,9 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import Plan, Span
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import writeback
+from tests.support.corpus import CORPUS
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 SHAPE = CASES[0].with_name("common-shape.md")
 
 

@@ -49,7 +49,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = 
         return ParsedPlan(None, problems.sorted(), text)
     dialect = foreign_formats.dialect(source.lines)
     if dialect is not None:
-        from idumb.markdown.dialects import reader
+        from idumb.markdown.plans.dialects import reader
 
         return reader.read(data, path, dialect, source, problems)
     head = frontmatter.read(source, problems)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from idumb.domain.plans.plan import HUMAN, Option
-from idumb.markdown.dialects import checks, drafts, labels, titles
-from idumb.markdown.dialects.drafts import CriterionDraft, Part, TaskDraft
+from idumb.markdown.plans.dialects import checks, drafts, labels, titles
+from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
 _OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
@@ -229,7 +229,7 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
             re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", draft.title) if draft.id else draft.title
         )
     draft.description.append(textwrap.dedent(text).strip("\n"))
-    labels.read(draft, rows, problems, lambda type, place: drafts.kind_of(type, place, problems))
+    labels.read(draft, rows, problems, lambda kind, place: drafts.kind_of(kind, place, problems))
 
 
 def _titled(draft: TaskDraft) -> str:

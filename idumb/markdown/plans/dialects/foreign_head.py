@@ -9,9 +9,9 @@ from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Setup, Span
-from idumb.markdown.dialects import checks
-from idumb.markdown.dialects.drafts import Part
 from idumb.markdown.plans import frontmatter
+from idumb.markdown.plans.dialects import checks
+from idumb.markdown.plans.dialects.drafts import Part
 from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source

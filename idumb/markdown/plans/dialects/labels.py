@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from idumb.domain.plans.plan import CHECK, HUMAN
-from idumb.markdown.dialects import checks
-from idumb.markdown.dialects.drafts import CriterionDraft, Part, TaskDraft
+from idumb.markdown.plans.dialects import checks
+from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idumb.markdown.dialects.drafts import Part
+from idumb.markdown.plans.dialects.drafts import Part
 
 _AUTOMATED = re.compile(r"<automated>(.*?)</automated>", re.DOTALL)
 _BY_HAND = re.compile(r"<(human-check|human|manual)>(.*?)</\1>", re.DOTALL)

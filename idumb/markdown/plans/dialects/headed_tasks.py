@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from idumb.domain.plans.plan import GSD_2
-from idumb.markdown.dialects import labels, titles
-from idumb.markdown.dialects.drafts import Part, TaskDraft
-from idumb.markdown.dialects.labels import Line
+from idumb.markdown.plans.dialects import labels, titles
+from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.plans.dialects.labels import Line
 from idumb.markdown.syntax.problems import Problems
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"

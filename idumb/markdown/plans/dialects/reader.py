@@ -8,10 +8,10 @@ import re
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan, Span
-from idumb.markdown.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks, titles
-from idumb.markdown.dialects.drafts import Part, TaskDraft
-from idumb.markdown.dialects.foreign_head import Head
 from idumb.markdown.plans import phase_names
+from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks, titles
+from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.plans.dialects.foreign_head import Head
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -94,7 +94,7 @@ def _tasks(
 ) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
     if tagged_tasks.task_tag(text) is None:
-        return headed_tasks.read(text, begin, dialect, problems, lambda type, at: drafts.kind_of(type, at, problems))
+        return headed_tasks.read(text, begin, dialect, problems, lambda kind, at: drafts.kind_of(kind, at, problems))
     tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         problems.warning(
