@@ -33,10 +33,9 @@ class Function:
 
     def problems(self) -> Iterator[str]:
         doc = ast.get_docstring(self.node) or ""
-        missing = [each.arg for each in self._inputs() if each.annotation is None and not each.arg.startswith("_")]
         own = list(_own(self.node))
-        if missing:
-            yield f"does not declare the type of {', '.join(missing)}"
+        untyped = (each.arg for each in self._inputs() if each.annotation is None and not each.arg.startswith("_"))
+        yield from (f"does not declare the type of {name}" for name in untyped)
         if self.node.returns is None and any(map(_gives, own)):
             yield "does not declare its output"
         raised = [name for name in _raised(self.node.body) if name not in _UNEXPECTED]

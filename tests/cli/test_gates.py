@@ -198,6 +198,55 @@ def test_a_setting_asks_for_the_gate_design(sandbox: GitSandbox) -> None:
     assert evidence_of(project, "gate design") == []
 
 
+@pytest.mark.parametrize(("level", "status"), [(0, "passed"), (1, "partial")])
+def test_a_contradiction_is_reported_at_level_0_and_leaves_the_phase_unverified_at_level_1(
+    project: Project, level: int, status: str
+) -> None:
+    """R-GATE-2: T1-01 promises a name that T1-02 removes undeclared."""
+    project.configure(f"gates: {{agreement: {{level: {level}}}}}\n")
+    made, gone = (write("a.py", "def load(): ...\n"),), (write("a.py", "LIMIT = 1\n"),)
+    promise = "- **Symbols:** add load\n"
+    tasks = [
+        task("T1-01", files="create `a.py`", check="test -s a.py", steps=made, fields=promise),
+        task("T1-02", files="modify `a.py`", check="test -s a.py", steps=gone, after="T1-01"),
+    ]
+    project.plan(tasks)
+    answer = project.execute()
+    assert answer.code == (0 if status == "passed" else 1)
+    words = "T1-01 declares that it adds load in a.py, and T1-02 removed it undeclared"
+    verification = project.json("verify-work", "1")
+    data = verification.data
+    assert (data["status"], words in data.get("open", []), words in data["causes"]) == (status, level == 0, level == 1)
+    assert words in project.read(".planning/phases/1/1-VERIFICATION.md")
+
+
+def test_a_gate_of_level_1_that_is_unproven_leaves_the_phase_unverified(project: Project) -> None:
+    """R-RUN-14, R-GATE-4. Without the level, or without the declared class, the phase passes."""
+    project.configure("gates: {change-class: {level: 1}}\n")
+    steps, declared = (write("a.rb", "def load\nend\n"),), "- **Change:** extending\n"
+    project.plan([task("T1-01", files="create `a.rb`", check="test -s a.rb", steps=steps, fields=declared)])
+    answer = project.execute()
+    assert (answer.code, answer.error["code"]) == (1, "verification.partial")
+    assert "T1-01 has an open warning: gate change-class is unproven" in answer.error["message"]
+    (question,) = project.json("decisions").data["decisions"]
+    assert project.json("decide", question["id"], "yes").code == 0
+    assert project.json("verify-work", "1").data["status"] == "passed"
+
+
+@pytest.mark.parametrize(("level", "status"), [(1, "passed"), (2, "partial")])
+def test_a_file_that_no_task_explains_leaves_the_phase_unverified_at_level_2(
+    project: Project, level: int, status: str
+) -> None:
+    """R-GATE-1, R-RUN-14. At level 1 the same file is a warning."""
+    project.configure(f"gates: {{completion: {{level: {level}}}}}\n")
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute("--no-verify").code == 0
+    (project.folder / "mine.txt").write_text("mine\n", encoding="utf-8")
+    data = project.json("verify-work", "1").data
+    assert (data["status"], "no task explains mine.txt" in data["causes"]) == (status, level == 2)
+    assert data["workspace"]["unexpected"] == ["mine.txt"]
+
+
 def test_only_design_has_a_threshold(project: Project) -> None:
     project.configure("gates: {size: {threshold: 80}}\n")
     assert "only design has a score" in project.idumb("gates").err

@@ -24,8 +24,9 @@ from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import evidence, levels
+from idumb.domain.proof import agreement, completion, evidence, gate_table, levels
 from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.judgement import Opinion
 from idumb.domain.runs import regression
 from idumb.domain.runs.run import RunState
 
@@ -127,8 +128,13 @@ def judge(
         for opinion in opinions_given
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
+    by_task = projections.evidence_by_task(services, journal.state)
+    contradictions = _contradictions(contract, journal.state, by_task, [*tests, *regressions], opinions_given)
+    disagreement_blocks = levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
+    missing += _open_at_end(services, statuses, by_task, final)
+    missing += contradictions if disagreement_blocks else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
@@ -143,13 +149,14 @@ def judge(
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
         *(verdict.roles_not_asked(opinions.bound_roles(services)) if not asks else ()),
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
+        *(contradictions if not disagreement_blocks else ()),
     ]
     record: dict[str, Any] = {
         "status": status,
         "reason": reason,
         "tree": tree,
         "evidence": rows,
-        "weaker": verdict.weaker(rows, _evidence_of_done(services, journal.state, statuses)),
+        "weaker": verdict.weaker(rows, _evidence_of_done(by_task, statuses)),
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
@@ -178,10 +185,35 @@ def judge(
     return record
 
 
+def _contradictions(
+    contract: Contract,
+    state: RunState,
+    by_task: Mapping[str, Sequence[Mapping[str, Any]]],
+    final: Sequence[Evidence],
+    opinions_given: Sequence[Opinion],
+) -> tuple[str, ...]:
+    """Return the contradictions in what was recorded about completed tasks."""
+    work = {task: t.work for task, t in state.tasks.items() if t.status == outcome.COMPLETED}
+    changed = {task: w.symbols for task, w in work.items()}
+    touched = {task: w.touched for task, w in work.items()}
+    tasks = [contract.tasks[task] for task in contract.order if task in work]
+    return agreement.judge(tasks, changed, touched, by_task, final, opinions_given)
+
+
+def _open_at_end(
+    services: Services,
+    statuses: Mapping[str, str],
+    by_task: Mapping[str, Sequence[Mapping[str, Any]]],
+    final: final_state.Workspace,
+) -> tuple[str, ...]:
+    """Return open warnings and, at level 2, changed files that no task explains."""
+    level = levels.rule(services.settings, gate_table.COMPLETION).level
+    return completion.judge(statuses, by_task, final.unexpected, final.more, level)
+
+
 def _evidence_of_done(
-    services: Services, state: RunState, statuses: Mapping[str, str]
+    by_task: Mapping[str, list[Mapping[str, Any]]], statuses: Mapping[str, str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    by_task = projections.evidence_by_task(services, state)
     return {task: rows for task, rows in by_task.items() if statuses.get(task) == outcome.COMPLETED}
 
 

@@ -16,6 +16,7 @@ SYNTAX = "syntax"
 SPECIFICATION = "specification"
 DESIGN = "design"
 CHANGE_CLASS = "change-class"
+AGREEMENT = "agreement"
 SIZE = "size"
 LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
@@ -214,7 +215,21 @@ ROWS: tuple[Row, ...] = (
         " asks for your approval.",
     ),
     Row(
-        "completion",
+        AGREEMENT,
+        COMPLETION,
+        0,
+        0,
+        None,
+        ("evidence of the run",),
+        "plan and ledger, tests and criteria, validator and skeptic do not contradict one another",
+        "A name that the plan promises is not removed undeclared, tests and criteria of a task have the same result,"
+        " and no agent refutes what a validator passed or another agent affirms.",
+        "Two pieces of evidence that contradict one another cannot both be true, and one of them was relied on.",
+        "Find out which one is wrong: correct the work (`idumb amend N`) or the check. At level 1 and 2, the question"
+        " whether the phase counts as verified names each contradiction: `idumb decisions`.",
+    ),
+    Row(
+        COMPLETION,
         COMPLETION,
         1,
         1,
@@ -222,7 +237,8 @@ ROWS: tuple[Row, ...] = (
         ("final tree", "plans", "environment"),
         "success criteria, invariants and tests pass on the final tree",
         "At the end of a phase, its success criteria, invariants, tests and the checks of all its tasks pass on the"
-        " final tree, and each file is as its task left it.",
+        " final tree, each file is as its task left it, and no gate of level 1 or 2 is open. At level 2, a task also"
+        " explains each changed file.",
         "Tasks that work one by one can still break each other.",
         "`idumb verify-work N` names what fails; repair it with a new task (`idumb amend N`), or roll back the task"
         " that broke it.",

@@ -113,7 +113,7 @@ def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> 
     taken: set[_Change] = set()
     unjudged = [symbol_set.path for symbol_set in sets if not symbol_set.judged]
     for claim in claims or ():
-        fitting = [c for c in changed if c[2] == _VERB[claim.action] and _means(claim.name, c[0], c[1])]
+        fitting = [c for c in changed if c[2] == _VERB[claim.action] and means(claim.name, c[0], c[1])]
         declared = f"{claim.action} {claim.name}"
         lines += [Line(name, path, DECLARED, actual, declared) for path, name, actual in fitting]
         taken.update(fitting)
@@ -149,7 +149,7 @@ def _recorded(changed: Sequence[_Change], taken: set[_Change]) -> Iterator[Line]
     yield from (Line(ALL, path, RECORDED, actual, None) for path, actual in rest)
 
 
-def _means(claim: str, path: str, name: str) -> bool:
+def means(claim: str, path: str, name: str) -> bool:
     """Whether a claim means a name: `load`, `Config.load` and `config.Config.load` all match; `*` matches any part."""
     pattern = claim.removesuffix("()").replace("::", ".").replace("#", ".")
     plain = name.replace("::", ".")

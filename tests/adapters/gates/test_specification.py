@@ -100,6 +100,7 @@ def test_an_honest_function_passes(path: str, after: str) -> None:
     ("path", "before", "after"),
     [
         ("a.py", "def load(path):\n    return path\n", "def load(path):\n    return path + path\n"),
+        ("a.py", "def load(path):\n    return path\n", "def load(path, strict: bool):\n    return path\n"),
         ("a.js", "export function load(path) {\n  return 1\n}\n", "export function load(path) {\n  return 2\n}\n"),
         ("a.go", GO.replace("// Load returns the text.\n", ""), GO.replace("// Load returns the text.\n", "\n")),
     ],

@@ -1,0 +1,177 @@
+"""The gates `agreement` and `completion`: contradictions in recorded evidence, and what is open at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from idumb.domain import outcome
+from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
+from idumb.domain.proof import agreement, completion, evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.judgement import Citation, Judgement, Opinion
+
+FIRST = Task("T1-01", "First", symbols=(SymbolClaim("add", "load"),))
+SECOND = Task("T1-02", "Second", interfaces=(Interface("save"),))
+PROVEN = Task(
+    "T1-01",
+    "Proven",
+    acceptance=(Criterion("AC-1", "it holds", "check", "true"),),
+    tests=(TestIntent("make test", "fails", "passes"),),
+)
+ADDED = "added load in src/a.py"
+
+
+def judge(
+    *tasks: Task,
+    changed: dict[str, list[str]] | None = None,
+    touched: dict[str, list[str]] | None = None,
+    rows: dict[str, list[dict[str, Any]]] | None = None,
+    final: tuple[Evidence, ...] = (),
+    opinions: tuple[Opinion, ...] = (),
+) -> tuple[str, ...]:
+    named = {task.id: task for task in tasks}
+    paths = touched or {task: [] for task in named}
+    return agreement.judge(tasks, changed or {}, paths, rows or {}, final, opinions)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (
+            [ADDED],
+            ["removed load in src/a.py"],
+            ["T1-01 declares that it adds load in src/a.py, and T1-02 removed it un"],
+        ),
+        (
+            ["added load in a.ts"],
+            ["removed load in a.ts"],
+            ["T1-01 declares that it adds load in a.ts, and T1-02 remo"],
+        ),
+        (
+            [ADDED],
+            ["removed Store.save in a.go", "added x in a.go"],
+            ["T1-02 declares the interface Store.save, and its ledger has Store.save in a.go as removed"],
+        ),
+        ([ADDED], ["removed load in src/b.py", "changed load in src/a.py"], []),
+        ([ADDED], ["removed load in src/a.py", "added load in src/a.py"], []),
+        ([ADDED], ["added save in a.go", "and 3 more"], []),
+    ],
+)
+def test_a_promised_name_that_a_task_removed_undeclared_is_named(
+    first: list[str], second: list[str], words: list[str]
+) -> None:
+    """R-GATE-2: plan and ledger."""
+    lines = judge(FIRST, SECOND, changed={"T1-01": first, "T1-02": second})
+    assert len(lines) == len(words)
+    assert all(line.startswith(word) for line, word in zip(lines, words, strict=True))
+
+
+def test_a_declared_removal_contradicts_nothing() -> None:
+    second = Task("T1-02", "Second", symbols=(SymbolClaim("remove", "load"),))
+    assert judge(FIRST, second, changed={"T1-01": [ADDED], "T1-02": ["removed load in src/a.py"]}) == ()
+
+
+def final(test: str, criterion: str) -> tuple[Evidence, ...]:
+    return (
+        Evidence("T1-01 test 1", "", test),
+        Evidence("T1-01 AC-1", "", criterion),
+        Evidence("T1-01 verify 1", "", test),
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "criterion", "lines"),
+    [
+        (evidence.PASSED, evidence.FAILED, ("T1-01 test 1 passes on the final tree, and T1-01 AC-1 does not",)),
+        (evidence.ERRORED, evidence.PASSED, ("T1-01 AC-1 passes on the final tree, and T1-01 test 1 does not",)),
+        (evidence.PASSED, evidence.PASSED, ()),
+        (evidence.FAILED, evidence.FAILED, ()),
+        (evidence.PASSED, evidence.OPINION, ()),
+    ],
+)
+def test_tests_and_criteria_of_a_task_have_the_same_result(test: str, criterion: str, lines: tuple[str, ...]) -> None:
+    assert judge(PROVEN, final=final(test, criterion)) == lines
+
+
+@pytest.mark.parametrize(
+    ("control", "lines"),
+    [
+        (evidence.PASSED, ("T1-01: its tests failed before the work, and AC-1 already passed there",)),
+        (evidence.FAILED, ()),
+        ("not run: it had not ended", ()),
+    ],
+)
+def test_a_criterion_that_passed_while_the_tests_failed_is_named(control: str, lines: tuple[str, ...]) -> None:
+    rows = [
+        {"subject": "AC-1", "result": evidence.PASSED, "control": control},
+        {"subject": "test 1 after", "result": evidence.PASSED},
+    ]
+    assert judge(PROVEN, rows={"T1-01": rows}) == lines
+
+
+def opinion(role: str, *, holds: bool, file: str = "a.py", resolves: bool = True) -> Opinion:
+    judgement = Judgement("AC-1", holds, "", (Citation(file, 3, resolves),))
+    return Opinion(role, "judge", "PASS" if holds else "FAIL", (judgement,))
+
+
+VALIDATED = {"T1-01": [{"subject": "validator strict", "result": evidence.PASSED}]}
+
+
+@pytest.mark.parametrize(
+    ("opinions", "lines"),
+    [
+        (
+            (opinion("skeptic", holds=False),),
+            ("the validator passed T1-01, and the skeptic refutes AC-1 at a.py:3",),
+        ),
+        (
+            (opinion("verifier", holds=True), opinion("skeptic", holds=False, file="b.go")),
+            ("the verifier says that AC-1 holds, and the skeptic that it does not",),
+        ),
+        ((opinion("verifier", holds=False, file="a.py"), opinion("skeptic", holds=False, file="b.go")),
+         ("the validator passed T1-01, and the verifier refutes AC-1 at a.py:3",)),
+        ((opinion("skeptic", holds=False, resolves=False),), ()),
+        ((opinion("skeptic", holds=False, file="b.go"),), ()),
+        ((opinion("verifier", holds=True), opinion("skeptic", holds=True)), ()),
+    ],
+)  # fmt: skip
+def test_validator_verifier_and_skeptic_that_disagree_are_named(
+    opinions: tuple[Opinion, ...], lines: tuple[str, ...]
+) -> None:
+    assert judge(PROVEN, touched={"T1-01": ["a.py"]}, rows=VALIDATED, opinions=opinions) == lines
+
+
+DONE = {"T1-01": outcome.COMPLETED}
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "lines"),
+    [
+        (
+            {"level": 2, "result": "unproven"},
+            "completed",
+            ("T1-01 has an open warning: gate change-class is unproven",),
+        ),
+        ({"result": "unproven"}, "completed", ("T1-01 has an open warning: gate change-class is unproven",)),
+        ({"result": "timed_out"}, "completed", ("T1-01 has an open warning: gate change-class is timed out",)),
+        ({"level": 0, "result": "failed"}, "completed", ()),
+        ({"result": "passed"}, "completed", ()),
+        ({"result": "failed"}, "accepted", ()),
+    ],
+)
+def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
+    row: dict[str, Any], status: str, lines: tuple[str, ...]
+) -> None:
+    """R-RUN-14: no warning is unresolved at completion."""
+    rows = {"T1-01": [{"subject": "gate change-class", **row}, {"subject": "AC-1", "result": "unproven"}]}
+    assert completion.judge({"T1-01": status}, rows, (), 0, 1) == lines
+
+
+@pytest.mark.parametrize(
+    ("level", "paths", "lines"),
+    [(2, ["a.py", "b.go"], ("no task explains a.py, b.go and 4 more",)), (2, [], ()), (1, ["a.py"], ())],
+)
+def test_at_level_2_a_task_explains_each_changed_file(level: int, paths: list[str], lines: tuple[str, ...]) -> None:
+    assert completion.judge(DONE, {}, paths, 4 if paths else 0, level) == lines
