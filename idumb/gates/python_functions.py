@@ -13,11 +13,16 @@ _OVERRIDES = frozenset({"override", "overload", "setter", "deleter"})
 _UNEXPECTED = frozenset({"NotImplementedError", "AssertionError", "StopIteration", "StopAsyncIteration"})
 """Errors that no caller is meant to handle."""
 _EFFECTS = frozenset(
-    {"os.remove", "os.unlink", "os.rename", "os.replace", "os.mkdir", "os.makedirs", "os.rmdir", "os.system", "os.kill",
-     "os.chmod", "shutil.rmtree", "shutil.move", "shutil.copy", "shutil.copyfile", "shutil.copytree", "subprocess.run",
-     "subprocess.Popen", "subprocess.check_call", "subprocess.check_output", "subprocess.call", "requests.post",
-     "requests.put", "requests.delete", "urllib.request.urlopen"}
-)  # fmt: skip
+    f"{module}.{name}"
+    for module, names in {
+        "os": "remove unlink rename replace mkdir makedirs rmdir system kill chmod",
+        "shutil": "rmtree move copy copyfile copytree",
+        "subprocess": "run Popen check_call check_output call",
+        "requests": "post put delete",
+        "urllib.request": "urlopen",
+    }.items()
+    for name in names.split()
+)
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch"})
 
 
