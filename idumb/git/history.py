@@ -86,6 +86,8 @@ class GitHistory:
         return index_file.read(self._place)
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
+        if index_file.is_at_snapshot(self.repository, snapshot, present):
+            return ()
         return index_file.changes(self._place, index_file.at_snapshot(self.repository, snapshot), present)
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:

@@ -23,6 +23,10 @@ FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _FLAGS = re.compile(rb"\tflags: ([0-9a-f]+)\n")
 _INTENT = 1 << 29
+# A snapshot stores a large index in pieces cut by its own content, so that a small change writes little.
+_WHOLE = 128 << 10
+_SMALLEST = 16 << 10
+_CUT = re.compile(rb"\x5a[\xa0-\xaf]")
 
 
 class Announced(NamedTuple):
@@ -202,8 +206,32 @@ def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
         return None
     if item.mode != tree_objects.FOLDER:
         return bytes(repository[item.oid.hex()].read_raw())
-    pieces = sorted(tree_objects.rows(repository, item.oid).items())
-    return b"".join(repository[piece.oid.hex()].read_raw() for _, piece in pieces)
+    stored = sorted(tree_objects.rows(repository, item.oid).items())
+    return b"".join(repository[piece.oid.hex()].read_raw() for _, piece in stored)
+
+
+def is_at_snapshot(repository: pygit2.Repository, commit: str, data: bytes | None) -> bool:
+    """Return whether a snapshot surely has these bytes of the index, without reading it: equal bytes have equal ids."""
+    item = tree_objects.rows_of(repository, commit).get(INDEX)
+    if item is None or data is None:
+        return item is None and data is None
+    if item.mode != tree_objects.FOLDER:
+        return bool(pygit2.hash(data).raw == item.oid)
+    stored = sorted(tree_objects.rows(repository, item.oid).items())
+    return [piece.oid for _, piece in stored] == [pygit2.hash(piece).raw for piece in pieces(data)]
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """Split an index as a snapshot stores it. A small one is one piece.
+
+    Pieces have 16 KiB and more; the object ids in an index make the cuts as good as random.
+    """
+    start = 0
+    for match in _CUT.finditer(data) if len(data) > _WHOLE else ():
+        if match.start() - start >= _SMALLEST:
+            yield data[start : match.start()]
+            start = match.start()
+    yield data[start:]
 
 
 def changes(place: Repository, before: bytes | None, after: bytes | None) -> tuple[str, ...]:

@@ -108,6 +108,7 @@ class TreeFiles:
         self._contents = contents
         self._written: dict[str, tuple[Item, Stamp]] = {}
         self._digests: dict[str, bytes] = {}
+        self._folders: frozenset[str] | None = None
         self.removed: dict[str, None] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -119,19 +120,23 @@ class TreeFiles:
     def item(self, path: str) -> Item:
         return self._written[path][0]
 
-    def folders(self) -> set[str]:
+    def folders(self) -> frozenset[str]:
         """Return the folders that hold files of the tree."""
-        return {folder for path in self._written for folder in paths.folders_above(path)}
+        if self._folders is None:
+            self._folders = frozenset(folder for path in self._written for folder in paths.folders_above(path))
+        return self._folders
 
     def clear(self) -> None:
         """Forget all files; nothing is written."""
-        self._written, self._digests = {}, {}
+        self._written, self._digests, self._folders = {}, {}, None
 
     def apply(self, changes: Sequence[Change], folders: OpenFolders, newest: int) -> None:
         """Write changed files, each with a time of modification after `newest`, in nanoseconds.
 
         Files of attributes come first, because they decide how a checkout converts others.
         """
+        if any(item is None or path not in self._written for path, item in changes):
+            self._folders = None
         for path in [path for path, item in changes if item is None]:
             self._written.pop(path, None)
             self._digests.pop(path, None)
@@ -186,7 +191,7 @@ class TreeFiles:
         check made it.
         """
         own = self.folders() | {folder for path in kept for folder in paths.folders_above(path)}
-        missing, suspects = dict.fromkeys(self._written), list[str]()
+        present, suspects, written = set[str](), list[str](), self._written
         newest, caches, cache_of = 0, dict[str, None](), dict[str, str]()
         stack = [""]
         while stack:
@@ -195,18 +200,18 @@ class TreeFiles:
             with os.scandir(at) as entries:
                 for entry in list(entries):
                     path = prefix + entry.name
-                    written = self._written.get(path)
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if written is not None:
-                        item, before = written
-                        del missing[path]
+                    if path in written:
+                        item, before = written[path]
+                        present.add(path)
                         if before.ctime >= settled or not _is_same(entry.stat(follow_symlinks=False), before):
                             suspects.append(path)
-                        if item.mode == tree_objects.SUBMODULE and is_folder:
+                        if item.mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
                             stack.append(f"{path}/")
-                    elif path == GIT or path in kept:
                         continue
-                    elif path in own and is_folder:
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if path == GIT or path in kept:
+                        continue
+                    if path in own and is_folder:
                         stack.append(f"{path}/")
                     elif (is_cached(path) or (is_folder and is_cached(f"{path}/"))) and (
                         entry.stat(follow_symlinks=False).st_ctime_ns <= checked
@@ -221,6 +226,7 @@ class TreeFiles:
                     else:
                         private_folders.remove_at(entry.name, at)
                         self.removed[path] = None
+        missing = [path for path in written if path not in present] if len(present) < len(written) else []
         changed = [*missing, *(path for path in suspects if self._is_changed(path, folders))]
         return Swept(changed, tuple(sorted(caches)), newest)
 

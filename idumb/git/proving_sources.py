@@ -225,7 +225,7 @@ class ProvingContents:
 
         `shown` are the files of `old`, with those of its submodules.
         """
-        rows = functools.partial(tree_objects.rows, self._objects)
+        rows = functools.partial(tree_objects.shared_rows, self._objects)
         changes: list[Change] = []
         for path, before, item in [*tree_objects.differences(rows, bytes.fromhex(old), bytes.fromhex(new))]:
             if path.endswith("/") or self._is_skipped(path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ import pygit2
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
 from idumb.domain.proof.ledger import Entry
+from idumb.git import index_file
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
@@ -30,10 +30,6 @@ from idumb.git.scan.scanner import Inventory
 WORKTREE, STAGED, REFS, META = "worktree", "staged", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
-# A large index is stored in pieces cut by its own content, so that a small change writes little.
-_WHOLE = 128 << 10
-_SMALLEST = 16 << 10
-_CUT = re.compile(rb"\x5a[\xa0-\xaf]")
 UNREADABLE = "git.snapshot-unreadable"
 _KEPT = 0o777  # do not restore set-user-id and similar bits: the restored file may have another owner
 
@@ -187,9 +183,9 @@ class Snapshots:
                 data = stream.read()
         except FileNotFoundError:
             return None
-        if len(data) <= _WHOLE:
+        pieces = list(index_file.pieces(data))
+        if len(pieces) == 1:
             return Item(FILE, self._writer.blob(data))
-        pieces = list(_pieces(data))
         self._stored = {piece: self._stored.get(piece) or self._writer.blob(piece) for piece in pieces}
         items = {f"{number:06}": Item(FILE, self._stored[piece]) for number, piece in enumerate(pieces)}
         return Item(FOLDER, self._writer.tree(items))
@@ -218,16 +214,6 @@ def _as_bytes(refs: Mapping[str, str]) -> bytes:
 def _of_bytes(data: bytes) -> Mapping[str, str]:
     rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
     return {name: value for value, _, name in rows}
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Split the data into pieces of 16 KiB and more; the object ids in an index make the cuts as good as random."""
-    start = 0
-    for match in _CUT.finditer(data):
-        if match.start() - start >= _SMALLEST:
-            yield data[start : match.start()]
-            start = match.start()
-    yield data[start:]
 
 
 def _cut(value: Any) -> Any:

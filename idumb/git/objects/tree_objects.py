@@ -71,15 +71,18 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
     return parse(repository[pygit2.Oid(oid)].read_raw())
 
 
-@functools.lru_cache(maxsize=32)
-def _shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
-    """Return cached `rows`; do not modify them. Thousands of paths of one folder are looked up one after the other."""
+@functools.lru_cache(maxsize=128)
+def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
+    """Return cached `rows`; do not modify them.
+
+    Thousands of paths of one folder are looked up one after the other, and each task compares a tree with the same few.
+    """
     return rows(repository, oid)
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
     """Return all paths that differ, sorted."""
-    return changed_files(functools.partial(rows, repository), old, new)
+    return changed_files(functools.partial(shared_rows, repository), old, new)
 
 
 def changed_files(read: _Read, old: str, new: str) -> tuple[Change, ...]:
@@ -139,7 +142,7 @@ def _item(repository: pygit2.Repository, tree: str, path: str) -> Item | None:
     for part in filter(None, path.split("/")):
         if item is None or item.mode != FOLDER:
             return None
-        item = _shared_rows(repository, item.oid).get(part)
+        item = shared_rows(repository, item.oid).get(part)
     return item
 
 
@@ -156,7 +159,7 @@ def put(repository: pygit2.Repository, write: _Write, tree: str, path: str, item
 
 
 def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, entries: _Wanted) -> bytes:
-    items = rows(repository, tree) if tree else {}
+    items = dict(shared_rows(repository, tree)) if tree else {}
     below: dict[str, _Wanted] = {}
     for parts, item in entries.items():
         if len(parts) > 1:
@@ -196,7 +199,7 @@ def damaged(
     for tree, verified in trees:
         if tree != verified and not is_stored(repository, objects, tree, whole=True):
             return tree.hex()
-        for _, _, item in differences(functools.partial(rows, repository), verified, tree):
+        for _, _, item in differences(functools.partial(shared_rows, repository), verified, tree):
             if item is None or item.mode == SUBMODULE:
                 continue
             if not is_stored(repository, objects, item.oid, whole=item.mode == FOLDER):

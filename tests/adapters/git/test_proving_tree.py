@@ -114,6 +114,23 @@ def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proving: P
     assert not (root / "gone").exists()
 
 
+def test_a_folder_that_only_an_earlier_tree_had_is_an_output(sandbox: GitSandbox, proving: ProvingTree) -> None:
+    sandbox.write_all({"a.txt": "a\n", "d/b.txt": "b\n"})
+    sandbox.commit()
+    root = show(proving, sandbox)
+    (sandbox.root / "d/b.txt").unlink()
+    sandbox.write_all({"e/c.txt": "c\n"})
+    sandbox.commit()
+    show(proving, sandbox)
+    (root / "d").mkdir()
+    (root / "d/output").write_text("of a check\n")
+    (root / "e/output").write_text("of a check\n")
+    proving.renew()
+    show(proving, sandbox)
+    assert shown(proving) == {"a.txt": b"a\n", "e/c.txt": b"c\n"}
+    assert not (root / "d").exists()
+
+
 def test_a_tracked_file_that_a_check_changes_is_restored_and_named(sandbox: GitSandbox, proving: ProvingTree) -> None:
     sandbox.write_all({"a.txt": "aaa\n", "b.txt": "b\n", "c.txt": "c\n", "d/e.txt": "e\n"})
     sandbox.link("l", "a.txt")

@@ -240,6 +240,19 @@ def test_a_large_index_is_stored_in_chunks_so_that_a_commit_changes_few(sandbox:
     assert len(after - before) < len(after) / 2
 
 
+def test_index_changes_are_named_for_a_small_and_for_a_large_index(sandbox: GitSandbox, trees: GitTrees) -> None:
+    history = GitHistory(discover.find(str(sandbox.root)))
+    assert history.index_changes(trees.snapshot(REF, "before any index").commit, history.index()) == ()
+    for count in (1, 3000):
+        sandbox.write_all({f"folder/file-{number:05}": str(number) for number in range(count)})
+        sandbox.commit()
+        snapshot = trees.snapshot(REF, f"{count} files").commit
+        assert history.index_changes(snapshot, history.index()) == ()
+        sandbox.write("folder/file-00000", f"staged, {count}")
+        sandbox.git("add", "folder/file-00000")
+        assert history.index_changes(snapshot, history.index()) == ("folder/file-00000",)
+
+
 def _index(sandbox: GitSandbox, commit: str) -> bytes:
     names = sorted(sandbox.tree(f"{commit}:index"))
     return b"".join(sandbox.try_git("cat-file", "blob", f"{commit}:index/{name}").stdout for name in names)
