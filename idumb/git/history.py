@@ -178,6 +178,7 @@ class GitHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
+        tree: str | None = None,
     ) -> CommitAttempt:
         present = self._head_commit()
         if present != expected_head:
@@ -188,8 +189,10 @@ class GitHistory:
         repository, ref = self.repository, self._branch_ref()
         if self._redactor is not None:
             message = self._redactor().redact(message)
+        hooks = hooks and not unrun
+        tree = tree if allow_empty and self._guarded.commits_plainly(hooks=hooks) else None
         attempt = branch.commit(
-            self._place, repository, paths, message, hooks=hooks and not unrun, allow_empty=allow_empty, branch=ref
+            self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref, tree=tree
         )
         if attempt.commit is None:
             return attempt

@@ -49,6 +49,11 @@ def read(place: Repository) -> bytes | None:
         return None
 
 
+def has_whole_paths(data: bytes) -> bool:
+    """Return whether the bytes of an index hold whole paths: version 2 or 3, not split."""
+    return data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data
+
+
 def opened(repository: pygit2.Repository) -> pygit2.Index:
     """Return the user's index as it is on disk now.
 

@@ -289,22 +289,23 @@ class MemoryHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
+        tree: str | None = None,
     ) -> CommitAttempt:
         repository = self._repository
         if repository.head != expected_head:
             return CommitAttempt(None, f"HEAD is {repository.head}, not {expected_head}")
         if repository.refusing:
             return CommitAttempt(None, repository.refusing)
-        tree, present = dict(repository.trees[self.tree_of(expected_head)]), repository.present(paths)
-        before = dict(tree)
+        files, present = dict(repository.trees[self.tree_of(expected_head)]), repository.present(paths)
+        before = dict(files)
         for path in paths:
-            tree.pop(path, None)
+            files.pop(path, None)
             if path in present:
-                tree[path] = present[path]
-        if tree == before and not allow_empty:
+                files[path] = present[path]
+        if files == before and not allow_empty:
             return CommitAttempt(None, "nothing to commit")
         repository.effect("commit")
-        return CommitAttempt(repository.advance(tree, message))
+        return CommitAttempt(repository.advance(files, message))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         hidden = set(self._repository.ancestors(base))

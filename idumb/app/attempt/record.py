@@ -136,7 +136,13 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
     staged = staged_changes.hold_of(context, attempt, entries) if entries else {}
     with context.services.interrupts.armed():  # a hook of the user's may take long
         committed = context.services.history.commit(
-            attempt.ledger.changed, message, expected_head=head, hooks=hooks, allow_empty=True, wrote=wrote
+            attempt.ledger.changed,
+            message,
+            expected_head=head,
+            hooks=hooks,
+            allow_empty=True,
+            wrote=wrote,
+            tree=attempt.proven,
         )
     if committed.guarded:
         raise _planted(context, attempt, committed.guarded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from idumb.git import git_program, guarded_files
+from idumb.git import git_program, guarded_files, index_file
 from idumb.git.discover import Repository
 
 Signature = tuple[tuple[int, ...] | None, ...]
@@ -74,13 +74,13 @@ class Tracked:
         return False
 
     def _read(self) -> bytes | None:
-        """Return the index if it holds whole paths: version 2 or 3, not split."""
+        """Return the index if it holds whole paths."""
         try:
             with open(os.path.join(self._repository.git_dir, "index"), "rb") as stream:
                 data = stream.read()
         except FileNotFoundError:
             return b""
-        return data if data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data else None
+        return data if index_file.has_whole_paths(data) else None
 
     def _load(self) -> None:
         rows = git_program.output(self._repository.root, ["ls-files", "-s", "-z"]).split(b"\0")
