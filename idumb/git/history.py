@@ -62,15 +62,19 @@ class GitHistory:
         return self._guarded.hooks_in_tree()
 
     def kept_refs(self) -> Mapping[str, str]:
-        self._kept = dict(own_refs.own(self._place.common_dir, self._own()))
-        own_refs.written(self._place)
+        if self._kept is None:
+            self._kept = dict(own_refs.own(self._place.common_dir, self._own()))
+            own_refs.written(self._place)
+        else:
+            self._kept = own_refs.present(self._place.common_dir, self.expected_refs())
         return dict(self._kept)
 
     def expected_refs(self) -> Mapping[str, str]:
         if self._kept is None:
             return self.kept_refs()
-        refs = {**self._kept, **own_refs.written(self._place)}
-        self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
+        if written := own_refs.written(self._place):
+            refs = {**self._kept, **written}
+            self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
         return dict(self._kept)
 
     def _own(self) -> str:

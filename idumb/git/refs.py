@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
@@ -125,6 +125,18 @@ def own(common_dir: str, below: str) -> Mapping[str, str]:
     loose = dict(_loose(common_dir, below.rstrip("/")))
     packed = {name: oid for name, oid in _packed(common_dir).own.items() if name.startswith(below)}
     return {**packed, **loose} if packed else loose
+
+
+def present(common_dir: str, names: Iterable[str]) -> dict[str, str]:
+    """Return those of these refs of idumb that exist: name to content. No folder is listed. Raises OSError."""
+    found, rest = dict[str, str](), list[str]()
+    for name in names:
+        try:
+            found[name] = _value(f"{common_dir}/{name}")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            rest.append(name)
+    packed = _packed(common_dir).own if rest else {}
+    return found | {name: packed[name] for name in rest if name in packed}
 
 
 def tags(common_dir: str) -> Mapping[str, str]:

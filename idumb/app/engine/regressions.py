@@ -76,7 +76,7 @@ def _are_untouched(rounds: _Rounds, new: Sequence[TaskState]) -> bool:
     """
     if not rounds.is_complete or len(new) != 1 or new[0].checkpoint is None:
         return False
-    changed = frozenset(check_inputs.with_parents(new[0].checkpoint.files))
+    changed = _with_parents(new[0].checkpoint.files)
     earlier = (inputs for task_id, inputs in rounds.inputs.items() if task_id != new[0].id)
     return bool(changed) and not any(_are_affected(inputs, changed) for inputs in earlier)
 
@@ -171,17 +171,18 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
 
 
 def _changes(context: RunContext, old: str, new: str) -> frozenset[str]:
-    """Return the paths that differ, and the folders above them."""
-    if not old:
-        return frozenset()
-    changed = [change.path for change in context.services.trees.changes(old, new)]
-    return frozenset(check_inputs.with_parents(changed))
+    """Return the paths that differ, and the folders above them; nothing if every file may differ."""
+    return _with_parents([change.path for change in context.services.trees.changes(old, new)]) if old else frozenset()
+
+
+def _with_parents(changed: Iterable[str]) -> frozenset[str]:
+    """Return paths and the folders above them; nothing if attributes are among them, which can change every file."""
+    paths = frozenset(check_inputs.with_parents(changed))
+    return frozenset() if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) else paths
 
 
 def _are_affected(inputs: frozenset[str] | None, changed: frozenset[str]) -> bool:
-    if inputs is None or not changed:
-        return True
-    return not inputs.isdisjoint(changed) or any(path.rpartition("/")[2] == _ATTRIBUTES for path in changed)
+    return inputs is None or not changed or not inputs.isdisjoint(changed)
 
 
 def _run(context: RunContext, checks: Sequence[OwnCheck], tree: str) -> list[Evidence]:

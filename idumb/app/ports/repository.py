@@ -287,7 +287,7 @@ class History(Protocol):
         """Return the paths of hooks that git runs from the working tree."""
 
     def kept_refs(self) -> Mapping[str, str]:
-        """Return idumb's own refs of this working tree as they are now."""
+        """Return idumb's own refs of this working tree as they are now; later, only those that `expected_refs` has."""
 
     def expected_refs(self) -> Mapping[str, str]:
         """Return the refs as this process expects them: as last read, with its own changes."""

@@ -121,6 +121,25 @@ def test_folders_of_refs_are_listed_again_only_after_they_changed(
     assert sorted(listed) == ["refs/idumb/worktrees/main/runs", "refs/idumb/worktrees/main/runs/b"]
 
 
+def test_known_refs_are_found_loose_or_packed_without_a_listing(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in ("packed", "loose", "moved", "gone", "folder")]
+    for name in names[:1]:
+        sandbox.git("update-ref", name, "one")
+        sandbox.git("pack-refs", "--all", "--prune")
+    for name in names[1:]:
+        sandbox.git("update-ref", name, "one")
+    assert refs.present(place.common_dir, names) == dict.fromkeys(names, commit(sandbox, "one"))
+    sandbox.git("update-ref", names[2], "two")
+    for name in names[3:]:
+        sandbox.git("update-ref", "-d", name)
+    sandbox.git("update-ref", f"{names[4]}/below", "one")
+    monkeypatch.setattr(os, "scandir", None)
+    one = dict.fromkeys(names[:2], commit(sandbox, "one"))
+    assert refs.present(place.common_dir, names) == {**one, names[2]: commit(sandbox, "two")}
+
+
 def test_a_folder_of_refs_that_changed_just_now_is_listed_again(
     sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
