@@ -142,12 +142,14 @@ def named_secret() -> dict[str, str]:
 
 
 def _adapter(name: str) -> Make:
-    from importlib import import_module, metadata
-
     if name in ADAPTERS:
+        from importlib import import_module
+
         module, _, adapter = ADAPTERS[name].rpartition(".")
         built_in: Make = getattr(import_module(f"idumb.agents.{module}"), adapter)
         return built_in
+
+    from importlib import metadata  # it loads zipfile, csv and email
 
     for entry in metadata.entry_points(group=ENTRY_POINTS, name=name):
         try:
