@@ -146,8 +146,8 @@ def run(
     leftovers: tuple[int, ...] = ()
     talking = None if talk is None else Talking(talk)
     try:
-        prepare = _preparation(limits or {}, alive)
         variables = {**environment, PROCESS_COOKIE: cookie}
+        prepare = _preparation(limits or {}, alive, argv, variables)
         source = stdin if talking is None else talking.reader
         with signals.held():  # until everything that the cleanup needs is known
             child = _spawn(argv, cwd, variables, source, cookie, separate=separate_errors, prepare=prepare)
@@ -206,7 +206,9 @@ def _tree(root: int, *, guarded: bool) -> list[int]:
     return process_tree.descendants([root])[1 if guarded else 0 :]
 
 
-def _preparation(limits: Mapping[str, int], alive: tuple[int, int] | None) -> Callable[[], None] | None:
+def _preparation(
+    limits: Mapping[str, int], alive: tuple[int, int] | None, argv: Sequence[str], variables: Mapping[str, str]
+) -> Callable[[], None] | None:
     """Return the function to call in the new process before exec, or None, which makes the fork cheaper."""
     if not limits and alive is None:
         return None
@@ -214,7 +216,7 @@ def _preparation(limits: Mapping[str, int], alive: tuple[int, int] | None) -> Ca
 
     def prepare() -> None:
         if alive is not None:
-            guardian.stand_between(alive[0])
+            guardian.stand_between(alive[0], () if ceilings else argv, variables)
         _set_limits(ceilings)
 
     return prepare

@@ -6,34 +6,72 @@ holds no file of idumb's, ignores requests to stop, and exits as the agent exits
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import stat
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NoReturn
 
 from idumb.system.processes import process_tree
 
 _DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
 _ROUNDS = 200
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-def stand_between(alive: int) -> None:
-    """Fork the guardian. Call in a new process before exec; returns in a second one, which executes the program.
+def stand_between(alive: int, argv: Sequence[str] = (), environment: Mapping[str, str] = _EMPTY) -> None:
+    """Become the guardian. Call in a new process before exec; returns in a second one, which executes the program.
 
-    `alive` is the read end of a pipe whose other end idumb holds.
+    `alive` is the read end of a pipe whose other end idumb holds. With `argv`, the program is started without a copy of
+    this process's memory, which costs more than most programs that a plan runs. If that fails, the second process is
+    made after all: there, it fails in the same way, and that is reported.
     """
-    program = os.fork()
-    if program == 0:
-        os.setsid()
-        return
+    process_tree.become_reaper()  # before the program can leave an orphan
+    program = _started(argv, environment) if argv else None
+    if program is None:
+        program = os.fork()
+        if program == 0:
+            os.setsid()
+            return
     try:
         _watch(program, alive)
     finally:
         os._exit(1)
 
 
+def _started(argv: Sequence[str], environment: Mapping[str, str]) -> int | None:
+    """Start a program in a session of its own, as `subprocess` would; None if it cannot be started."""
+    name = argv[0]
+    places = [name] if "/" in name else [f"{folder}/{name}" for folder in os.get_exec_path(environment)]
+    try:
+        closed = [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable_pipes()]
+        for place in places:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                return os.posix_spawn(place, list(argv), environment, file_actions=closed, setsid=True)
+    except (OSError, ValueError, NotImplementedError):
+        pass  # another system, an unreadable program, a name with a NUL
+    return None
+
+
+def _inheritable_pipes() -> list[int]:
+    """Close idumb's files, except pipes: one of them reports whether the program could be started.
+
+    Return the pipes that the program would inherit.
+    """
+    shared = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # the list itself is closed already
+            if number > 2 and not stat.S_ISFIFO(os.fstat(number).st_mode):
+                os.close(number)
+            elif number > 2 and os.get_inheritable(number):
+                shared.append(number)
+    return shared
+
+
 def _watch(program: int, alive: int) -> NoReturn:
-    process_tree.become_reaper()
     for number in _DEAF:
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")

@@ -31,6 +31,17 @@ def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finish
     return child_process.run(argv, cwd=str(cwd), environment=ENVIRONMENT, guarded=guarded, grace=0.2)
 
 
+def test_a_guarded_program_is_found_on_its_own_path_and_has_its_own_session(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "own").write_text("#!/bin/sh\nps -o sid= -p $$; echo $$\n")
+    (folder / "own").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}/none:{folder}:{ENVIRONMENT['PATH']}"}
+    finished = child_process.run(["own"], cwd=str(tmp_path), environment=environment, guarded=True)
+    session, program = finished.output.text().split()
+    assert session == program
+
+
 @pytest.mark.parametrize("script", ["exit 0", "exit 3", "exit 255", "kill -9 $$", "kill -15 $$", "kill -HUP $$"])
 def test_a_guarded_process_ends_like_an_unguarded_one(tmp_path: Path, script: str) -> None:
     ends = [run(f"echo out; echo err >&2; {script}", tmp_path, guarded=guarded) for guarded in (True, False)]
@@ -43,10 +54,11 @@ def test_a_guard_that_cannot_start_is_reported_as_a_system_error(
 ) -> None:
     """R-LOG-5: no defect, and the program is not run without its guard."""
 
-    def none_left() -> int:
+    def none_left(*_: object, **__: object) -> int:
         raise BlockingIOError(errno.EAGAIN, "no")
 
-    # The first fork is made in C; the one that makes the guard is this.
+    # The first fork is made in C; the ones that make the program of the guard are these.
+    monkeypatch.setattr(os, "posix_spawn", none_left)
     monkeypatch.setattr(os, "fork", none_left)
     with pytest.raises(BlockingIOError) as caught:
         run("touch ran", tmp_path)
