@@ -168,6 +168,16 @@ class GitHistory:
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
         return uncommitted.untracked(self._place, self.repository, paths)
 
+    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
+        if self._head_commit() is None:
+            return ()
+        arguments = ["log", "--no-merges", "--no-renames", "--no-ext-diff", f"--max-count={limit}", "--name-only", "-z"]
+        # The empty format ends with two NUL and a line break. A partial clone may lack trees, and git then fails.
+        listed = git_program.read(self._place.root, [*arguments, "--format=%x00", "HEAD"])
+        commits = listed.out.split(b"\0\0\n") if listed.status == 0 else []
+        rows = (frozenset(map(os.fsdecode, filter(None, commit.split(b"\0")))) for commit in commits)
+        return tuple(row for row in rows if row)
+
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE

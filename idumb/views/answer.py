@@ -14,7 +14,7 @@ SCHEMA = 1
 # The commands that each module answers. A module is imported only when its command runs.
 _MODULES = {
     "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "schema", "help"),
-    "plan": ("plan", "discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
+    "plan": ("plan", "recommend", "discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
     "look": ("show", "envelope", "diff", "metrics", "log", "audit", "gates"),

@@ -275,6 +275,9 @@ class MemoryHistory:
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
 
+    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
+        return ()
+
     def uncommitted(self, paths_: Sequence[str]) -> tuple[str, ...]:
         head, present = self._repository.trees[self.tree_of(self._repository.head)], self._repository.present()
         covers = paths.cover(paths_)

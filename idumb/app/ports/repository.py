@@ -352,6 +352,9 @@ class History(Protocol):
     def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths that are untracked files and not ignored."""
 
+    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
+        """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""
+
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
 

@@ -1,0 +1,266 @@
+"""What would make a valid plan better: checks, tests, smaller tasks, dependencies, and files that history names.
+
+A recommendation is advice. It never refuses a plan, and it depends only on the plan and on the given commits.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from idumb.domain import paths, wording
+from idumb.domain.contract import Contract, proofs
+from idumb.domain.intake.rule import short
+from idumb.domain.plans.plan import CHECK, STEPS, VERIFY, Plan, Task
+from idumb.domain.proof import ledger, test_counts
+
+NO_CHECK = "recommend.check"
+NO_TEST = "recommend.test"
+TOO_LARGE = "recommend.split"
+UNORDERED = "recommend.order"
+TOGETHER = "recommend.files"
+
+MOST_SECONDS = 2 * 3600
+MOST_FILES = 8
+MOST_CRITERIA = 7
+MOST_COMPANIONS = 3
+LEAST_TOGETHER = 3
+LARGEST_COMMIT = 30
+"""A commit of more files says nothing about which of them belong together."""
+
+APPEND, ADD_FIELD, REPLACE_FIELD, ADD_VALUE, RUN = "append", "add-field", "replace-field", "add-value", "run"
+"""What an edit does: append to a line, add or replace a field of a task, add a value to one, or run a command."""
+
+_OWN = (".idumb/", ".planning/")
+_MANIFESTS = (
+    ("pyproject.toml", "pytest -q"),
+    ("setup.py", "pytest -q"),
+    ("package.json", "npm test"),
+    ("go.mod", "go test ./..."),
+    ("Cargo.toml", "cargo test"),
+    ("Makefile", "make test"),
+)
+MANIFESTS = tuple(name for name, _ in _MANIFESTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`action` is one of the constants above; `line` is of the field, criterion or task that it concerns."""
+
+    action: str
+    path: str
+    line: int
+    task: str | None
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """`why` are the facts behind the message."""
+
+    code: str
+    message: str
+    edit: Edit
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`commits` are the changed paths of recent commits, the newest first; `exists` tells whether a path exists."""
+
+    contract: Contract
+    commits: Sequence[Collection[str]] = ()
+    exists: Callable[[str], bool] = lambda _: False
+
+    @property
+    def pairs(self) -> Iterator[tuple[Plan, Task]]:
+        return ((plan, task) for plan in self.contract.plans for task in plan.tasks)
+
+
+def recommend(facts: Facts) -> tuple[Recommendation, ...]:
+    """Return the recommendations for a phase, by kind, each kind in the order of the plans."""
+    rules = (missing_checks, untested_requirements, oversized_tasks, unordered_tasks, changed_together)
+    return tuple(each for rule in rules for each in rule(facts))
+
+
+def missing_checks(facts: Facts) -> Iterator[Recommendation]:
+    """Recommend a command for each task that no command proves."""
+    for plan, task in facts.pairs:
+        proven = proofs(task)
+        if task.is_human or task.verify or task.tests or not {CHECK, VERIFY, STEPS}.isdisjoint(proven.values()):
+            continue
+        command = suggested_check(task, facts.exists)
+        unmarked = next((c for c in task.acceptance if c.command is None and c.span is not None), None)
+        kinds = ", ".join(dict.fromkeys(proven.values()))
+        edit = _field(plan, task, "Verify", "verify", f"`{command}`")
+        if unmarked is not None and unmarked.span is not None and proven[unmarked.id] == "unproven":
+            edit = Edit(APPEND, plan.path, unmarked.span.line, task.id, "acceptance", f" — check: `{command}`")
+        message = f"No command proves {task.id}, {short(task.title)}."
+        yield Recommendation(NO_CHECK, message, edit, (f"its criteria: {kinds or 'none'}",))
+
+
+def suggested_check(task: Task, exists: Callable[[str], bool]) -> str:
+    """Return a command that could prove a task: its own tests, the project's tests, or that its file exists."""
+    written = ledger.named_paths(task.files)
+    for path in written:
+        name = path.rpartition("/")[2]
+        if name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")):
+            return f"pytest -q {shlex.quote(path)}"
+        if name.endswith("_test.go"):
+            return f"go test {shlex.quote('./' + path.rpartition('/')[0])}"
+        if ".test." in name or ".spec." in name:
+            return f"npm test -- {shlex.quote(path)}"
+    command = next((command for manifest, command in _MANIFESTS if exists(manifest)), None)
+    created = next((claim.path for claim in task.files or () if claim.verb == "create"), None)
+    return command or (f"test -s {shlex.quote(created)}" if created else "COMMAND")
+
+
+def untested_requirements(facts: Facts) -> Iterator[Recommendation]:
+    """Recommend a test for each requirement that no test program is run for."""
+    phase = facts.contract.phase
+    for plan in facts.contract.plans:
+        for id, text in plan.requirements.items():
+            serving = [(owner, task) for owner, task in facts.pairs if id in task.requirements and not task.is_human]
+            if any(task.tests or any(map(test_counts.runs_tests, _commands(task))) for _, task in serving):
+                continue
+            about = f"{id}: {short(text)}" if text else id
+            if not serving:
+                words = [
+                    "idumb",
+                    "plan",
+                    "add-task",
+                    phase,
+                    "--requirement",
+                    id,
+                    "--task",
+                    text or id,
+                    "FILES",
+                    "COMMAND",
+                ]
+                edit = Edit(RUN, plan.path, _line(plan, None), None, "requirements", shlex.join(words))
+                yield Recommendation(NO_TEST, f"No task serves {about}.", edit)
+                continue
+            owner, last = serving[-1]
+            command = suggested_check(last, facts.exists)
+            test = f"`{command}` — fails before, passes after: {wording.one_line(text) or id}"
+            names = wording.listed(task.id for _, task in serving)
+            message = f"No test shows {about}."
+            yield Recommendation(NO_TEST, message, _field(owner, last, "Tests", "tests", test), (f"served by {names}",))
+
+
+def _commands(task: Task) -> tuple[str, ...]:
+    return (*(c.command for c in task.acceptance if c.command), *task.verify)
+
+
+def oversized_tasks(facts: Facts) -> Iterator[Recommendation]:
+    """Recommend to split tasks with a long estimate, many files or many criteria."""
+    for plan, task in facts.pairs:
+        written = ledger.written_claims(task.files or ())
+        reasons = [
+            f"{number} {name}, more than {most}"
+            for number, name, most in (
+                (len(written), "files", MOST_FILES),
+                (len(task.acceptance), "criteria", MOST_CRITERIA),
+            )
+            if number > most
+        ]
+        if task.estimate_seconds > MOST_SECONDS:
+            reasons.insert(0, f"an estimate of {task.estimate_seconds / 3600:.3g} hours, more than 2")
+        if not reasons or task.is_human:
+            continue
+        later = ", ".join(f"{claim.verb} {claim.path}" for claim in written[(len(written) + 1) // 2 :])
+        command = ["idumb", "plan", "add-task", facts.contract.phase, "--depends-on", task.id]
+        command += ["--task", f"The second part of {task.id}", later or "FILES", "COMMAND"]
+        edit = Edit(RUN, plan.path, _line(plan, task), task.id, "files", shlex.join(command))
+        message = f"{task.id} is large. Move a part of it to a new task."
+        yield Recommendation(TOO_LARGE, message, edit, tuple(reasons))
+
+
+def unordered_tasks(facts: Facts) -> Iterator[Recommendation]:
+    """Recommend a dependency between tasks that change the same file in no order."""
+    before = _ancestors(facts.contract)
+    owners = list(facts.pairs)
+    for position, (plan, task) in enumerate(owners):
+        for _, earlier in owners[:position]:
+            if earlier.id in before[task.id] or task.id in before[earlier.id]:
+                continue
+            shared = _shared(earlier, task)
+            if shared:
+                depends_on = ", ".join((*task.depends_on, earlier.id))
+                edit = _field(plan, task, "Depends on", "depends_on", depends_on)
+                message = f"{earlier.id} and {task.id} change the same file, but neither depends on the other."
+                yield Recommendation(UNORDERED, message, edit, (f"both change {wording.listed(shared)}",))
+
+
+def _ancestors(contract: Contract) -> Mapping[str, frozenset[str]]:
+    """Return every task that must end before each task."""
+    before: dict[str, frozenset[str]] = {}
+    for task in contract.order:
+        direct = contract.dependencies[task]
+        before[task] = frozenset(direct).union(*(before[id] for id in direct))
+    return before
+
+
+def _shared(first: Task, second: Task) -> list[str]:
+    """Return the paths that both tasks write; a glob shares the paths that it matches."""
+    mine, other = ledger.written_paths(first.files), ledger.written_paths(second.files)
+    return [
+        path
+        for path in dict.fromkeys((*mine, *other))
+        if paths.is_covered(path, mine) and paths.is_covered(path, other)
+    ]
+
+
+def changed_together(facts: Facts) -> Iterator[Recommendation]:
+    """Recommend files that usually changed in the same commits as the files of a task, and that no task declares."""
+    declared = [claim.path for _, task in facts.pairs for claim in task.files or ()]
+    commits = [frozenset(commit) for commit in facts.commits if len(commit) <= LARGEST_COMMIT]
+    for plan, task in facts.pairs:
+        companions = _companions(ledger.named_paths(task.files), commits)
+        new = [
+            (path, words)
+            for path, words in companions
+            if not paths.is_covered(path, declared) and not path.startswith(_OWN) and facts.exists(path)
+        ]
+        for path, words in new[:MOST_COMPANIONS]:
+            span = task.spans.get("files")
+            line = span.line if span else _line(plan, task)
+            edit = Edit(ADD_VALUE, plan.path, line, task.id, "files", f"modify `{path}`")
+            yield Recommendation(TOGETHER, f"{path} may have to change with {task.id}.", edit, (words,))
+
+
+def _companions(written: Iterable[str], commits: Sequence[frozenset[str]]) -> list[tuple[str, str]]:
+    """Return the paths that were in most commits of one of these files, the most frequent first, with the facts."""
+    best: dict[str, tuple[int, str]] = {}
+    for path in written:
+        with_path = [commit for commit in commits if path in commit]
+        for other, count in Counter(name for commit in with_path for name in commit if name != path).items():
+            usual = count >= LEAST_TOGETHER and 2 * count > len(with_path)
+            if usual and count > best.get(other, (0, ""))[0]:
+                best[other] = (count, f"in {count} of the last {len(with_path)} commits that changed {path}")
+    return [(path, words) for path, (_, words) in sorted(best.items(), key=lambda item: (-item[1][0], item[0]))]
+
+
+def _field(plan: Plan, task: Task, label: str, key: str, value: str) -> Edit:
+    """Return the edit that sets a field, in the notation of the task."""
+    span = task.spans.get(key)
+    action, line = (REPLACE_FIELD, span.line) if span is not None else (ADD_FIELD, _line(plan, task))
+    if task.notation in ("fence", "list"):
+        text = f"{key}: [{value}]" if key == "depends_on" else f"{key}:\n  - {_yaml(value)}"
+    else:
+        indent = "  " if task.notation == "checklist" else ""
+        text = f"{indent}- **{label}:** {value}"
+    return Edit(action, plan.path, line, task.id, key, text)
+
+
+def _yaml(value: str) -> str:
+    """Return a single-quoted scalar."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _line(plan: Plan, task: Task | None) -> int:
+    span = plan.spans.get("requirements") if task is None else task.span
+    return span.line if span is not None else 1
