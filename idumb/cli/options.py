@@ -196,6 +196,7 @@ def services(*, progress: bool = False, writes: bool = False) -> Iterator[Contai
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
     output.redact_by(lambda: container.redaction)
+    _note_unused_project(container.root)
     if progress or writes:
         container.interrupts.install()
     try:
@@ -203,6 +204,18 @@ def services(*, progress: bool = False, writes: bool = False) -> Iterator[Contai
     finally:
         _stop(container)
         container.close()
+
+
+def _note_unused_project(root: str) -> None:
+    """Warn if the command was started in a folder whose own plans or configuration are not used."""
+    from idumb.git import discover
+
+    folder = discover.unused_project(os.getcwd(), root)
+    if folder is not None:
+        output.note(
+            f"Plans and settings of {folder}/ are not used: idumb uses those at the top of the repository, {root}."
+            " See idumb help configuration"
+        )
 
 
 def step_plan_path(file: str, root: str) -> str:

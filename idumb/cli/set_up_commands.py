@@ -16,17 +16,22 @@ from idumb.domain.hosts import BY_NAME
 
 
 @options.command("init")
-def init_command() -> Result:
+@click.option("--here", is_flag=True, help="Set up in this folder or not at all.")
+def init_command(here: bool) -> Result:
     """Set up idumb in this repository.
 
     Creates the missing files of .idumb/ and .planning/. Overwrites nothing and does not touch .gitignore or git's own
     files. Safe to run again.
+
+    The files are at the top of the repository, whatever folder you start in. At a terminal, init asks before it sets up
+    another folder than the current one.
     """
     from idumb.app.upkeep import init
     from idumb.composition import maintenance
 
     with options.services() as services:
-        return init.init(services, maintenance.project_templates())
+        folder = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
+        return init.init(services, maintenance.project_templates(), folder, here=here)
 
 
 @options.command("install")

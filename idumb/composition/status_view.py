@@ -30,6 +30,8 @@ def saved(start: str) -> dict[str, Any] | None:
     from idumb.store import status_view
 
     repository = find_repository(start)
+    if discover.unused_project(start, repository.root) is not None:
+        return None  # the full command line says so
     view = status_view.read(repository.state_dir, repository.root)
     return None if view is None else _with_owner(view, _owner(repository))
 

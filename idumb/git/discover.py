@@ -75,6 +75,19 @@ def find(start: str = ".") -> Repository:
         here = above
 
 
+def unused_project(start: str, root: str) -> str | None:
+    """Return the nearest folder below `root`, at or above `start`, that has plans or a configuration of its own.
+
+    idumb uses only those at the top. The path is relative to `root`; None if there is no such folder.
+    """
+    here = os.path.realpath(start)
+    while here != root and here.startswith(root.rstrip("/") + "/"):
+        if any(os.path.lexists(os.path.join(here, name)) for name in (".idumb/config.yaml", ".planning/phases")):
+            return os.path.relpath(here, root)
+        here = os.path.dirname(here)
+    return None
+
+
 def at(root: str) -> Repository:
     """Return the repository whose working tree starts at `root`, which has a `.git` folder or file."""
     git_dir = _git_dir(os.path.join(root, ".git"))

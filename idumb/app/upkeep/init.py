@@ -16,6 +16,8 @@ from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.worktree import dependencies, preconditions
 from idumb.domain import dependency_setup
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import Refusal
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
@@ -59,9 +61,18 @@ PROPOSED = """
 CONFIGURATION = ".idumb/config.yaml"
 
 
-def init(services: Services, templates: Mapping[str, str]) -> Result:
-    """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat."""
+TOP = "."
+
+
+def init(services: Services, templates: Mapping[str, str], folder: str = TOP, *, here: bool = False) -> Result:
+    """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat.
+
+    `folder` is the current folder, relative to the top of the repository; with `here`, it must be the top. Refusal
+    `init.subfolder` otherwise, `init.not-confirmed` if a person at the terminal says no.
+    """
     preconditions.require_supported(services)
+    if folder != TOP:
+        _require_top(services, folder, here=here)
     provided = _dependencies(services)
     proposed = [command for proposal in dependencies.proposals(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
@@ -77,8 +88,40 @@ def init(services: Services, templates: Mapping[str, str]) -> Result:
             created.append(path)
     report = import_files(services)
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
+    data |= {"root": services.root, "folder": folder}
     is_new = CONFIGURATION in created
     return Result({**data, "provided": list(provided) if is_new else [], "proposed": proposed if is_new else []})
+
+
+def _require_top(services: Services, folder: str, *, here: bool) -> None:
+    """Refuse to set up a folder below the top, and ask before the top is set up instead."""
+    if here:
+        raise Refusal(
+            "init.subfolder",
+            f"{folder} cannot have plans and settings of its own: idumb has one project for each repository, at its"
+            f" top, {services.root}.",
+            hint=f"idumb init sets up the top. A plan with `scope: {{root: {folder}}}` then writes in {folder} alone",
+            details={"folder": folder, "root": services.root},
+        )
+    if services.reports.exists(CONFIGURATION) or not services.asker.interactive:
+        return
+    question = Decision.confirmation(
+        "init.top",
+        "consent",
+        f"Set up idumb in {services.root}",
+        f"That is the top of the repository; you are in {folder}. idumb has one project for each repository.",
+        (),
+        Choice("set-up", "write the files at the top", "plans and settings are there; paths in plans begin there"),
+        "write nothing",
+        "nothing happens",
+    )
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            "init.not-confirmed",
+            f"Nothing was written: you are in {folder}, and the top of the repository is {services.root}.",
+            hint="cd to the top and run idumb init, or make this folder a repository of its own: git init",
+            details={"folder": folder, "root": services.root},
+        )
 
 
 def _dependencies(services: Services) -> tuple[str, ...]:

@@ -47,6 +47,16 @@ ROWS: Mapping[str, Row] = {
         "Use idumb in this repository",
         way("init", "set up idumb here", "idumb writes its files and replaces nothing", "idumb init"),
     ),
+    "init.subfolder": row(
+        "Set up idumb in a subfolder",
+        way("top", "set up the top and limit plans to the folder", "paths in plans begin at the top", "idumb init"),
+        way("repository", "make the folder a repository of its own, or a submodule", "it then has its own plans"),
+    ),
+    "init.not-confirmed": row(
+        "Set up idumb",
+        way("top", "run idumb init at the top of the repository", "idumb writes its files and replaces nothing"),
+        way("repository", "make this folder a repository of its own", "idumb init then sets it up"),
+    ),
     "config.invalid": row(_CONFIGURATION, _CORRECT),
     "config.unreadable": row(_CONFIGURATION, _PERMIT),
     "policy.invalid": row("Read the policy", _CORRECT),
