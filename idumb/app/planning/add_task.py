@@ -64,7 +64,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")
     template = plan_templates.load(services, request.template, shipped)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
-    plan = _plan(contract, request)
+    plan = amend.receiving_plan(contract, request.plan)
     placed = _placed(services, contract, plan, request)
     builder = request.builder or (None if plan.builder or services.settings.builder else new_plan.HUMAN)
     text = services.documents.new_tasks(template, placed, _requirements(plan, request), builder)
@@ -79,16 +79,6 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     if services.runs.latest(contract.phase) is not None:
         return _amended(services, request, plan, text, data, who)
     return _written(services, request, contract, plan, text, data)
-
-
-def _plan(contract: Contract, request: Request) -> Plan:
-    plans = [plan for plan in contract.plans if request.plan in (None, plan.plan)]
-    if not plans:
-        ids = ", ".join(plan.plan for plan in contract.plans)
-        raise InputError(
-            "plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"Its plans: {ids}"
-        )
-    return plans[-1]
 
 
 def _placed(services: Services, contract: Contract, plan: Plan, request: Request) -> tuple[Placed, ...]:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from idumb.app.contract import loading
-from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -17,7 +16,8 @@ from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.worktree import preconditions, tree_guard
 from idumb.domain import agent, outcome, wording
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.contract import Contract
+from idumb.domain.errors import Refusal
 from idumb.domain.intake import recommendations
 from idumb.domain.intake.recommendations import ADD_VALUE, Facts, Recommendation
 
@@ -33,16 +33,7 @@ def recommend(
 
     Without `asks`, no agent is called; `approve` is consent to the researcher.
     """
-    loaded = loading.load_phase(services, phase)
-    contract = loaded.contract
-    if contract is None:
-        raise InputError(
-            "plan.invalid",
-            f"The plans of phase {phase} have errors; correct them first.",
-            findings=loaded.findings,
-            hint=f"idumb check-plan {phase}",
-            details={"phase": phase},
-        )
+    contract = loading.require_contract(services, phase)
     if task is not None:
         run_lookup.require_task(contract.tasks, task, contract.phase)
     commits = services.history.recent_changes(COMMITS)
@@ -61,7 +52,7 @@ def recommend(
         command = f"idumb recommend {contract.phase}" + (f" --task {task}" if task else "")
         role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=command)
         tell(phase_research.ASKING)
-        data["advice"] = _advice(services, loaded, contract.phase, chosen)
+        data["advice"] = _advice(services, contract, chosen)
     return Result(data)
 
 
@@ -74,10 +65,12 @@ def _row(phase: str, each: Recommendation, *, has_run: bool) -> dict[str, Any]:
     return {"code": each.code, "message": each.message, "why": list(each.why), "edit": edit, "command": command}
 
 
-def _advice(services: Services, loaded: Loaded, phase: str, rows: Sequence[Recommendation]) -> dict[str, Any]:
+def _advice(services: Services, contract: Contract, rows: Sequence[Recommendation]) -> dict[str, Any]:
     """Return the opinion of the researcher about the plans, or why it gave none."""
+    phase = contract.phase
     context = phase_context.gather(services, phase_context.locate(services, phase))
-    plans = [wording.fenced(data.decode("utf-8", "replace"), "markdown") for _, data in loaded.sources]
+    sources = services.plans.plans(contract.folder)
+    plans = [wording.fenced(data.decode("utf-8", "replace"), "markdown") for _, data in sources]
     known = "\n".join(f"- {each.message}" for each in rows)
     values = {
         **context.values(),

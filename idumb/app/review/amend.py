@@ -174,12 +174,15 @@ def _plan_of(contract: Contract, request: Request, change: Amendment) -> Plan:
         task = change.task or ""
         run_lookup.require_task(contract.tasks, task, contract.phase)
         return contract.plan_of(task)
-    plans = [p for p in contract.plans if request.plan in (None, p.plan)]
+    return receiving_plan(contract, request.plan)
+
+
+def receiving_plan(contract: Contract, id: str | None) -> Plan:
+    """Return the plan with this id, by default the last one; InputError `plan.unknown`."""
+    plans = [plan for plan in contract.plans if id in (None, plan.plan)]
     if not plans:
-        ids = ", ".join(p.plan for p in contract.plans)
-        raise InputError(
-            "plan.unknown", f"Phase {contract.phase} has no plan {request.plan}.", hint=f"Its plans: {ids}"
-        )
+        ids = ", ".join(plan.plan for plan in contract.plans)
+        raise InputError("plan.unknown", f"Phase {contract.phase} has no plan {id}.", hint=f"Its plans: {ids}")
     return plans[-1]
 
 
