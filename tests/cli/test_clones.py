@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import stat
 from pathlib import Path
@@ -92,6 +93,22 @@ def test_if_the_state_directory_is_in_the_working_tree_clones_are_in_the_git_fol
     project.repo.commit("ignore", ".gitignore")
     monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / ".state"))
     assert where(project, tmp_path).parent == project.repo.common_dir / "idumb/clones"
+
+
+def test_what_a_builder_changes_outside_its_clone_is_named(project: Project, tmp_path: Path) -> None:
+    """It could overwrite the user's uncommitted work, and nobody would notice."""
+    project.repo.write_all({"notes.md": "mine\n"})
+    script = tmp_path / "builder.sh"
+    script.write_text(f"echo x > a.txt; echo bad > {project.folder}/notes.md\n", encoding="ascii")
+    binding = f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n"
+    project.configure(f"{binding}run: {{workspace: clone}}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    answer = project.execute()
+    assert answer.code == 0
+    said = "\n".join(answer.object["warnings"])
+    assert "While T1-01 was built in a clone, files of your own working tree changed: notes.md." in said
+    back = said.partition("notes.md as it was before T1-01: ")[2].splitlines()[0]
+    assert project.repo.git(*shlex.split(back)[1:]) == "mine"
 
 
 def test_modules_above_the_git_folder_are_found_from_a_clone(project: Project, tmp_path: Path) -> None:

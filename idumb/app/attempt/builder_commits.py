@@ -92,7 +92,7 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     offered, clone = attempt.commits, context.commits
     if offered is None or clone is None:
         return attempt
-    strayed = _strayed(context, attempt)
+    strayed = drift.beside_clone(context, attempt)
     why = ""
     if attempt.outcome is None:
         why = _why_not(context, attempt, offered, clone) or _worked_elsewhere(attempt, offered, strayed)
@@ -127,12 +127,6 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
         f"it changed {shown} and committed nothing. `git.commit: builder` leaves that to the builder: commit on the"
         " current branch (`git: {commit: task}` in .idumb/config.yaml lets idumb commit)"
     )
-
-
-def _strayed(context: RunContext, attempt: Measured) -> tuple[str, ...]:
-    """Return and report paths that changed in the user's own tree, by the user or by a builder that left its clone."""
-    snapshot, present = attempt.snapshot, context.services.trees.scan(attempt.literal_paths)
-    return drift.report_beside_clone(context.services, attempt.task.id, snapshot.tree, present, snapshot.ref)
 
 
 def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from idumb.app.core import run_context
 from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
+from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers, tree_guard
 from idumb.domain import agent, contract, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -45,6 +45,13 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
         if refusal.code in drift.ENDING and context.journal.state.tasks[attempt.task.id].attempt.opened is None:
             interruption.record_interruption(context, attempt.task, refusal.message)
         raise
+    return attempt
+
+
+def report_beside_clone(context: RunContext, attempt: Measured) -> Measured:
+    """Report files of the user's own tree that changed while a program worked in a clone: it may have left it."""
+    if attempt.result is not None and tree_guard.starts_a_program(context.agents.get(attempt.builder)):
+        drift.beside_clone(context, attempt)
     return attempt
 
 

@@ -18,6 +18,10 @@ def _builders_commit(context: RunContext, _: Attempt) -> bool:
     return context.commits is not None
 
 
+def _idumb_commits_from_clone(context: RunContext, _: Attempt) -> bool:
+    return context.workspace.kind == builder_commits.CLONE and context.commits is None
+
+
 def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
     return context.journal.state.number > 1 or attempt.number > 1
 
@@ -45,6 +49,7 @@ JUDGE = (
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
     Stage(measure.measure, also_failed=True),  # Built -> Measured
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
+    Stage(judge.report_beside_clone, also_failed=True, when=_idumb_commits_from_clone),
     Stage(exposed_secrets.judge, when=_knows_secrets),
     Stage(determinism.compare, when=_not_the_first),
     Stage(judge.run_checks),

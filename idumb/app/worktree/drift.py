@@ -249,6 +249,13 @@ def report_beside_clone(services: Services, task: str, before: str, present: str
     return tuple(change.path for change in theirs)
 
 
+def beside_clone(context: RunContext, attempt: Prepared) -> tuple[str, ...]:
+    """Report and return the same about an attempt that was not interrupted."""
+    snapshot, services = attempt.snapshot, context.services
+    present = services.trees.scan(attempt.literal_paths)
+    return report_beside_clone(services, attempt.task.id, snapshot.tree, present, snapshot.ref)
+
+
 def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:
     """Report what differs from the snapshot of an attempt that a crash ended, with the way back."""
     if task_state.work.snapshot is None or task.is_human or task_state.attempt.opened is not None:
