@@ -123,6 +123,9 @@ class GitTrees:
     def outside_target(self, link: str) -> str | None:
         return path_state.outside_target(self.root, link)
 
+    def places_of_machine(self, data: bytes) -> frozenset[str]:
+        return path_state.places_of_machine(self.root, data)
+
     def inside_target(self, link: str) -> str | None:
         return path_state.inside_target(self.root, link)
 

@@ -35,6 +35,23 @@ def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
     assert proofs() == []
 
 
+def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(project: Project) -> None:
+    """R-RUN-3: an ignored file is where it was, so a check can read it by its whole path; no other machine has it."""
+    place = f"{project.folder}/hidden.log"
+    command = f"echo 'echo done' > hidden.log; echo '. {place}' > app.sh"
+    again = [shell("echo '# more' >> app.sh")]
+    project.plan(
+        [
+            task("T1-01", files="create `app.sh`", check="sh app.sh", steps=[shell(command)]),
+            task("T1-02", files="modify `app.sh`", check="grep more app.sh", after="T1-01", steps=again),
+        ]
+    )
+    assert project.execute().code == 0
+    proofs = project.events("--kind", "evidence.recorded")
+    weaker = {row["task"]: row["payload"].get("weaker") for row in proofs if row["task"]}
+    assert weaker == {"T1-01": [f"app.sh names {place}, which only this machine has"], "T1-02": None}
+
+
 def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> None:
     """Two versions of a module of the same length, written within one second: Python would run the old one."""
     check = f"{sys.executable} -c 'import app; assert app.VALUE == 2, app.VALUE'"

@@ -213,6 +213,8 @@ _FAMILIES: Mapping[str, tuple[Row, ...]] = {
         ("a file in TMPDIR", "good > ${TMPDIR:-/tmp}/impl.py; reads_temporary impl.py"),
         ("a marker in TMPDIR", "touch ${TMPDIR:-/tmp}/marker; only_if \"os.path.exists(__import__('tempfile').gettempdir() + '/marker')\""),
         ("the folder above", "good > ../impl.py; reads ../impl.py"),
+        ("an ignored file by its whole path", "mkdir build; good > build/impl.py; reads $PWD/build/impl.py"),
+        ("a file in TMPDIR by its whole path", "good > $TMPDIR/impl.py; reads $TMPDIR/impl.py"),
         ("a sibling folder", "mkdir -p ../sib; good > ../sib/impl.py; reads ../sib/impl.py"),
         ("a module of Node above", "mkdir -p ../node_modules/impl; good > ../node_modules/impl/index.js; echo \"module.exports = require('impl')\" > calc.js", {"kind": "node"}),
         ("a project file above", "printf '[pytest]\naddopts = --co\n' > ../pytest.ini; bad > calc.py", {"kind": "pytest"}),

@@ -15,6 +15,7 @@ from idumb.domain.proof import test_counts
 from idumb.gates.check_environment import Computed
 from idumb.gates.checks import ShellChecks
 from idumb.gates.entry_points import EntryPoints
+from idumb.git.trees import GitTrees
 from idumb.system.processes import process_tree
 
 
@@ -100,6 +101,12 @@ GUARDS: tuple[Guard, ...] = (
         "tests",
         "another script of npm",
         configuration="run: {on_deviation: accept}\n",
+    ),
+    Guard(
+        "paths of this machine are named",
+        "outside",
+        "an ignored file by its whole path",
+        _replace(GitTrees, "places_of_machine", lambda *_: frozenset()),
     ),
     Guard("links stay in the tree", "files", "a link out of the tree", _replace(measure, "_outside_links", _nothing)),
     Guard(

@@ -95,6 +95,9 @@ class MemoryTrees:
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
 
+    def places_of_machine(self, data: bytes) -> frozenset[str]:
+        return frozenset()
+
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._repository.store_tree(self._repository.present(also))
 

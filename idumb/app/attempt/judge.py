@@ -20,10 +20,13 @@ from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRIC
 from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
+from idumb.domain.proof.ledger import Entry
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
 
+_MOST_READ = 1024 * 1024
+"""Bytes of a changed file that may name paths of this machine; larger ones are data."""
 _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
@@ -95,6 +98,7 @@ def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Seque
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message), checked
+    checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         from idumb.app.attempt import broken_invariants
 
@@ -104,6 +108,28 @@ def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Seque
 
         return negative_control.compare(context, attempt, checked)
     return attempt, checked
+
+
+def _with_places_of_machine(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Return evidence that is weaker if the work newly names paths of this machine: no clone elsewhere has them."""
+    if not any(e.passed and e.command for e in checked):
+        return checked
+    work, reasons = context.work, list[str]()
+
+    def places(entry: Entry | None) -> frozenset[str]:
+        data = measure.bytes_of(work, entry, _MOST_READ) or b""
+        if b"/" not in data:
+            return frozenset()
+        return work.places_of_machine(data) | context.services.trees.places_of_machine(data)
+
+    for change in attempt.changes:
+        named = places(change.new)
+        named -= places(change.old) if named else named
+        if named:
+            reasons.append(f"{change.path} names {wording.listed(sorted(named))}, which only this machine has")
+    if not reasons:
+        return checked
+    return [dataclasses.replace(e, weaker=(*e.weaker, *reasons)) if e.passed and e.command else e for e in checked]
 
 
 def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:

@@ -146,6 +146,9 @@ class Trees(Protocol):
     def outside_target(self, link: str) -> str | None:
         """Return the target of the link that leads out of the workspace, directly or through others, or None."""
 
+    def places_of_machine(self, data: bytes) -> frozenset[str]:
+        """Return the absolute paths in a file that exist now, and that only this machine is sure to have."""
+
     def inside_target(self, link: str) -> str | None:
         """Return the existing path in the workspace to which the link leads, or None."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import tempfile
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
@@ -114,3 +116,21 @@ def _followed(root: str, path: str) -> tuple[str | None, str]:
         here.pop()
         way = [*link.split("/"), *way]
     return None, "/".join(here)
+
+
+_ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
+
+
+def places_of_machine(root: str, data: bytes) -> frozenset[str]:
+    """Return the absolute paths in a file that exist, and that only this machine is sure to have.
+
+    These are `root` and what is below it, below the home, or in a folder for temporary files.
+    """
+    above = tuple(f"{folder.rstrip('/')}/" for folder in (os.path.expanduser("~"), tempfile.gettempdir(), *_TEMPORARY))
+    places = set[str]()
+    for word in _ABSOLUTE.findall(data):
+        path = re.sub("/+", "/", os.fsdecode(word)).rstrip("./")
+        if (f"{path}/".startswith(f"{root}/") or path.startswith(above)) and os.path.lexists(path):
+            places.add(path)
+    return frozenset(places)

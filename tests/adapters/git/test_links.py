@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from idumb.git.trees import GitTrees
@@ -76,3 +78,18 @@ def test_names_that_differ_only_in_case_are_paired_until_one_is_gone(repo: GitSa
     (repo.root / "A.txt").unlink()
     trees.scan()
     assert set(trees.inventory().twins) == {"D", "d", "STRASSE", "stra\u00dfe"}
+
+
+def test_a_file_names_places_that_only_this_machine_has(
+    repo: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only absolute paths that exist count, and not those of the system."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "data.txt").touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("idumb.git.scan.path_state._TEMPORARY", ())
+    monkeypatch.setattr("tempfile.tempdir", str(home))
+    inside = f"{repo.root}/a.txt"
+    words = f'open("{inside}") {repo.root}. {home}/data.txt {home}/none {home} /usr/bin x{inside} ./{inside} a.txt'
+    assert trees.places_of_machine(words.encode()) == {inside, str(repo.root), f"{home}/data.txt"}
