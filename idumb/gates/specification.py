@@ -103,6 +103,11 @@ def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
 
 
 _GO = re.compile(r"^func[ \t]+(?:\([^()\n]*\)[ \t]*)?(?P<name>[A-Z]\w*)", re.MULTILINE)
+_GO_KNOWN = frozenset(
+    {"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap", "Read", "Write", "Close", "Scan", "Value",
+     "Format", "ServeHTTP", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
+)  # fmt: skip
+"""Methods that interfaces of Go's own library document."""
 _GO_DOC = re.compile(r"(?:^//[^\n]*\n|\*/[ \t]*\n)\Z", re.MULTILINE)
 
 
@@ -112,7 +117,7 @@ def _go(text: str, path: str) -> Iterator[tuple[str, Function]]:
     for match in _GO.finditer(text):
         owner = re.search(r"(\w+)(?:\[[^\]]*\])?\)[ \t]*\Z", text[match.start() : match.start("name")])
         name = f"{owner[1]}.{match['name']}" if owner else match["name"]
-        if name in surface:
+        if name in surface and not (owner and match["name"] in _GO_KNOWN):
             problems = () if _GO_DOC.search(text, 0, match.start()) else ("has no doc comment",)
             body = _until_unindented(text, match.start())
             yield name, Function(text.count("\n", 0, match.start()) + 1, body, problems)

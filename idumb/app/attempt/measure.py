@@ -19,7 +19,7 @@ from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
 _SHOWN = 5
 _LONGEST = 4 * 1024 * 1024
-_LONGEST_RECORDED = 2 * 1024 * 1024
+_LONGEST_RECORDED = 1024 * 1024
 """How many bytes are read to judge the declared symbols of a file, and to record the others of all files."""
 
 

@@ -129,7 +129,8 @@ def judge(
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
     by_task = projections.evidence_by_task(services, journal.state)
-    contradictions = _contradictions(contract, journal.state, by_task, [*tests, *regressions], opinions_given)
+    undecided = [e for e in (*tests, *regressions) if e.subject not in accepted]
+    contradictions = _contradictions(contract, journal.state, by_task, undecided, opinions_given)
     disagreement_blocks = levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))

@@ -86,6 +86,7 @@ HONEST = [
     ("a.js", "export function f() {\n  try { g() } catch (e) { throw e }\n}\n"),
     ("a.go", GO),
     ("a.go", GO.replace("Load", "load")),
+    ("a.go", GO + '\nfunc (s *Store) String() string {\n\treturn ""\n}\n'),
     ("main.go", GO.replace("package web", "package main").replace("// Load returns the text.\n", "")),
 ]  # fmt: skip
 
