@@ -131,11 +131,10 @@ def judge(
     by_task = projections.evidence_by_task(services, journal.state)
     undecided = [e for e in (*tests, *regressions) if e.subject not in accepted]
     contradictions = _contradictions(contract, journal.state, by_task, undecided, opinions_given)
-    disagreement_blocks = levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
     missing += _open_at_end(services, statuses, by_task, final)
-    missing += contradictions if disagreement_blocks else ()
+    missing += contradictions if _disagreement_blocks(services) else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
     status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
@@ -150,7 +149,7 @@ def judge(
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
         *(verdict.roles_not_asked(opinions.bound_roles(services)) if not asks else ()),
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
-        *(contradictions if not disagreement_blocks else ()),
+        *(contradictions if not _disagreement_blocks(services) else ()),
     ]
     record: dict[str, Any] = {
         "status": status,
@@ -184,6 +183,10 @@ def judge(
         record["reason"] = "; ".join([reason, *verdict.roles_not_asked(opinions.bound_roles(services))])
     journal.write(journal.event("verification.recorded", **record))
     return record
+
+
+def _disagreement_blocks(services: Services) -> bool:
+    return levels.rule(services.settings, gate_table.AGREEMENT).level > levels.INFORMATIONAL
 
 
 def _contradictions(
