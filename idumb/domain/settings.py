@@ -190,11 +190,14 @@ class GateSettings:
     """The settings of one gate or role; None for the default of its level or kind. `timeout` in seconds.
 
     `threshold` is the lowest score, of 100, that the gate `design` accepts.
+    `run` are the commands of a gate, `entry_point` is the name of the function that judges instead.
     """
 
     level: int | None = None
     timeout: int | None = None
     threshold: int | None = None
+    run: tuple[str, ...] = ()
+    entry_point: str | None = None
 
 
 ROLE_TIMEOUT = 30 * 60
@@ -358,12 +361,13 @@ class Settings:
         unset = (name for name in ("checks", "sandbox") if getattr(self, name) is None)
         omitted = (*_UNBOUND, *unset)
         values = {name: value for name, value in asdict(self).items() if name not in omitted}
+        for own in values["gates"].values():  # older hashes do not contain what only some gates have
+            for name in ("threshold", "run", "entry_point"):
+                if not own[name]:
+                    del own[name]
         if self.checks is not None:  # approvals of versions without these keys stay valid
             usual = {name: getattr(CheckSettings(), name) for name in _LATER_CHECKS}
             values["checks"] = {n: v for n, v in values["checks"].items() if n not in usual or v != usual[n]}
-        for gate in values["gates"].values():  # the same for configurations without a threshold
-            if gate["threshold"] is None:
-                del gate["threshold"]
         return values
 
     def digest(self) -> str:

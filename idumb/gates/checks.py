@@ -123,6 +123,23 @@ class ShellChecks:
         self._environment = child_process.environment(allowed, cookies)
         self._private = private
         self._searched = False
+        self._remembered: dict[str, Evidence] = {}
+
+    def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
+        key = canonical_json.digest([tree, command, self._environment_for(timeout)])
+        if self.apart and key in self._remembered:
+            return dataclasses.replace(self._remembered[key], subject=subject)
+        self.renew()
+        made = self.command(subject, command, command, timeout=timeout, tree=tree)
+        if made.exit_code is not None and made.result != evidence.ERRORED:
+            self._remembered[key] = made
+        return made
+
+    def _environment_for(self, timeout: float | None) -> str:
+        """Return a digest of what decides the result of a command, besides the tree."""
+        private = None if self._private is None else self._private.digest
+        limits = [dict(self._limits or {}), self._idle_timeout, timeout]
+        return canonical_json.digest([private, limits, self._prepare])
 
     def command(
         self,
@@ -342,9 +359,7 @@ class ShellChecks:
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
         if self._base is None:
             return
-        private = None if self._private is None else self._private.digest
-        limits = [dict(self._limits or {}), self._idle_timeout, timeout]
-        environment = canonical_json.digest([private, limits, self._prepare])
+        environment = self._environment_for(timeout)
         self.end_processes()  # the first search ends every process of the run, so it must come before the controls
         base, head = self._base(), self._head()
         base.start(self._beside, commands, tree=tree, head=head, environment=environment, timeout=timeout, delay=delay)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import gate_table
+from idumb.domain.proof import gate_table, levels
 from idumb.domain.proof.gate import Inputs, Judged
 from idumb.domain.proof.symbols import Definitions
 
@@ -32,6 +32,7 @@ class StepGates:
 
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
         judged = [(gate.name, gate.load()(inputs)) for gate in GATES if gate.applies(inputs)]
+        judged += [(name, _project_gates()(name, inputs)) for name in inputs.asked if _is_own(name, inputs)]
         return [(name, result) for name, result in judged if result is not None]
 
     def can_read(self, path: str) -> bool:
@@ -42,6 +43,20 @@ class StepGates:
         from idumb.gates import symbols
 
         return symbols.definitions(path, data)
+
+
+def _is_own(name: str, inputs: Inputs) -> bool:
+    return name not in levels.KNOWN and _runs(name, inputs)
+
+
+def _runs(name: str, inputs: Inputs) -> bool:
+    return name in inputs.asked and inputs.run is not None and bool(inputs.changes)
+
+
+def _project_gates() -> Callable[[str, Inputs], Judged | None]:
+    from idumb.gates.project import own
+
+    return own.judge
 
 
 def _has_limits(inputs: Inputs) -> bool:
@@ -110,9 +125,31 @@ def _change_class() -> Judge:
     return change_class.judge
 
 
+def _runs_types(inputs: Inputs) -> bool:
+    return _runs(gate_table.TYPES, inputs)
+
+
+def _types() -> Judge:
+    from idumb.gates.project import checkers
+
+    return checkers.types
+
+
+def _runs_lint(inputs: Inputs) -> bool:
+    return _runs(gate_table.LINT, inputs)
+
+
+def _lint() -> Judge:
+    from idumb.gates.project import checkers
+
+    return checkers.lint
+
+
 GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
     StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
+    StepGate(gate_table.TYPES, _runs_types, _types),
+    StepGate(gate_table.LINT, _runs_lint, _lint),
     StepGate(gate_table.LIMITS, _has_limits, _size),
     StepGate(gate_table.SPECIFICATION, _is_to_be_specified, _specification),
     StepGate(gate_table.DESIGN, _is_designed, _design),

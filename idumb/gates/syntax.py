@@ -85,7 +85,7 @@ def _is_unknown(change: Change) -> bool:
 def _can_parse(path: str) -> bool:
     if _ending(path) not in _GRAMMARS | _SHELL:
         return True
-    from idumb.gates import source_syntax  # most changes have no file for it
+    from idumb.gates.languages import source_syntax  # most changes have no file for it
 
     return source_syntax.is_installed(_ending(path))
 
@@ -274,7 +274,7 @@ def _toml(text: str, _: str) -> Problem | None:
 
 
 def _source(text: str, path: str) -> Problem | None:
-    from idumb.gates import source_syntax
+    from idumb.gates.languages import source_syntax
 
     found = source_syntax.error(text, path)
     return None if found is None else Problem(*found)

@@ -55,6 +55,9 @@ class MemoryChecks:
         failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED
         return Evidence(subject, text, failed if code else evidence.PASSED, command, exit_code=code, tree=tree)
 
+    def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
+        return self.command(subject, command, command, timeout=timeout, tree=tree)
+
     def _exit_code(self, argv: list[str]) -> int:
         files = self._repository.files
         match argv:

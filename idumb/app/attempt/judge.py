@@ -138,7 +138,9 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
     That is HEAD with the work on it, and the finished tasks that nobody committed yet (`git.commit: none`, tasks of
     people). Other uncommitted changes of the user are not in it.
     """
-    if not context.checks.apart or not contract.is_checked(attempt.plan, attempt.task):
+    settings = context.services.settings
+    gates = bool(settings.gates) and levels.run_commands(settings)
+    if not context.checks.apart or not (gates or contract.is_checked(attempt.plan, attempt.task)):
         return None
     tip = _builder_s_commit(attempt)
     if tip is not None:
@@ -214,7 +216,7 @@ def _of_criterion(
 
 def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> Iterator[Evidence]:
     """Yield what the gates say about the change. A gate of level 0 that holds says nothing."""
-    work = context.work
+    work, settings = context.work, context.services.settings
     inputs = Inputs(
         attempt.task,
         attempt.plan,
@@ -225,12 +227,18 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         context.services.settings.gates,
         lambda path: work.entry(attempt.candidate, path),
     )
-    settings = context.services.settings
-    for name, judged in context.gates.judge(inputs):
+    if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
+        from idumb.app.attempt import gate_commands  # most configurations name no gate
+
+        inputs = gate_commands.enable(context, attempt, inputs)
+    with context.services.interrupts.armed():
+        results = tuple(context.gates.judge(inputs))
+    for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
             level = levels.rule(settings, name).level
-            if judged.violations or judged.proofs or level > levels.INFORMATIONAL:
-                yield from gate.evidence_of(name, judged, level)
+            for proof in gate.evidence_of(name, judged, level):
+                if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
+                    yield proof
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

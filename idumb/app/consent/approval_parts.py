@@ -32,7 +32,7 @@ def parts(
     return approvals.bound(
         contract,
         services.settings,
-        commands=(*all_commands(contract), *prepare_commands(services.settings)),
+        commands=(*all_commands(contract), *configured_commands(services.settings)),
         adapters=adapters(services, contract),
         files=_present(services, contract) if files is None else services.files.digests(files),
         policy=_policy(services),
@@ -45,7 +45,7 @@ def _present(services: Services, contract: Contract) -> Mapping[str, str]:
     written = [p for task in contract.tasks.values() for p in ledger.written_paths(task.files)]
     bindings = services.settings.bindings
     argv = [bindings[name].argv for name in agents(services.settings, contract)]
-    commands = (*all_commands(contract), *prepare_commands(services.settings))
+    commands = (*all_commands(contract), *configured_commands(services.settings))
     return named_files(services, argv, commands=commands, written=written)
 
 
@@ -116,6 +116,27 @@ def task_commands(task: Task) -> tuple[str, ...]:
 def prepare_commands(settings: Settings) -> tuple[str, ...]:
     """Return the commands that install what checks need."""
     return settings.checks.prepare if settings.checks is not None else ()
+
+
+def gate_commands(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return the commands that each gate of the configuration may run."""
+    if not settings.gates:
+        return {}
+    from idumb.domain.proof import project_checkers  # most configurations name no gate
+
+    named = {name: own.run or project_checkers.commands(name) for name, own in settings.gates.items()}
+    return {name: commands for name, commands in named.items() if commands}
+
+
+def usual_gate_commands(settings: Settings) -> frozenset[str]:
+    """Return the commands that gates may run because the configuration names none for them."""
+    named = gate_commands(settings).items()
+    return frozenset(command for name, commands in named if not settings.gates[name].run for command in commands)
+
+
+def configured_commands(settings: Settings) -> tuple[str, ...]:
+    """Return every command that the configuration adds to those of a contract."""
+    return (*prepare_commands(settings), *(c for commands in gate_commands(settings).values() for c in commands))
 
 
 def all_commands(contract: Contract) -> tuple[str, ...]:

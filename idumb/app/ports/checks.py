@@ -63,6 +63,12 @@ class Checks(Protocol):
         `surroundings` that it may see this time, and cannot change.
         """
 
+    def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
+        """Run a command that sees nothing of earlier ones, where checks run.
+
+        A result of the same tree, command and environment is remembered as long as this object lives, never on disk.
+        """
+
     def surroundings(self, failed: Evidence) -> Sequence[str]:
         """Return what the user has around, and the place of a failed check has not: HOME, TMPDIR, `../NAME`.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.domain import agent
+from idumb.domain import agent, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import did_you_mean
 from idumb.domain.proof import gate_table, levels
@@ -18,29 +18,59 @@ def list_gates(services: Services) -> Result:
     """Return all gates in order, and the roles with their levels."""
     settings = services.settings
     roles = [levels.rule(settings, role).as_dict() for role in agent.ROLES]
-    return Result({"gates": [_row(row, settings) for row in gate_table.ROWS], "roles": roles, "explained": False})
+    return Result({"gates": [_row(row, settings) for row in _rows(settings)], "roles": roles, "explained": False})
 
 
 def explain(services: Services, code: str) -> Result:
     """Return one gate. Refuses an unknown name with the nearest one."""
-    row = gate_table.of_name(code.strip().lower())
+    rows, name = _rows(services.settings), code.strip().lower()
+    row = next((each for each in rows if name in (each.name, each.alias)), None)
     if row is None:
-        names = [each.name for each in gate_table.ROWS]
+        names = [each.name for each in rows]
         hint = did_you_mean(code, names, "idumb gates lists them", "idumb gates explain {}")
         raise Refusal("gate.unknown", f"No gate has the name {code}.", hint=hint)
     return Result({"gates": [_row(row, services.settings)], "roles": [], "explained": True})
 
 
+def _rows(settings: Settings) -> tuple[Row, ...]:
+    """Return the gates of the table, and the project's own after the last one of stage `step`."""
+    own = [_own_row(name, settings) for name in levels.own_gates(settings)]
+    last = max(place for place, row in enumerate(gate_table.ROWS) if row.stage == gate_table.STEP) + 1
+    return (*gate_table.ROWS[:last], *own, *gate_table.ROWS[last:])
+
+
+def _own_row(name: str, settings: Settings) -> Row:
+    own = settings.gates[name]
+    commands = wording.listed((f"`{command}`" for command in own.run), len(own.run))
+    holds = f"{commands} exits with 0" if own.run else f"the entry point {own.entry_point} of a package finds nothing"
+    return Row(
+        name,
+        gate_table.STEP,
+        levels.ADVISORY,
+        levels.INFORMATIONAL,
+        gate_table.CHECK_TIMEOUT,
+        ("committed files", "command", "environment") if own.run else ("changed files", "task", "plan", "entry point"),
+        f"the project's own: {holds}",
+        f"{holds[0].upper()}{holds[1:]}, on the files that the task commits.",
+        "The configuration of the project asks for it.",
+        f"Correct the work, or correct `gates.{name}` in .idumb/config.yaml.",
+    )
+
+
 def _row(row: Row, settings: Settings) -> dict[str, Any]:
-    level = levels.rule(settings, row.setting).level
+    rule = levels.rule(settings, row.setting)
+    usual = float(settings.run.check_timeout) if row.timeout == gate_table.CHECK_TIMEOUT else None
+    own = settings.gates.get(row.setting)
     return {
         "name": row.name,
         "alias": row.alias,
         "stage": row.stage,
-        "level": level,
+        "level": rule.level,
         "default_level": row.level,
         "lowest_level": row.lowest,
-        "timeout": float(settings.run.check_timeout) if row.timeout == gate_table.CHECK_TIMEOUT else None,
+        "timeout": rule.timeout or usual,
+        "run": [] if own is None else list(own.run),
+        "entry_point": None if own is None else own.entry_point,
         "cache_key": list(row.cache_key),
         "summary": row.summary,
         "must_hold": row.must_hold,

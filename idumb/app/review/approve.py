@@ -341,7 +341,9 @@ def lines(services: Services, contract: Contract, approval: Approval) -> Iterabl
         yield f"agent {name}: {agent_programs.describe_binding(services, name, argv, models=models.get(name, {}))}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
-    for command in approval_words.unbound(bound["commands"], bound["files"], services.root):
+    usual = approval_parts.usual_gate_commands(services.settings)
+    commands = [command for command in bound["commands"] if command not in usual]
+    for command in approval_words.unbound(commands, bound["files"], services.root):
         yield f"command binds no file: {command}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"

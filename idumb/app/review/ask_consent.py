@@ -309,8 +309,20 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
 
 
 def prepare_lines(services: Services) -> Iterable[str]:
-    """Yield the commands that install what checks need, one line each."""
-    yield from (f"before checks: {command}" for command in approval_parts.prepare_commands(services.settings))
+    """Yield the commands that install what checks need, and what gates run, one line each."""
+    settings = services.settings
+    yield from (f"before checks: {command}" for command in approval_parts.prepare_commands(settings))
+    for name, commands in approval_parts.gate_commands(settings).items():
+        if settings.gates[name].run:
+            yield from (f"gate {name}: {command}" for command in commands)
+        else:
+            from idumb.domain.proof import project_checkers  # most configurations name no gate
+
+            names = (each.label for each in project_checkers.CHECKERS if each.gate == name)
+            yield f"gate {name}: those of {wording.listed(names, 9)} that the project configures"
+    for name, own in settings.gates.items():
+        if own.entry_point is not None:
+            yield f"gate {name}: the entry point {own.entry_point} of an installed package"
 
 
 def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:

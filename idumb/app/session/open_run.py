@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from idumb.app.attempt import builder_commits
+from idumb.app.consent import approval_parts
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Pace, RunContext
 from idumb.app.core.services import Services
@@ -34,7 +35,7 @@ def run_context(
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
     continued = _has_open_attempt(journal.state) and not accepts_changes
     checks = services.open_checks(place, journal.state.id, continued=continued)
-    checks.watch(ground.check_commands(contract))
+    checks.watch((*ground.check_commands(contract), *approval_parts.configured_commands(services.settings)))
     return RunContext(
         services,
         journal,

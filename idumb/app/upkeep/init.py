@@ -18,6 +18,7 @@ from idumb.app.worktree import dependencies, preconditions
 from idumb.domain import dependency_setup
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
+from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
@@ -61,6 +62,10 @@ PROPOSED = """
 CONFIGURATION = ".idumb/config.yaml"
 
 
+GATES = """
+# {line}   # {checkers} after each task; only new errors count
+"""
+
 TOP = "."
 
 
@@ -78,7 +83,16 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP, *,
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
         checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))
-    files = {CONFIGURATION: CONFIG + checks, ".idumb/.gitignore": IGNORED, ".idumb/brain/README.md": BRAIN, **templates}
+    checkers = _checkers(services)
+    line = f"gates: {{{', '.join(f'{name}: {{level: 1}}' for name in checkers)}}}"
+    labels = ", ".join(label for names in checkers.values() for label in names)
+    gates = GATES.format(line=line, checkers=labels) if checkers else ""
+    files = {
+        CONFIGURATION: CONFIG + checks + gates,
+        ".idumb/.gitignore": IGNORED,
+        ".idumb/brain/README.md": BRAIN,
+        **templates,
+    }
     created, kept = [], []
     for path, text in files.items():
         if services.reports.exists(path):
@@ -90,7 +104,22 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP, *,
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
     data |= {"root": services.root, "folder": folder}
     is_new = CONFIGURATION in created
-    return Result({**data, "provided": list(provided) if is_new else [], "proposed": proposed if is_new else []})
+    found = {"provided": list(provided), "proposed": proposed, "checkers": {n: list(c) for n, c in checkers.items()}}
+    return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
+
+
+def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
+    """Return the checkers that the project configures, by the gate that would run them."""
+    present = services.files.existing(project_checkers.FILES)
+
+    def read(path: str) -> str | None:
+        return services.reports.read(path) if path in present else None
+
+    by_gate = {
+        gate: tuple(checker.label for checker, _ in project_checkers.configured(gate, read))
+        for gate in (gate_table.TYPES, gate_table.LINT)
+    }
+    return {gate: labels for gate, labels in by_gate.items() if labels}
 
 
 def _require_top(services: Services, folder: str, *, here: bool) -> None:

@@ -25,6 +25,7 @@ TOLERATED = "tolerated"
 NOT_RUN = "not run"
 """How a control begins that was not run; the reason follows."""
 BROKEN = frozenset({FAILED, ERRORED, TIMED_OUT})
+_OF_GATES = {FAILED: "failed", ERRORED: "could not run", TIMED_OUT: "timed out"}
 
 GATE = "gate "
 """How the subject of a gate's evidence begins; its name follows."""
@@ -87,9 +88,9 @@ class Evidence:
             return f"{self.subject} changed {wording.listed(self.changed)}, which it should judge"
         if self.violation:
             return f"{self.subject} {self.result}: {self.violation}"
-        if self.subject.startswith(GATE) and self.result == FAILED and self.output:
+        if self.subject.startswith(GATE) and self.result in _OF_GATES and self.output:
             first, _, others = self.output.partition("\n")
-            return f"{self.subject} failed: {first}{' …' if others else ''}"
+            return f"{self.subject} {_OF_GATES[self.result]}: {first}{' …' if others else ''}"
         return f"{self.subject} {self.result}" + (f" (it may need {self.may_need})" if self.may_need else "")
 
     def as_dict(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
@@ -21,6 +21,10 @@ def _absent(_: str) -> None:
     """Stand for a tree without files."""
 
 
+class Run(Protocol):
+    def __call__(self, gate: str, command: str, *, before: bool) -> Evidence | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """The change of one attempt.
@@ -28,7 +32,9 @@ class Inputs:
     `changes` compare the tree before the task with the frozen files. `read` returns the bytes of a file of either tree,
     never of the folder; None if there is no file, if it is a link or submodule, or if it has more bytes than the limit.
     `line_counts` are computed when a gate needs them. `proofs` are the results of the checks. `asked` are the gates
-    that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path.
+    that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path, `before` one
+    of the tree before the task. `run` runs a command of a gate as checks run, on the frozen files or on the tree before
+    the task; it returns None if it cannot show that tree. Without `run`, no gate runs anything of the project's.
     """
 
     task: Task
@@ -39,6 +45,8 @@ class Inputs:
     proofs: Sequence[Evidence] = ()
     asked: Mapping[str, GateSettings] = field(default_factory=dict)
     entry: Callable[[str], Entry | None] = _absent
+    before: Callable[[str], Entry | None] = _absent
+    run: Run | None = None
 
 
 class Violation(NamedTuple):
@@ -65,10 +73,14 @@ def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
     summary = name if row is None else row.summary
     if not judged.violations:
         return (Evidence(f"{GATE}{name}", summary, evidence.PASSED, output=judged.words, level=level),)
-    lines = [_line(violation) for violation in judged.violations[:_SHOWN]]
-    more = len(judged.violations) - _SHOWN
-    lines += [f"and {more} more"] if more > 0 else []
-    return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output="\n".join(lines), level=level),)
+    return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output=lines(judged.violations), level=level),)
+
+
+def lines(violations: Sequence[Violation]) -> str:
+    """Return the first violations, one per line."""
+    shown = [_line(violation) for violation in violations[:_SHOWN]]
+    more = len(violations) - _SHOWN
+    return "\n".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
 def _line(violation: Violation) -> str:

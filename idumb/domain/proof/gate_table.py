@@ -17,6 +17,8 @@ SPECIFICATION = "specification"
 DESIGN = "design"
 CHANGE_CLASS = "change-class"
 AGREEMENT = "agreement"
+TYPES = "types"
+LINT = "lint"
 SIZE = "size"
 LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
@@ -156,6 +158,36 @@ ROWS: tuple[Row, ...] = (
         "A check that never reads a file does not notice that nothing can read it.",
         "Correct the file at the line that the evidence names. Files in folders such as `fixtures` and `testdata` may"
         " be broken on purpose. If the gate is wrong about a file, set `gates: {syntax: {level: 0}}`.",
+    ),
+    Row(
+        TYPES,
+        STEP,
+        0,
+        0,
+        CHECK_TIMEOUT,
+        ("committed files", "tree before the task", "command", "environment"),
+        "the project's type checkers report nothing new",
+        "Each checker that `gates.types.run` names, or else each of mypy, pyright, tsc, go vet and cargo check that the"
+        " project's top folder configures, reports no error that it did not report before the task. It runs only if the"
+        " configuration names the gate.",
+        "A test runs a part of the program; a type checker reads all of it.",
+        "Correct the error that the evidence names. If the checker cannot run, install it where checks see it"
+        " (`checks.prepare`, `checks.provide`), or name the command: `gates: {types: {level: 1, run: COMMAND}}`.",
+    ),
+    Row(
+        LINT,
+        STEP,
+        0,
+        0,
+        CHECK_TIMEOUT,
+        ("committed files", "tree before the task", "command", "environment"),
+        "the project's linters report nothing new",
+        "Each linter that `gates.lint.run` names, or else each of ruff and eslint that the project's top folder"
+        " configures, reports no error that it did not report before the task. It runs only if the configuration names"
+        " the gate.",
+        "A project agrees on its rules once; each change keeps them.",
+        "Correct the error that the evidence names. If the linter cannot run, install it where checks see it"
+        " (`checks.prepare`, `checks.provide`), or name the command: `gates: {lint: {level: 1, run: COMMAND}}`.",
     ),
     Row(
         SIZE,

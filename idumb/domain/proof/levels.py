@@ -56,7 +56,9 @@ KNOWN: Mapping[str, tuple[str, int]] = {
     **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
     **{row.setting: (GATE, row.level) for row in gate_table.ROWS if row.setting != gate_table.LIMITS},
 }
-"""Kind and default level. Gates wait for nothing but commands with timeouts of their own, so only roles have one."""
+"""Kind and default level."""
+WITH_COMMANDS = frozenset({gate_table.TYPES, gate_table.LINT})
+"""Gates whose commands the configuration may name, as it names those of the project's own gates."""
 
 
 def rule(settings: Settings, name: str) -> Rule:
@@ -64,13 +66,26 @@ def rule(settings: Settings, name: str) -> Rule:
     kind, usual = KNOWN.get(name, (GATE, ADVISORY))
     own = settings.gates.get(name)
     level = usual if own is None or own.level is None else own.level
-    timeout = _timeout(settings, name, level, own) if kind == ROLE and timed(settings, name) else None
+    timeout = None if own is None or own.timeout is None or kind == ROLE else float(own.timeout)
+    if kind == ROLE and timed(settings, name):
+        timeout = _timeout(settings, name, level, own)
     return Rule(name, kind, level, timeout)
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
     """Return the rules of the validator and the gates, and of other roles that the configuration names."""
-    return tuple(rule(settings, name) for name in KNOWN if name in _ALWAYS or name in settings.gates)
+    names = (*(n for n in KNOWN if n in _ALWAYS or n in settings.gates), *own_gates(settings))
+    return tuple(rule(settings, name) for name in names)
+
+
+def run_commands(settings: Settings) -> bool:
+    """Return whether the configuration names a gate that runs something of the project's."""
+    return any(name in WITH_COMMANDS or name not in KNOWN for name in settings.gates)
+
+
+def own_gates(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the project's own gates, in the order of the configuration."""
+    return tuple(name for name in settings.gates if name not in KNOWN)
 
 
 def timed(settings: Settings, role: str) -> bool:

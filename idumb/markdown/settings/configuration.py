@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -166,34 +167,58 @@ class _Reading:
         )
 
     def _gates(self, node: Any) -> dict[str, GateSettings]:
-        """Read level and timeout of gates and roles, and check the timeout against the level."""
+        """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
         gates: dict[str, GateSettings] = {}
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
             row = gate_table.of_name(key.value)
             name = key.value if row is None else row.setting
-            if name not in levels.KNOWN:
-                self._unknown(where, key, sorted({*_GATE_NAMES, *levels.KNOWN}))
+            if name not in levels.KNOWN and not self._is_own_gate(where, key, value):
                 continue
             if name in gates and row is not None:
                 self._not_allowed(where, key.start, key.value, f"{row.name} and {name} are the same gate")
                 continue
-            gate = GateSettings(**self._section(value, where, _GATE))
-            kind, usual = levels.KNOWN[name]
+            gate = gates[name] = GateSettings(**self._section(value, where, _GATE))
             if row is not None and gate.level is not None and gate.level < row.lowest:
                 allowed = " or ".join(str(number) for number in range(row.lowest, levels.CRITICAL + 1))
                 self._wrong(f"{where}.level", key.start, str(gate.level), f"{allowed}, because no setting disables it")
             if gate.threshold is not None and name != gate_table.DESIGN:
                 self._not_allowed(f"{where}.threshold", key.start, str(gate.threshold), "only design has a score")
-            if gate.timeout is not None and kind == levels.GATE:
-                self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", "a gate has no timeout")
-            elif gate.timeout is not None and key.value == agent.BUILDER:
-                reason = "the task or roles.builder sets the timeout of builders"
-                self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
-            elif gate.timeout is not None:
-                self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
-            gates[name] = gate
+            self._check_command(where, key, name, gate)
+            if gate.timeout is not None:
+                self._check_timeout(where, key, name, gate)
         return gates
+
+    def _is_own_gate(self, where: str, key: Scalar, value: Any) -> bool:
+        """Return whether an unknown name is that of a gate of the project's own; report what is neither."""
+        keys = {each.value for each, _ in value.pairs} if isinstance(value, MappingNode) else set()
+        if not keys & _OF_OWN_GATES:
+            self._unknown(where, key, _GATE_NAMES)
+            return False
+        if not _OWN_NAME.fullmatch(key.value):
+            self._wrong(where, key.start, key.value, "a name of small letters and digits, with single hyphens between")
+            return False
+        return True
+
+    def _check_command(self, where: str, key: Scalar, name: str, gate: GateSettings) -> None:
+        if (gate.run or gate.entry_point) and name in levels.KNOWN and name not in levels.WITH_COMMANDS:
+            accepted = f"only {', '.join(sorted(levels.WITH_COMMANDS))} and gates of your own run what you name"
+            self._not_allowed(f"{where}.{'run' if gate.run else 'entry_point'}", key.start, key.value, accepted)
+        elif gate.entry_point and (gate.run or name in levels.KNOWN):
+            self._not_allowed(f"{where}.entry_point", key.start, gate.entry_point, "this gate runs a command")
+
+    def _check_timeout(self, where: str, key: Scalar, name: str, gate: GateSettings) -> None:
+        """Check the timeout of a role against its level. Of the gates, only those that run what you name have one."""
+        kind, usual = levels.KNOWN.get(name, (levels.GATE, levels.ADVISORY))
+        reason = ""
+        if kind == levels.GATE:
+            reason = "" if name in levels.WITH_COMMANDS or name not in levels.KNOWN else "a gate has no timeout"
+        elif name == agent.BUILDER:
+            reason = "the task or roles.builder sets the timeout of builders"
+        elif gate.timeout is not None:
+            self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
+        if reason:
+            self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
 
     def _checks(self, node: Any) -> CheckSettings | None:
         """Read the section, or the short form `checks: here`."""
@@ -434,7 +459,11 @@ _GATE: Mapping[str, values.Reader] = {
     "level": values.level,
     "timeout": values.duration,
     "threshold": values.percentage,
+    "run": values.one_or_more(values.words),
+    "entry_point": values.words,
 }
+_OF_OWN_GATES = frozenset({"run", "entry_point"})
+_OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
 _LIMITS: Mapping[str, values.Reader] = {
     "memory": values.size,

@@ -157,6 +157,17 @@ def list_of(item: Callable[[Node], str]) -> Reader:
     return reader
 
 
+def one_or_more(item: Callable[[Node], str]) -> Reader:
+    """Read one item, or a list with at least one."""
+
+    def reader(node: Node) -> tuple[str, ...]:
+        if isinstance(node, Sequence) and not node.items:
+            raise WrongValue(node.start, "an empty list", "a text, or a list of texts")
+        return list_of(item)(node) if isinstance(node, Sequence) else (item(node),)
+
+    return reader
+
+
 def argument(node: Node) -> str:
     """Read one element of an argument list, which may be empty."""
     if not isinstance(node, Scalar) or "\0" in node.value:

@@ -20,6 +20,9 @@ def init(data: phrases.Data) -> str:
     if data.get("proposed"):
         commands = "; ".join(markup.one_line(command) for command in data["proposed"])
         lines.append(f"What checks need could be installed by: {commands} (see checks.prepare in .idumb/config.yaml).")
+    for gate, checkers in (data.get("checkers") or {}).items():
+        names = ", ".join(checkers)
+        lines.append(f"The gate {gate} could run {names} after each task (see gates in .idumb/config.yaml).")
     lines += _taken_over(data.get("taken_over"))
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.proof import evidence
-from idumb.gates import registry, source_syntax, syntax
+from idumb.gates import registry, syntax
+from idumb.gates.languages import source_syntax
 from tests.support import changes
 
 CONFLICT = '{\n<<<<<<< HEAD\n  "a": 1\n=======\n  "a": 2\n>>>>>>> theirs\n}\n'

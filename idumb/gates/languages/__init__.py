@@ -1,0 +1,1 @@
+"""What a source file says in one language or another, without running it."""

@@ -1,0 +1,1 @@
+"""Gates that run what the project names: its checkers, its commands and entry points."""

@@ -1,0 +1,132 @@
+"""The gates `types` and `lint`, and those of the project's own, in real runs (R-GATE-3, R-GATE-5)."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.support import approvals
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task, write
+
+MYPY = f"{sys.executable} -m mypy --no-incremental --no-error-summary ."
+RUFF = f"{sys.executable} -m ruff check --isolated --no-cache --select F --output-format concise ."
+OLD = "import os\n\n\ndef old() -> str:\n    return 1\n"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """A project with an error of each checker, and a task that changes its file."""
+    return projects.create(sandbox, files={"a.py": OLD})
+
+
+def change(project: Project, text: str, *, more: str = "") -> None:
+    steps = (write("a.py", text), *([write("b.py", more)] if more else []))
+    files = "modify `a.py`" + (", create `b.py`" if more else "")
+    project.plan([task("T1-01", files=files, check="test -s a.py", steps=steps)])
+
+
+def of_gate(project: Project, name: str) -> list[dict[str, object]]:
+    rows = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
+    return [row for row in rows if row["subject"] == f"gate {name}"]
+
+
+def test_only_new_errors_of_the_project_s_checkers_fail_the_task(project: Project) -> None:
+    """R-GATE-3. Real mypy and ruff; the file shifts by two lines, and its old errors with it."""
+    project.configure(f"gates: {{types: {{level: 1, run: {MYPY}}}, lint: {{level: 1, run: {RUFF}}}}}\n")
+    change(project, "# one\n# two\n" + OLD + "\n\ndef new() -> str:\n    return 2\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    reason = answer.data["tasks"][0]["reason"]
+    assert "gate types failed: a.py:11: error: Incompatible return value type" in reason
+    assert "gate lint" not in reason
+    (lint,) = of_gate(project, "lint")
+    assert (lint["result"], lint["output"], lint["command"]) == ("passed", "reports nothing new; 1 as before", RUFF)
+    change(project, "# one\n# two\n" + OLD)
+    answer = project.idumb("execute-phase", "1", "--force", "--approve", project.approval())
+    assert answer.code == 0, answer.err
+    (types,) = of_gate(project, "types")
+    assert (types["result"], types["output"]) == ("passed", "reports nothing new; 1 as before")
+
+
+def test_by_default_no_checker_runs_and_at_level_0_it_only_reports(project: Project) -> None:
+    change(project, OLD + "import re\n")
+    assert project.execute("--no-verify").code == 0
+    assert of_gate(project, "lint") == []
+    project.configure(f"gates: {{lint: {{run: {RUFF}}}}}\n")
+    change(project, OLD + "import re\n\nimport abc\n")
+    assert project.execute("--force", "--no-verify").code == 0
+    (lint,) = of_gate(project, "lint")
+    assert (lint["result"], lint["level"]) == ("failed", 0)
+    assert str(lint["output"]).startswith("a.py:8: F401 `abc` imported but unused")
+
+
+def test_a_checker_that_is_not_installed_is_not_a_pass(project: Project) -> None:
+    project.configure("gates: {types: {level: 1, run: no-such-checker .}}\n")
+    change(project, "x = 1\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    reason = answer.data["tasks"][0]["reason"]
+    assert "gate types could not run: its program was not found or not executable. Install it where checks" in reason
+    assert "name another command: `gates: {types: {run: COMMAND}}`" in reason
+
+
+LICENCE = "grep -L licence *.py | { ! grep . ; }"
+
+
+def test_a_command_of_the_project_is_a_gate_with_name_level_and_timeout(project: Project) -> None:
+    """R-GATE-5: the same record as a built-in gate: in the list, explained, in the evidence, at its level."""
+    project.configure(f"gates:\n  licence: {{level: 1, run: '{LICENCE}', timeout: 40s}}\n")
+    gates = project.json("gates").data["gates"]
+    (row,) = [row for row in gates if row["name"] == "licence"]
+    assert [(row[key]) for key in ("stage", "level", "timeout", "run", "entry_point")] == [
+        "step", 1, 40.0, [LICENCE], None,
+    ]  # fmt: skip
+    assert row["cache_key"] == ["committed files", "command", "environment"]
+    assert f"`{LICENCE}` exits with 0" in project.idumb("gates", "explain", "licence").out
+    change(project, "# licence\n", more="x = 1\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    assert "gate licence failed: b.py" in answer.data["tasks"][0]["reason"]
+    change(project, "# licence\n", more="# licence\n")
+    assert project.idumb("execute-phase", "1", "--force", "--approve", project.approval()).code == 0
+    (passed,) = of_gate(project, "licence")
+    assert (passed["result"], passed["command"]) == ("passed", LICENCE)
+
+
+def test_the_commands_of_gates_are_part_of_consent_and_approval(project: Project) -> None:
+    """R-GATE-5: no command of a configuration runs before a person saw and approved it."""
+    change(project, "x = 1\n")
+    project.configure("gates: {licence: {run: 'true'}, types: {level: 0}}\n")
+    refused = project.idumb("execute-phase", "1")
+    assert refused.code == 5
+    assert "gate licence: true" in refused.err
+    assert "gate types: those of mypy, pyright, tsc, go vet, cargo check that the project configures" in refused.err
+    commands = approvals.approve(project).data["bound"]["commands"]["value"]
+    assert "true" in commands
+    assert commands[2].endswith('PATH" mypy .')
+    project.configure("gates: {licence: {run: 'false'}, types: {level: 0}}\n")
+    details = approvals.refused(approvals.run(project, "--mode", "strict"), "approval.void")
+    assert details["changed"] == ["commands", "configuration"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gates: {licence: {level: 1}}\n", "Unknown key `gates.licence`"),
+        ("gates: {Licence: {run: x}}\n", "a name of small letters and digits"),
+        ("gates: {ledger: {run: x}}\n", "only lint, types and gates of your own run what you name"),
+        ("gates: {types: {entry_point: x}}\n", "this gate runs a command"),
+        ("gates: {mine: {run: x, entry_point: y}}\n", "this gate runs a command"),
+        ("gates: {mine: {run: []}}\n", "a text, or a list of texts"),
+    ],
+)
+def test_a_mistake_in_a_gate_is_an_error_with_its_line(project: Project, text: str, words: str) -> None:
+    project.configure(text)
+    answer = project.idumb("gates")
+    assert answer.code == 3
+    assert words in answer.err
+    assert json.loads(project.idumb("gates", "--json").out)["ok"] is False
