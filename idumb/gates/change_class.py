@@ -14,6 +14,7 @@ from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
+from idumb.gates.imports import SCRIPTS
 from idumb.gates.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
 
 _LONGEST = 1024 * 1024
@@ -68,11 +69,11 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
         if suffix in _OTHER_CODE:
             yield change.path, Difference(UNKNOWN, "idumb does not know the language")
         elif suffix in _SUFFIXES:
-            modules.setdefault((suffix, _module(change.path, suffix)), []).append(change)
-    for (suffix, module), changes in list(modules.items())[:_MOST_FILES]:
-        path = changes[0].path
+            modules.setdefault(_module(change.path, suffix), []).append(change)
+    for (language, module), changes in list(modules.items())[:_MOST_FILES]:
+        path = next((change.path for change in changes if change.new is not None), changes[0].path)
         texts = [_text(inputs, changes, old=old) for old in (True, False)]
-        found = None if None in texts else _compare(suffix, module, path, *(text or "" for text in texts))
+        found = None if None in texts else _compare(language, module, path, *(text or "" for text in texts))
         if found is None:
             yield path, Difference(UNKNOWN, "idumb cannot read the file")
         else:
@@ -81,14 +82,17 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
         yield path, Difference(UNKNOWN, f"{len(modules) - _MOST_FILES} further files were not read")
 
 
-_SUFFIXES = frozenset({"py", "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "go", "rs", "java"})
+_SUFFIXES = frozenset({"py", "go", "rs", "java", *SCRIPTS})
 
 
-def _module(path: str, suffix: str) -> str:
-    """Return what callers name: a folder in Go, a module in Python, otherwise the file."""
+def _module(path: str, suffix: str) -> tuple[str, str]:
+    """Return the language and what callers name: a folder in Go, a module in Python and JavaScript, else the file."""
+    bare = path.rpartition(".")[0]
     if suffix == "go":
-        return path.rpartition("/")[0]
-    return path.removesuffix("__init__.py").removesuffix(".py").rstrip("/") if suffix == "py" else path
+        return suffix, path.rpartition("/")[0]
+    if suffix == "py":
+        return suffix, re.sub(r"(?:^|/)__init__$", "", bare)
+    return ("ts", re.sub(r"/index$", "", bare)) if suffix in SCRIPTS else (suffix, path)
 
 
 def _text(inputs: Inputs, changes: Sequence[Change], *, old: bool) -> str | None:
@@ -101,8 +105,8 @@ def _text(inputs: Inputs, changes: Sequence[Change], *, old: bool) -> str | None
         return None
 
 
-def _compare(suffix: str, module: str, path: str, before: str, after: str) -> list[Difference] | None:
-    if suffix == "py":
+def _compare(language: str, module: str, path: str, before: str, after: str) -> list[Difference] | None:
+    if language == "py":
         if any(part.startswith("_") and part != "__main__" for part in module.split("/")):
             return []
         from idumb.gates import public_python
@@ -110,5 +114,5 @@ def _compare(suffix: str, module: str, path: str, before: str, after: str) -> li
         return public_python.compare(module.rpartition("/")[2] or "module", before, after)
     from idumb.gates import public_names, public_readers
 
-    read = public_readers.READERS[suffix]
+    read = public_readers.READERS[language]
     return list(public_names.compare(read(before, path), read(after, path)))

@@ -225,6 +225,8 @@ def test_a_module_that_becomes_a_package_and_a_function_that_moves_in_one_go_pac
     task = Task("T1-01", "A task", change="preserving")
     package = changes.inputs({"src/a.py": PY}, {"src/a/__init__.py": PY}, task=task)
     assert changes.judge(package)["change-class"].passed
+    typed = changes.inputs({"src/a/index.js": JS}, {"src/a.ts": JS}, task=task)
+    assert changes.judge(typed)["change-class"].passed
     before = {"web/a.go": GO, "web/b.go": "package web\n"}
     moved = {"web/a.go": "package web\n", "web/b.go": GO}
     assert changes.judge(changes.inputs(before, moved, task=task))["change-class"].passed
