@@ -75,7 +75,7 @@ class CheckSandbox:
         more = [place for place in real(self._more) if not any(is_below(place, path) for path in self._guarded)]
         extra = [*more, *real(shared), *real(private_layers.places(borrowed.launcher))]
         if self._settings.home == USER_HOME:
-            extra.append(variables["HOME"])
+            extra.append(os.path.realpath(variables["HOME"]))
         return Fence(
             tuple(dict.fromkeys((*map(os.path.realpath, (root, private)), *extra))), self._guarded, (self._user,)
         )

@@ -26,7 +26,7 @@ def announce(context: RunContext) -> None:
     chosen = settings.sandbox
     if chosen is None or not settings.sandboxed:
         if context.sandboxed:
-            raise _refusal(context, "The configuration has no sandbox.")
+            raise _refusal(context, "The configuration has no sandbox.", "Set `sandbox: auto` in .idumb/config.yaml")
         if chosen is not None:
             context.services.reporter.note(
                 "Sandbox: off. idumb detects what agents write elsewhere, but does not stop it."
@@ -40,7 +40,9 @@ def announce(context: RunContext) -> None:
     if context.sandboxed:
         _require(context, level, why, beside_git if its_level == sandbox.DETECTION else (), its_why)
         if of_checks == sandbox.DETECTION:
-            raise _refusal(context, f"No sandbox is available for checks: {no_checks}.")
+            in_place = settings.checks is not None and settings.checks.tree != IN_COMMIT
+            hint = "Remove `checks: here` from .idumb/config.yaml" if in_place else _SUPPORT
+            raise _refusal(context, f"No sandbox is available for checks: {no_checks}.", hint)
     elif chosen.level != SANDBOX_LANDLOCK:
         beside_git += [t for t in _pending(context) if t not in beside_git and _makes_a_folder(context, t)]
         its_level, its_why = sandbox.choose(chosen.level, _BESIDE_GIT, support) if beside_git else (level, why)
@@ -51,6 +53,8 @@ def announce(context: RunContext) -> None:
     if of_checks != level:
         context.services.reporter.note(f"Sandbox of checks: {_words(chosen.level, of_checks, no_checks, support)}.")
 
+
+_SUPPORT = "idumb doctor shows what this machine supports, and which package would add more"
 
 _BESIDE_GIT = Fence(("/the working tree",), ("/the working tree/.git",))
 """A task that may create files at the top of the working tree."""
@@ -121,11 +125,11 @@ def _require(context: RunContext, level: str, why: str, beside_git: Iterable[Tas
     names = {name for task in _pending(context) for name in _agents(context, task)} - {HUMAN}
     outside = [name for name in sorted(names) if not capabilities(context.agents.get(name)).sandboxed]
     if outside:
-        raise _refusal(context, f"idumb cannot put {wording.listed(outside)} in a sandbox.")
+        hint = "Bind another agent in .idumb/config.yaml"
+        raise _refusal(context, f"idumb cannot put {wording.listed(outside)} in a sandbox.", hint)
     if tasks := [task.id for task in beside_git]:
         raise _refusal(context, f"No sandbox is available for {wording.listed(tasks)}: {its_why}.")
 
 
-def _refusal(context: RunContext, words: str) -> Refusal:
-    hint = "Set `sandbox: auto` in .idumb/config.yaml; idumb doctor shows what this machine supports"
+def _refusal(context: RunContext, words: str, hint: str = _SUPPORT) -> Refusal:
     return Refusal(CODE, words, hint=hint, details={"phase": context.contract.phase})
