@@ -208,6 +208,7 @@ def test_checks_in_the_working_tree_have_no_sandbox_and_the_evidence_says_so(pro
     assert (refused.code, refused.error["code"], refused.error["message"]) == (
         4, "sandbox.none", "No sandbox is available for checks: they run in the working tree (checks: here).",
     )  # fmt: skip
+    assert refused.error["hint"] == "Remove `checks: here` from .idumb/config.yaml"
     answer = project.quick("execute-phase", "1", "--approve", consent)
     assert answer.code == 0, answer
     assert "Sandbox of checks: detection only, because they run in the working tree (checks: here)" in answer.err
