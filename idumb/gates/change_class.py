@@ -14,8 +14,8 @@ from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
-from idumb.gates.imports import SCRIPTS
-from idumb.gates.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
+from idumb.gates.languages.imports import SCRIPTS
+from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 500
@@ -109,10 +109,10 @@ def _compare(language: str, module: str, path: str, before: str, after: str) -> 
     if language == "py":
         if any(part.startswith("_") and part != "__main__" for part in module.split("/")):
             return []
-        from idumb.gates import public_python
+        from idumb.gates.languages import public_python
 
         return public_python.compare(module.rpartition("/")[2] or "module", before, after)
-    from idumb.gates import public_names, public_readers
+    from idumb.gates.languages import public_names, public_readers
 
     read = public_readers.READERS[language]
     return list(public_names.compare(read(before, path), read(after, path)))

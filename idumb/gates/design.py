@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
-from idumb.gates import imports, layer_contracts
+from idumb.gates import layer_contracts
 from idumb.gates.change_class import TESTS
-from idumb.gates.imports import Import
+from idumb.gates.languages import imports
+from idumb.gates.languages.imports import Import
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 3000

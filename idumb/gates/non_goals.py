@@ -10,7 +10,7 @@ from idumb.domain.plans.plan import NonGoal
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.domain.proof.symbols import Definitions
-from idumb.gates import symbols
+from idumb.gates.languages import symbols
 
 _LONGEST = 4 * 1024 * 1024
 

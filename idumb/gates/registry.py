@@ -40,7 +40,7 @@ class StepGates:
         return bool(dot) and suffix.lower() in SOURCE
 
     def definitions(self, path: str, data: bytes) -> Definitions | None:
-        from idumb.gates import symbols
+        from idumb.gates.languages import symbols
 
         return symbols.definitions(path, data)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
-from idumb.gates import public_readers
 from idumb.gates.change_class import TESTS
+from idumb.gates.languages import public_readers
 
 _LONGEST = 1024 * 1024
 
@@ -58,7 +58,7 @@ def _functions(inputs: Inputs, change: Change, reader: Reader, *, old: bool) -> 
 
 
 def _python(text: str, path: str) -> Iterator[tuple[str, Function]]:
-    from idumb.gates import python_functions
+    from idumb.gates.languages import python_functions
 
     for each in python_functions.public(text, path):
         yield each.name, Function(each.line, each.text, tuple(each.problems()))

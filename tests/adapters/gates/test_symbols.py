@@ -7,7 +7,8 @@ import pytest
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.domain.proof import symbols as compared
 from idumb.domain.proof.symbols import SymbolSet
-from idumb.gates import registry, symbols
+from idumb.gates import registry
+from idumb.gates.languages import symbols
 
 PYTHON = """
 import os

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from idumb.gates.public_names import CLOSED, FUNCTION, OPEN, REEXPORT, VALUE, Parameter, Public, Surface
+from idumb.gates.languages.public_names import CLOSED, FUNCTION, OPEN, REEXPORT, VALUE, Parameter, Public, Surface
 
 Reader = Callable[[str, str], Surface]
 """Reads a text, given its path."""

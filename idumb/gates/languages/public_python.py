@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from idumb.gates.public_names import BREAKING, EXTENDING, MODIFYING, UNKNOWN, Difference
+from idumb.gates.languages.public_names import BREAKING, EXTENDING, MODIFYING, UNKNOWN, Difference
 
 
 def compare(module: str, before: str, after: str) -> list[Difference] | None:
