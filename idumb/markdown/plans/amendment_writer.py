@@ -24,6 +24,8 @@ from idumb.system import escaping
 SECTION = "## Decisions"
 MOST = 2000  # characters of one decision
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
+_CLOSING_FENCE = re.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\Z)")
+_STEPS_FENCE = re.compile(r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)")
 _PLAIN_PATH = re.compile(r"[\w./-]+", re.ASCII)
 
 
@@ -134,14 +136,17 @@ def _changed(task: Task, change: Amendment) -> Task:
 
 
 def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
-    """Insert after the last task, before the blank lines that follow it."""
+    """Insert after the last task, its fence and its steps, before the blank lines that follow."""
     last = plan.tasks[-1]
     if last.span is None:
         return
     end = last.span.start + len(text[last.span.start : last.span.end].rstrip())
     block = task.replace("\r\n", "\n").strip("\n")
-    tail = "" if text[end:].strip() or text[end:].startswith(("\n", "\r")) else "\n"
-    yield writeback.insert_after(text, Span(end, end, last.span.line), f"\n\n{block}{tail}")
+    for fence in (_CLOSING_FENCE, _STEPS_FENCE):
+        following = fence.match(text, end)
+        end = following.end() if following else end
+        tail = "" if text[end:].strip() or text[end:].startswith(("\n", "\r")) else "\n"
+        yield writeback.insert_after(text, Span(end, end, last.span.line), f"\n\n{block}{tail}")
 
 
 def _decided(text: str, change: Amendment) -> Iterator[str]:
