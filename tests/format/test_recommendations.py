@@ -25,8 +25,10 @@ def task(number: int, fields: str = FIELDS, acceptance: str = CHECKED) -> str:
     return f"\n### T1-{number:02d}: Change it\n\nWhat to do.\n\n{fields}{acceptance}"
 
 
-def recommended(text: str, commits: Sequence[Collection[str]] = ()) -> tuple[Recommendation, ...]:
-    parsed = plan_parser.parse(text.encode(), "01-PLAN.md")
+def recommended(
+    text: str, commits: Sequence[Collection[str]] = (), path: str = "01-PLAN.md"
+) -> tuple[Recommendation, ...]:
+    parsed = plan_parser.parse(text.encode(), path)
     assert parsed.plan is not None, parsed.findings
     assembled, wrong = contract.assemble("1", "folder", [parsed.plan], Settings())
     assert assembled is not None, wrong
@@ -129,3 +131,60 @@ def test_history_counts_only_what_is_usual_small_and_still_there() -> None:
     (row,) = recommended(text, COMMITS)
     assert row.why == ("in 4 of the last 5 commits that changed src/a.py",)
     assert recommended(text, COMMITS) == recommended(text, COMMITS)
+
+
+GSD = """---
+phase: 14-x
+plan: 01
+type: execute
+requirements: [REQ-1]
+---
+
+<objective>It works.</objective>
+
+<tasks>
+
+<task type="auto">
+  <name>Task 1: Make it</name>
+  <files>src/a.py</files>
+  <action>Do it.</action>
+  <done>It is there</done>
+</task>
+
+</tasks>
+"""
+HEADED = """# Phase 15
+
+## Goal
+
+It works.
+
+## Tasks
+
+### Task 1: Make a
+
+**Files:** src/a.py
+
+### Task 2: Make b
+
+**Depends On:** none
+**Files:** src/a.py
+"""
+
+
+@pytest.mark.parametrize(("text", "notation"), [(GSD, "<verify><automated>"), (HEADED, "**Verify:** `")])
+def test_a_check_for_another_tool_s_plan_has_that_tool_s_form(text: str, notation: str) -> None:
+    """R-PLAN-10: added below the line that begins the task; no command writes into such a plan."""
+    path = ".planning/phases/14-x/14-01-PLAN.md"
+    rows = recommended(text, COMMITS, path=path)
+    assert {"recommend.check", "recommend.files"} <= {each.code for each in rows}
+    assert "run" not in {each.edit.action for each in rows}
+    for _ in rows:
+        edits = [each.edit for each in recommended(text, path=path) if each.code == "recommend.check"]
+        if not edits:
+            break
+        assert notation in edits[0].text
+        lines = text.splitlines()
+        lines.insert(edits[0].line, edits[0].text)
+        text = "\n".join(lines) + "\n"
+    assert "recommend.check" not in {each.code for each in recommended(text, path=path)}, text

@@ -42,7 +42,7 @@ def recommend(
     has_run = services.runs.latest(contract.phase) is not None
     data: dict[str, Any] = {
         "phase": contract.phase,
-        "recommendations": [_row(contract.phase, each, has_run=has_run) for each in chosen],
+        "recommendations": [_row(contract, each, has_run=has_run) for each in chosen],
         "commits": len(commits),
         "advice": None,
         "next": [f"idumb plan-diff {contract.phase}"] if has_run and chosen else [f"idumb check-plan {contract.phase}"],
@@ -56,12 +56,13 @@ def recommend(
     return Result(data)
 
 
-def _row(phase: str, each: Recommendation, *, has_run: bool) -> dict[str, Any]:
+def _row(contract: Contract, each: Recommendation, *, has_run: bool) -> dict[str, Any]:
     """Return a recommendation as data. A run has a locked plan, so the edit is an amendment where one exists."""
     edit: Mapping[str, Any] = asdict(each.edit)
     command = each.edit.text if each.edit.action == recommendations.RUN else None
-    if has_run and each.edit.action == ADD_VALUE:
-        command = f"idumb amend {phase} --widen {each.edit.task} '{each.edit.text.replace('`', '')}'"
+    is_foreign = any(plan.is_foreign for plan in contract.plans if plan.path == each.edit.path)
+    if has_run and each.edit.action == ADD_VALUE and not is_foreign:
+        command = f"idumb amend {contract.phase} --widen {each.edit.task} '{each.edit.text.replace('`', '')}'"
     return {"code": each.code, "message": each.message, "why": list(each.why), "edit": edit, "command": command}
 
 

@@ -31,7 +31,9 @@ LARGEST_COMMIT = 30
 """A commit of more files says nothing about which of them belong together."""
 
 APPEND, ADD_FIELD, REPLACE_FIELD, ADD_VALUE, RUN = "append", "add-field", "replace-field", "add-value", "run"
-"""What an edit does: append to a line, add or replace a field of a task, add a value to one, or run a command."""
+MOVE = "move"
+"""What an edit does: append to a line, add or replace a field of a task, add a value to one, run a command, or move
+values of a field to a new task."""
 
 _OWN = (".idumb/", ".planning/")
 _MANIFESTS = (
@@ -96,7 +98,9 @@ def missing_checks(facts: Facts) -> Iterator[Recommendation]:
         unmarked = next((c for c in task.acceptance if c.command is None and c.span is not None), None)
         kinds = ", ".join(dict.fromkeys(proven.values()))
         edit = _field(plan, task, "Verify", "verify", f"`{command}`")
-        if unmarked is not None and unmarked.span is not None and proven[unmarked.id] == "unproven":
+        if plan.is_foreign:
+            edit = _foreign_check(plan, task, command)
+        elif unmarked is not None and unmarked.span is not None and proven[unmarked.id] == "unproven":
             edit = Edit(APPEND, plan.path, unmarked.span.line, task.id, "acceptance", f" — check: `{command}`")
         message = f"No command proves {task.id}, {short(task.title)}."
         yield Recommendation(NO_CHECK, message, edit, (f"its criteria: {kinds or 'none'}",))
@@ -122,6 +126,8 @@ def untested_requirements(facts: Facts) -> Iterator[Recommendation]:
     """Recommend a test for each requirement that no test program is run for."""
     phase = facts.contract.phase
     for plan in facts.contract.plans:
+        if plan.is_foreign:
+            continue  # every task serves every requirement there, and no field is for tests
         for id, text in plan.requirements.items():
             serving = [(owner, task) for owner, task in facts.pairs if id in task.requirements and not task.is_human]
             if any(task.tests or any(map(test_counts.runs_tests, _commands(task))) for _, task in serving):
@@ -174,7 +180,8 @@ def oversized_tasks(facts: Facts) -> Iterator[Recommendation]:
         later = ", ".join(f"{claim.verb} {claim.path}" for claim in written[(len(written) + 1) // 2 :])
         command = ["idumb", "plan", "add-task", facts.contract.phase, "--depends-on", task.id]
         command += ["--task", f"The second part of {task.id}", later or "FILES", "COMMAND"]
-        edit = Edit(RUN, plan.path, _line(plan, task), task.id, "files", shlex.join(command))
+        action, text = (MOVE, later or "files") if plan.is_foreign else (RUN, shlex.join(command))
+        edit = Edit(action, plan.path, _line(plan, task), task.id, "files", text)
         message = f"{task.id} is large. Move a part of it to a new task."
         yield Recommendation(TOO_LARGE, message, edit, tuple(reasons))
 
@@ -228,7 +235,8 @@ def changed_together(facts: Facts) -> Iterator[Recommendation]:
         for path, words in new[:MOST_COMPANIONS]:
             span = task.spans.get("files")
             line = span.line if span else _line(plan, task)
-            edit = Edit(ADD_VALUE, plan.path, line, task.id, "files", f"modify `{path}`")
+            value = path if plan.is_foreign else f"modify `{path}`"
+            edit = Edit(ADD_VALUE, plan.path, line, task.id, "files", value)
             yield Recommendation(TOGETHER, f"{path} may have to change with {task.id}.", edit, (words,))
 
 
@@ -246,14 +254,24 @@ def _companions(written: Iterable[str], commits: Sequence[frozenset[str]]) -> li
 
 def _field(plan: Plan, task: Task, label: str, key: str, value: str) -> Edit:
     """Return the edit that sets a field, in the notation of the task."""
-    span = task.spans.get(key)
+    span = None if plan.is_foreign else task.spans.get(key)
     action, line = (REPLACE_FIELD, span.line) if span is not None else (ADD_FIELD, _line(plan, task))
     if task.notation in ("fence", "list"):
         text = f"{key}: [{value}]" if key == "depends_on" else f"{key}:\n  - {_yaml(value)}"
+    elif plan.is_foreign:
+        text = f"**{label.title()}:** {value}"
     else:
         indent = "  " if task.notation == "checklist" else ""
         text = f"{indent}- **{label}:** {value}"
     return Edit(action, plan.path, line, task.id, key, text)
+
+
+def _foreign_check(plan: Plan, task: Task, command: str) -> Edit:
+    """Return the edit that adds a check to a task of another tool's plan, in the form of that tool."""
+    if task.notation != "tag":
+        return _field(plan, task, "Verify", "verify", f"`{command}`")
+    text = f"  <verify><automated>{command}</automated></verify>"
+    return Edit(ADD_FIELD, plan.path, _line(plan, task), task.id, "verify", text)
 
 
 def _yaml(value: str) -> str:

@@ -210,7 +210,7 @@ class Task:
     assigned_to: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    notation: str = "heading"  # heading | checklist | fence | list | step
+    notation: str = "heading"  # heading | checklist | fence | list | step | tag
     span: Span | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
 

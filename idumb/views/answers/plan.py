@@ -40,6 +40,7 @@ _EDITS = {
     "replace-field": "replace the field at {path}:{line} by:",
     "add-value": "add to Files of {task} ({path}:{line}):",
     "run": "run, with your own words:",
+    "move": "move from {task} ({path}:{line}) to a new task:",
 }
 
 

@@ -75,6 +75,7 @@ class TaskDraft:
     options: list[Option] = field(default_factory=list)
     estimate: int | None = None
     priority: str = "normal"
+    notation: str = "heading"
     notes: list[str] = field(default_factory=list)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -200,6 +201,7 @@ def _task(
         references="\n\n".join(filter(None, draft.references)),
         notes="\n".join(draft.notes),
         extra={"x-source-id": draft.id} if draft.id and draft.id != id else {},
+        notation=draft.notation,
         span=Span(draft.start, draft.end, line),
         spans=Spans(draft.spans, problems.source),
     )

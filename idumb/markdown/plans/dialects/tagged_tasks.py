@@ -194,7 +194,7 @@ def _never_closed(problems: Problems, at: int, name: str) -> None:
 
 def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
     attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
-    draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""))
+    draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     draft.kind = drafts.kind_of(attributes.get("type", ""), tag.start, scanner.problems)
     draft.priority = _PRIORITIES.get(attributes.get("priority", "").lower(), "normal")
     for name in attributes.keys() - _KNOWN:
