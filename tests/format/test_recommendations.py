@@ -188,3 +188,12 @@ def test_a_check_for_another_tool_s_plan_has_that_tool_s_form(text: str, notatio
         lines.insert(edits[0].line, edits[0].text)
         text = "\n".join(lines) + "\n"
     assert "recommend.check" not in {each.code for each in recommended(text, path=path)}, text
+
+
+def test_globs_count_as_the_paths_that_they_match() -> None:
+    """R-PLAN-10: and a phase of thousands of tasks is answered."""
+    globbed = task(1, "- **Files:** create `src/**`\n- **Requirements:** REQ-1\n")
+    rows = recommended(HEAD + "\n## Tasks\n" + globbed + task(2))
+    assert [row.why for row in rows] == [("both change src/a.py",)]
+    many = "".join(task(n, FIELDS.replace("a.py", f"{n}.py")) for n in range(1, 3000))
+    assert recommended(HEAD + "\n## Tasks\n" + many, COMMITS) == ()

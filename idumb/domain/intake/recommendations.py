@@ -27,6 +27,9 @@ MOST_FILES = 8
 MOST_CRITERIA = 7
 MOST_COMPANIONS = 3
 LEAST_TOGETHER = 3
+MOST_GLOBS = 200
+MOST_EARLIER = 50
+"""Limits of what is compared, so that a phase of 10,000 tasks is answered in seconds."""
 LARGEST_COMMIT = 30
 """A commit of more files says nothing about which of them belong together."""
 
@@ -125,11 +128,15 @@ def suggested_check(task: Task, exists: Callable[[str], bool]) -> str:
 def untested_requirements(facts: Facts) -> Iterator[Recommendation]:
     """Recommend a test for each requirement that no test program is run for."""
     phase = facts.contract.phase
+    by_requirement: dict[str, list[tuple[Plan, Task]]] = {}
+    for owner, task in facts.pairs:
+        for id in () if task.is_human else task.requirements:
+            by_requirement.setdefault(id, []).append((owner, task))
     for plan in facts.contract.plans:
         if plan.is_foreign:
             continue  # every task serves every requirement there, and no field is for tests
         for id, text in plan.requirements.items():
-            serving = [(owner, task) for owner, task in facts.pairs if id in task.requirements and not task.is_human]
+            serving = by_requirement.get(id, [])
             if any(task.tests or any(map(test_counts.runs_tests, _commands(task))) for _, task in serving):
                 continue
             about = f"{id}: {short(text)}" if text else id
@@ -188,49 +195,62 @@ def oversized_tasks(facts: Facts) -> Iterator[Recommendation]:
 
 def unordered_tasks(facts: Facts) -> Iterator[Recommendation]:
     """Recommend a dependency between tasks that change the same file in no order."""
-    before = _ancestors(facts.contract)
-    owners = list(facts.pairs)
-    for position, (plan, task) in enumerate(owners):
-        for _, earlier in owners[:position]:
-            if earlier.id in before[task.id] or task.id in before[earlier.id]:
+    bits, before = _ancestors(facts.contract)
+    shared = _shared_paths(facts)
+    for plan, task in facts.pairs:
+        for earlier, common in shared[task.id].items():
+            if before[task.id] & bits[earlier] or before[earlier] & bits[task.id]:
                 continue
-            shared = _shared(earlier, task)
-            if shared:
-                depends_on = ", ".join((*task.depends_on, earlier.id))
-                edit = _field(plan, task, "Depends on", "depends_on", depends_on)
-                message = f"{earlier.id} and {task.id} change the same file, but neither depends on the other."
-                yield Recommendation(UNORDERED, message, edit, (f"both change {wording.listed(shared)}",))
+            depends_on = ", ".join((*task.depends_on, earlier))
+            edit = _field(plan, task, "Depends on", "depends_on", depends_on)
+            message = f"{earlier} and {task.id} change the same file, but neither depends on the other."
+            yield Recommendation(UNORDERED, message, edit, (f"both change {wording.listed(common)}",))
 
 
-def _ancestors(contract: Contract) -> Mapping[str, frozenset[str]]:
-    """Return every task that must end before each task."""
-    before: dict[str, frozenset[str]] = {}
+def _ancestors(contract: Contract) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the bit of each task, and the bits of all tasks that must end before it."""
+    bits = {task: 1 << number for number, task in enumerate(contract.order)}
+    before: dict[str, int] = {}
     for task in contract.order:
-        direct = contract.dependencies[task]
-        before[task] = frozenset(direct).union(*(before[id] for id in direct))
-    return before
+        before[task] = 0
+        for direct in contract.dependencies[task]:
+            before[task] |= bits[direct] | before[direct]
+    return bits, before
 
 
-def _shared(first: Task, second: Task) -> list[str]:
-    """Return the paths that both tasks write; a glob shares the paths that it matches."""
-    mine, other = ledger.written_paths(first.files), ledger.written_paths(second.files)
-    return [
-        path
-        for path in dict.fromkeys((*mine, *other))
-        if paths.is_covered(path, mine) and paths.is_covered(path, other)
-    ]
+def _shared_paths(facts: Facts) -> Mapping[str, Mapping[str, list[str]]]:
+    """Return for each task the earlier tasks that write the same paths; a glob writes the paths that it matches."""
+    writers: dict[str, list[str]] = {}
+    for _, task in facts.pairs:
+        for path in ledger.written_paths(task.files):
+            writers.setdefault(path, []).append(task.id)
+    for glob in [path for path in writers if paths.has_wildcard(path)][:MOST_GLOBS]:
+        covers, globbing = paths.cover([glob]), tuple(writers[glob])
+        for path in [path for path in writers if path != glob and covers(path)]:
+            writers[path] = [*writers[path], *globbing]
+    position = {task.id: number for number, (_, task) in enumerate(facts.pairs)}
+    shared: dict[str, dict[str, list[str]]] = {id: {} for id in position}
+    for path, ids in writers.items():
+        ordered = sorted(dict.fromkeys(ids), key=position.__getitem__)
+        for number, id in enumerate(ordered):
+            for earlier in ordered[max(0, number - MOST_EARLIER) : number]:
+                shared[id].setdefault(earlier, []).append(path)
+    return shared
 
 
 def changed_together(facts: Facts) -> Iterator[Recommendation]:
     """Recommend files that usually changed in the same commits as the files of a task, and that no task declares."""
-    declared = [claim.path for _, task in facts.pairs for claim in task.files or ()]
-    commits = [frozenset(commit) for commit in facts.commits if len(commit) <= LARGEST_COMMIT]
+    is_declared = paths.cover({claim.path for _, task in facts.pairs for claim in task.files or ()})
+    by_path: dict[str, list[frozenset[str]]] = {}
+    for commit in facts.commits:
+        for path in commit if len(commit) <= LARGEST_COMMIT else ():
+            by_path.setdefault(path, []).append(frozenset(commit))
     for plan, task in facts.pairs:
-        companions = _companions(ledger.named_paths(task.files), commits)
+        companions = _companions(ledger.named_paths(task.files), by_path)
         new = [
             (path, words)
             for path, words in companions
-            if not paths.is_covered(path, declared) and not path.startswith(_OWN) and facts.exists(path)
+            if not is_declared(path) and not path.startswith(_OWN) and facts.exists(path)
         ]
         for path, words in new[:MOST_COMPANIONS]:
             span = task.spans.get("files")
@@ -240,11 +260,11 @@ def changed_together(facts: Facts) -> Iterator[Recommendation]:
             yield Recommendation(TOGETHER, f"{path} may have to change with {task.id}.", edit, (words,))
 
 
-def _companions(written: Iterable[str], commits: Sequence[frozenset[str]]) -> list[tuple[str, str]]:
+def _companions(written: Iterable[str], by_path: Mapping[str, list[frozenset[str]]]) -> list[tuple[str, str]]:
     """Return the paths that were in most commits of one of these files, the most frequent first, with the facts."""
     best: dict[str, tuple[int, str]] = {}
     for path in written:
-        with_path = [commit for commit in commits if path in commit]
+        with_path = by_path.get(path, [])
         for other, count in Counter(name for commit in with_path for name in commit if name != path).items():
             usual = count >= LEAST_TOGETHER and 2 * count > len(with_path)
             if usual and count > best.get(other, (0, ""))[0]:
