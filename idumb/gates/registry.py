@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -145,7 +146,23 @@ def _lint() -> Judge:
     return checkers.lint
 
 
+_TESTS = re.compile(
+    r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$|\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/|_test\.go$|\.rs$"
+)
+
+
+def _has_tests(inputs: Inputs) -> bool:
+    return any(change.new is not None and _TESTS.search(change.path) for change in inputs.changes)
+
+
+def _test_intent() -> Judge:
+    from idumb.gates import test_intent
+
+    return test_intent.judge
+
+
 GATES: tuple[StepGate, ...] = (
+    StepGate(gate_table.TEST_INTENT, _has_tests, _test_intent),
     StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
     StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
     StepGate(gate_table.TYPES, _runs_types, _types),

@@ -262,3 +262,18 @@ def test_a_gate_that_holds_is_recorded_only_if_it_could_block(
     project.plan([making("T1-01", "a.txt")], head="non_goals: [{id: NG-1, text: nothing here, paths: [src]}]\n")
     assert project.execute("--no-verify").code == 0
     assert evidence_of(project, "gate non-goals") == recorded
+
+
+def test_a_test_without_assertion_is_reported_and_fails_if_the_gate_is_named(sandbox: GitSandbox) -> None:
+    """R-GATE-3, R-GATE-1."""
+    project = projects.create(sandbox)
+    silent = task("T1-01", files="create `test_a.py`", steps=(write("test_a.py", "def test_a():\n    f()\n"),))
+    project.plan([silent])
+    project.configure("gates: {test-intent: {level: 1}}\n")
+    answer = project.execute("--max-attempts", "1")
+    assert answer.code == 1
+    words = "gate test-intent failed: test_a.py:1: the test test_a is new and asserts nothing"
+    assert words in answer.data["tasks"][0]["reason"]
+    project.configure("")
+    assert project.execute("--force", "--no-verify").code == 0
+    assert evidence_of(project, "gate test-intent") == [("failed", 0)]

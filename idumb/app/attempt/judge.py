@@ -235,7 +235,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         results = tuple(context.gates.judge(inputs))
     for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
-            level = levels.rule(settings, name).level
+            level = levels.of_change(settings, name)
             for proof in gate.evidence_of(name, judged, level):
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof

@@ -17,6 +17,7 @@ SPECIFICATION = "specification"
 DESIGN = "design"
 CHANGE_CLASS = "change-class"
 AGREEMENT = "agreement"
+TEST_INTENT = "test-intent"
 TYPES = "types"
 LINT = "lint"
 SIZE = "size"
@@ -108,16 +109,19 @@ ROWS: tuple[Row, ...] = (
         " accept the task with a reason (`idumb accept TASK --why TEXT`).",
     ),
     Row(
-        "test-intent",
+        TEST_INTENT,
         STEP,
         1,
         1,
         CHECK_TIMEOUT,
         ("committed files", "task", "environment"),
-        "declared tests fail before the work and pass after it",
-        "Each declared test has an intent, and has the declared result on the tree before the work and on the result.",
-        "A test that also passes without the work does not test it.",
-        "Correct the test or its declaration: `- **Tests:** `command` — fails before, passes after: intent`.",
+        "declared tests fail before the work and pass after it; changed tests assert something",
+        "Each declared test has an intent, and has the declared result on the tree before the work and on the result."
+        " Each new test asserts something, and each changed one that asserted still does; that fails a task only"
+        " if the configuration names the gate.",
+        "A test that also passes without the work does not test it, nor does one that nothing can fail.",
+        "Correct the test or its declaration: `- **Tests:** `command` — fails before, passes after: intent`. If a test"
+        " needs no assertion, say so in a comment: `must not raise`.",
     ),
     Row(
         "invariants",

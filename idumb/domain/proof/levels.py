@@ -72,6 +72,15 @@ def rule(settings: Settings, name: str) -> Rule:
     return Rule(name, kind, level, timeout)
 
 
+def of_change(settings: Settings, name: str) -> int:
+    """Return the level of what a gate of stage `step` finds in a change.
+
+    What `test-intent` finds there is newer than its checks, which are proof: it only reports until it is named.
+    """
+    is_new = name == gate_table.TEST_INTENT and name not in settings.gates
+    return INFORMATIONAL if is_new else rule(settings, name).level
+
+
 def rules(settings: Settings) -> tuple[Rule, ...]:
     """Return the rules of the validator and the gates, and of other roles that the configuration names."""
     names = (*(n for n in KNOWN if n in _ALWAYS or n in settings.gates), *own_gates(settings))

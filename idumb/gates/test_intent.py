@@ -1,0 +1,47 @@
+"""The gate `test-intent`: a changed or new test asserts something. Whether it fails before the work, a check shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain import wording
+from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.proof.ledger import Change, Entry
+from idumb.gates.languages import assertions
+from idumb.gates.languages.assertions import Tests
+
+_LONGEST = 1024 * 1024
+
+
+def judge(inputs: Inputs) -> Judged | None:
+    """Return the tests that assert nothing any more; None if no changed file has tests that idumb can read."""
+    moved = {change.old.oid for change in inputs.changes if change.old is not None}
+    wrong, files = [], []
+    for change in inputs.changes:
+        if change.new is None or change.new.oid in moved:
+            continue
+        after = _tests(inputs, change, change.new)
+        if after:
+            files.append(change.path)
+            wrong += list(_silent(change, _tests(inputs, change, change.old), after))
+    return Judged(wrong, f"changed tests assert: {wording.listed(files)}") if files else None
+
+
+def _tests(inputs: Inputs, change: Change, entry: Entry | None) -> Tests | None:
+    """Return the tests of one side; none for an absent file, None if they cannot be read."""
+    if entry is None:
+        return {}
+    data = inputs.read(entry, _LONGEST)
+    return None if data is None else assertions.of_file(change.path, data)
+
+
+def _silent(change: Change, before: Tests | None, after: Tests) -> Iterator[Violation]:
+    """Yield the tests without assertion that are new, or that asserted something before the task."""
+    if before is None:
+        return
+    for name, test in after.items():
+        old = before.get(name)
+        if test.asserts is not False or (old is not None and (old.text == test.text or not old.asserts)):
+            continue
+        words = "is new and asserts nothing" if old is None else "asserts nothing any more"
+        yield Violation(change.path, test.line, f"the test {name} {words}")
