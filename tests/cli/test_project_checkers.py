@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.support import approvals
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, task, write
+from tests.support.project import Project, making, task, write
 
 MYPY = f"{sys.executable} -m mypy --no-incremental --no-error-summary ."
 RUFF = f"{sys.executable} -m ruff check --isolated --no-cache --select F --output-format concise ."
@@ -72,6 +73,18 @@ def test_a_checker_that_is_not_installed_is_not_a_pass(project: Project) -> None
     reason = answer.data["tasks"][0]["reason"]
     assert "gate types could not run: its program was not found or not executable. Install it where checks" in reason
     assert "name another command: `gates: {types: {run: COMMAND}}`" in reason
+
+
+def test_the_tree_after_one_task_is_checked_once_and_is_the_tree_before_the_next(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-GATE-3: a result is remembered by tree, command and environment as long as idumb runs."""
+    count = tmp_path / "count"
+    run = f"echo >> {count}; echo a.py:1:1: E1 old; exit 1"
+    project.configure(f"gates: {{lint: {{level: 1, run: '{run}'}}}}\n")
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute("--no-verify").code == 0
+    assert count.read_text() == "\n" * 3  # before the first task, after it, after the second one
 
 
 LICENCE = "grep -L licence *.py | { ! grep . ; }"
