@@ -19,7 +19,7 @@ LADDER: Mapping[str, tuple[str, ...]] = {
     SANDBOX_LANDLOCK: (SANDBOX_LANDLOCK,),
     SANDBOX_BWRAP: (SANDBOX_BWRAP,),
 }
-"""What each setting tries, the cheapest first."""
+"""What each setting tries, in this order. Landlock hides nothing of the system from programs, so it is first."""
 
 _TRUNCATION = 3  # the first version of Landlock that controls it
 
