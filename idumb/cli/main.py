@@ -16,6 +16,8 @@ _GROUPS = {
     "Plan": {
         "plan": "Write a new plan from a template, or add a task to a plan.",
         "plan-phase": "Write the plan of a phase.",
+        "import": "Import the plan of another tool.",
+        "export": "Mark completed tasks as done in the files that plans were imported from.",
         "check-plan": "Check the plans of a phase and print every finding.",
         "discuss": "Answer the questions that planning a phase depends on.",
         "research": "Research a phase before it is planned.",

@@ -244,6 +244,13 @@ def plan_file(name: str, root: str) -> str | None:
     return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(name) else None
 
 
+def source_path(name: str, root: str) -> str:
+    """Return the path of a file or folder from the repository's root; an absolute one if it is outside."""
+    whole = os.path.realpath(name)
+    inside = os.path.relpath(whole, os.path.realpath(root))
+    return whole if inside.startswith("..") else inside.replace(os.sep, "/")
+
+
 def phase_of_file(path: str) -> str | None:
     """Return the phase whose folder holds a plan; None for a file elsewhere."""
     from idumb.domain.plans import quick_plan

@@ -395,3 +395,43 @@ def graph_command(phase: str, form: str) -> Result:
         return check_plan.show_graph(
             services, options.phase_id(phase, services.root), import_module(f"idumb.views.graph.{form}").render
         )
+
+
+@options.command("import")
+@click.argument("path")
+@click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
+@click.option("--to", "phase", metavar="PHASE", help="The phase that receives the plan; a new one by default.")
+@options.yes
+def import_command(path: str, kind: str | None, **flags: Any) -> Result:
+    """Import the plan of another tool as a plan of idumb.
+
+    Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, spec-kitty, GSD, Claude Code or Cursor, or a
+    plain checklist. Keeps ids and marks of the source, names what it inferred, and lists what you must add before
+    check-plan passes. Never changes the source.
+
+    Import the same path again after its source changed: it shows the difference and asks; your files and checks stay.
+
+    KIND is one of spec-kit, openspec, task-master, backlog, spec-kitty, gsd, claude, cursor and checklist.
+    """
+    from idumb.app.planning import import_plan
+
+    with options.services(writes=True) as services:
+        place = options.source_path(path, services.root)
+        return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())
+
+
+@options.command("export")
+@click.argument("phase", required=False)
+@click.option(
+    "--done", is_flag=True, required=True, expose_value=False, help="Mark completed tasks as done in their source."
+)
+@options.yes
+def export_command(phase: str | None, yes: bool) -> Result:
+    """Mark completed tasks as done in the files that plans were imported from.
+
+    Shows the changes and asks before it writes them. Only the marks change.
+    """
+    from idumb.app.planning import export_done
+
+    with options.services(writes=True) as services:
+        return export_done.run(services, export_done.Request(phase, yes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
@@ -16,12 +16,14 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
+    from idumb.domain.plans.imported import SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
+_MOST_FILES = 2000  # files of a folder that is imported
 _LARGEST_NAMED = 1024 * 1024
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
@@ -125,6 +127,46 @@ class PlanningFolder:
 
     def plan(self, path: str) -> bytes:
         return self._read(path)
+
+    def source(self, path: str, kind: str | None) -> SourcePlan:
+        from idumb.markdown.importers import registry
+
+        return registry.read(path, self._texts(path), kind)
+
+    def marked(self, path: str, kind: str, ids: Collection[str]) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
+        from idumb.markdown.importers import registry
+
+        texts = self._texts(path)
+        rows = []
+        for name in [""] if "" in texts else sorted(texts):
+            whole = f"{path}/{name}" if name else path
+            after, marked_ids = registry.with_done(whole, texts[name], kind, ids)
+            rows += [(whole, texts[name], after, marked_ids)] if marked_ids else []
+        return tuple(rows)
+
+    def _texts(self, path: str) -> dict[str, str]:
+        """Return the text of a file as "", with its neighbours, or of the Markdown and JSON files of a folder."""
+        whole = os.path.join(self._root, path)
+        if not os.path.isdir(whole):
+            files = {"": self._read(path).decode("utf-8", "surrogateescape")}
+            folder, above = os.path.dirname(whole) or ".", posixpath.dirname(path)
+            for inner in ("", "tasks"):
+                place = os.path.join(folder, inner)
+                names = sorted(os.listdir(place))[:_MOST_FILES] if os.path.isdir(place) else []
+                wanted = [name for name in names if name == "proposal.md" or (inner and name.endswith(".md"))]
+                for name in wanted:
+                    below = posixpath.join(inner, name)
+                    files[below] = self._read(posixpath.join(above, below)).decode("utf-8", "surrogateescape")
+            return files
+        files = {}
+        for folder, folders, names in os.walk(whole):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = os.path.relpath(folder, whole).replace(os.sep, "/")
+            for name in sorted(names):
+                if name.endswith((".md", ".json")) and len(files) < _MOST_FILES:
+                    inner = name if below == "." else f"{below}/{name}"
+                    files[inner] = self._read(f"{path}/{inner}").decode("utf-8", "surrogateescape")
+        return files
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):

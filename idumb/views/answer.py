@@ -14,7 +14,18 @@ SCHEMA = 1
 # The commands that each module answers. A module is imported only when its command runs.
 _MODULES = {
     "set_up": ("init", "install", "doctor", "backup", "archive", "deinit", "schema", "help"),
-    "plan": ("plan", "recommend", "discuss", "research", "plan-phase", "check-plan", "check-plan --verbose", "graph"),
+    "plan": (
+        "plan",
+        "recommend",
+        "discuss",
+        "research",
+        "plan-phase",
+        "check-plan",
+        "check-plan --verbose",
+        "graph",
+        "import",
+        "export",
+    ),
     "run": ("execute-phase", "execute", "quick", "resume", "pause", "cancel", "verify-work", "rollback", "undo"),
     "decide": ("plan-diff", "approve", "amend", "handoff", "dlq", "accept", "skip", "decisions", "decide"),
     "look": ("show", "envelope", "diff", "metrics", "log", "audit", "gates"),
@@ -27,6 +38,7 @@ _MODULES = {
 _FUNCTIONS = {
     "check-plan --verbose": "check_plan_in_full",
     "plan": "new_plan",
+    "import": "import_plan",
     "next": "upcoming",
     **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
     **dict.fromkeys(("accept", "skip"), "settled"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,7 @@ from idumb.domain.plans.plan import Plan
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.amendment import Amendment
+    from idumb.domain.plans.imported import SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 
@@ -55,6 +56,12 @@ class PlanFiles(Protocol):
 
     def plan(self, path: str) -> bytes:
         """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
+
+    def source(self, path: str, kind: str | None) -> SourcePlan:
+        """Read a file or folder of another tool. InputError `import.unknown-format` or `import.unreadable`."""
+
+    def marked(self, path: str, kind: str, ids: Collection[str]) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
+        """(path, text, text with these tasks marked as done, ids whose marks change) of each file of a source."""
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""

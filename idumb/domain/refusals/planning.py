@@ -9,6 +9,7 @@ from idumb.domain.refusals.row import DOCTOR, HINT, Row, look, row, way
 _RUN = "Run the phase"
 _READ = "Read the plan"
 _AMEND = "Amend the plan"
+_IMPORT = "Import a plan"
 _FIND = "Find the phase"
 _CONFIGURATION = "Read the configuration"
 _CORRECT = way("correct", "correct the errors")
@@ -154,6 +155,21 @@ ROWS: Mapping[str, Row] = {
     ),
     "plan.unknown": row(_AMEND, way("name", "name an existing plan", "the change is written to it")),
     "plan.unreadable": row(_READ, _PERMIT),
+    "import.unknown-format": row(
+        _IMPORT,
+        look("see the formats that idumb imports", "idumb help other-formats", "formats"),
+        way("path", "name the file that holds the tasks"),
+    ),
+    "import.unreadable": row(_IMPORT, way("correct", "correct the file in its own tool")),
+    "import.cannot-write": row(_IMPORT, _CORRECT),
+    "import.elsewhere": row(_IMPORT, way("same", "omit --to", "the plan that was imported before is updated")),
+    "import.not-confirmed": row(_IMPORT, way("yes", "agree to the change", "the plan changes as shown", "{command}")),
+    "export.not-confirmed": row(
+        "Mark tasks as done in their source", way("yes", "agree to the marks", "the file changes as shown", "{command}")
+    ),
+    "export.nothing-imported": row(
+        "Mark tasks as done in their source", way("import", "import the plan first", "then its tasks run here")
+    ),
     "plan.objections": row(
         "Write the plan",
         way("take", "read the draft, change it if needed, and accept it", "the plan is written; nothing runs yet"),

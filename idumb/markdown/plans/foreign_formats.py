@@ -100,7 +100,7 @@ def findings(source: Source) -> tuple[Finding, ...]:
         belongs_to(name),
         found=source.lines[line].strip(),
         accepted="an idumb plan: type: plan, phase, plan, title, goal, and tasks",
-        mend="rewrite it as `idumb help plan-format` shows, or let idumb plan-phase write a plan",
+        mend="idumb import PATH writes it as a plan of idumb",
     )
     return problems.sorted()
 

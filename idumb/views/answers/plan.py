@@ -69,6 +69,42 @@ def _recommendation(row: phrases.Data) -> list[str]:
     ]
 
 
+def import_plan(data: phrases.Data) -> str:
+    """Return what was imported, what is inferred, and what a person must add."""
+    path = markup.one_line(data["path"])
+    rows = data["tasks"]
+    lines = phrases.visible_lines(data["diff"]) if data["diff"] else []
+    if data["changes"]:
+        lines += [*map(markup.one_line, data["changes"]), f"Wrote {path}."]
+    elif data["written"]:
+        lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {markup.one_line(data['kind'])}.")
+    else:
+        lines.append(f"{path} is current: its source has not changed.")
+    for row in data["unread"][:_MOST]:
+        lines.append(f"Not read: {markup.one_line(row['path'])}:{row['line']}: {markup.one_line(row['text'])}")
+    if len(data["unread"]) > _MOST:
+        lines.append(f"Not read: {len(data['unread']) - _MOST} more")
+    done = [row["id"] for row in rows if row["done"]]
+    lines += [f"Marked as done in the source, not witnessed by idumb: {wording.listed(done, _MOST)}"] if done else []
+    for word in ("files", "a check"):
+        ids = [row["id"] for row in rows if word in row["missing"]]
+        lines += [f"Add {word} to: {wording.listed(ids, _MOST)}"] if ids else []
+    inferred = [row["id"] for row in rows if row["inferred"]]
+    lines += [f"Look over x-inferred of: {wording.listed(inferred, _MOST)}"] if inferred else []
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
+_MOST = 12
+
+
+def export(data: phrases.Data) -> str:
+    """Return the marks that changed."""
+    lines = phrases.visible_lines(data["diff"]) if data["diff"] else ["Every completed task is marked already."]
+    if data["written"]:
+        lines += [f"Marked {wording.listed(row['tasks'])} in {markup.one_line(row['path'])}." for row in data["files"]]
+    return "\n".join([*lines, *phrases.commands(data)]) + "\n"
+
+
 def _prompt(data: phrases.Data) -> str:
     """Return the prompt between rules."""
     shown = [_RULE, *phrases.visible_lines(data["prompt"]), _RULE]

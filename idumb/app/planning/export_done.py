@@ -1,0 +1,73 @@
+"""Mark completed tasks as done in the files that their plans were imported from."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from idumb.app.core import run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.planning import import_plan
+from idumb.app.planning.import_plan import Imported
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain import outcome
+from idumb.domain.errors import InputError
+from idumb.domain.plans import imported
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `export --done`. `phase` None means every imported plan."""
+
+    phase: str | None = None
+    yes: bool = False
+
+
+def run(services: Services, request: Request) -> Result:
+    """Show the marks that would change and, after a yes, write them. Nothing else in the files changes."""
+    preconditions.require_initialised(services)
+    plans = [p for p in import_plan.plans(services) if _wanted(services, request, p)]
+    if not plans:
+        raise InputError(
+            "export.nothing-imported",
+            "No plan was imported from another tool." if request.phase is None
+            else f"No plan of phase {request.phase} was imported from another tool.",
+            hint="idumb import PATH imports one",
+        )  # fmt: skip
+    files = [row for each in plans for row in _files(services, each)]
+    data: dict[str, Any] = {
+        "files": [{"path": path, "tasks": list(ids)} for path, _, _, ids in files],
+        "diff": "".join(import_plan.difference(before, after, path) for path, before, after, _ in files),
+        "written": False,
+    }
+    if not files:
+        return Result({**data, "next": ["idumb status"]})
+    words = ["idumb", "export", "--done", *([request.phase] if request.phase else [])]
+    count = sum(len(ids) for *_, ids in files)
+    what = f"Mark {count} task{'s' * (count != 1)} as done?"
+    import_plan.agree(services, "export", request.yes, what, data["diff"], shlex.join(words))
+    with operation.owned(services, "export") as owned:
+        owned.record()
+        for path, _, after, _ in files:
+            services.reports.write_source(path, after)
+    return Result({**data, "written": True, "next": []})
+
+
+def _wanted(services: Services, request: Request, each: Imported) -> bool:
+    return request.phase is None or services.plans.same_phase(each.plan.phase, request.phase)
+
+
+def _files(services: Services, each: Imported) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
+    """Return the files of the source whose marks change."""
+    state = run_lookup.latest_run(services, each.plan.phase)
+    states = state.tasks if state is not None else {}
+    done = {
+        task.extra[imported.SOURCE_ID]
+        for task in each.plan.tasks
+        if imported.SOURCE_ID in task.extra and task.id in states and states[task.id].status in outcome.DONE
+    }
+    kind, path = import_plan.origin(each.plan)
+    return services.plans.marked(path, kind, done) if done else ()

@@ -1,0 +1,228 @@
+"""Import the plan of another tool as a plan of idumb, and import it again after its source changed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import Any
+
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.planning import draft_plan, phase_context
+from idumb.app.planning.draft_plan import Draft
+from idumb.app.planning.phase_context import PhaseLocation
+from idumb.app.review import amend
+from idumb.app.session import operation
+from idumb.app.worktree import preconditions
+from idumb.domain import wording
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import errors
+from idumb.domain.plans import imported
+from idumb.domain.plans.imported import Placed, SourcePlan
+from idumb.domain.plans.plan import Plan
+
+_MARK = b"\nx-source:"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Flags of `import`. `path` is relative to the repository, or absolute outside of it."""
+
+    path: str
+    kind: str | None = None
+    phase: str | None = None
+    yes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A plan that was imported, with its present text."""
+
+    plan: Plan
+    text: str
+
+
+def run(services: Services, request: Request, who: str) -> Result:
+    """Write the plan; if it was imported before, show what changed in the source and, after a yes, adopt it."""
+    preconditions.require_initialised(services)
+    source = services.plans.source(request.path, request.kind)
+    earlier = next((each for each in plans(services) if _is_of(each.plan, source)), None)
+    return _written(services, request, source) if earlier is None else _updated(services, request, source, earlier, who)
+
+
+def plans(services: Services) -> tuple[Imported, ...]:
+    """Return every imported plan of the repository."""
+    found = []
+    for _, folder in services.plans.phases():
+        for path, data in services.plans.plans(folder):
+            parsed = services.plans.parse(data, path) if _MARK in data else None
+            plan = (parsed.plan or parsed.draft) if parsed is not None else None
+            if parsed is not None and plan is not None and "x-source" in plan.extra:
+                found.append(Imported(plan, parsed.text))
+    return tuple(found)
+
+
+def origin(plan: Plan) -> tuple[str, str]:
+    """Return tool and path of the source of an imported plan."""
+    value = plan.extra.get("x-source")
+    fields = value if isinstance(value, dict) else {}
+    return str(fields.get("tool", "")), str(fields.get("path", ""))
+
+
+def _is_of(plan: Plan, source: SourcePlan) -> bool:
+    return origin(plan)[1] == source.path
+
+
+def _exists(services: Services, path: str) -> bool:
+    return bool(services.files.existing([path]))
+
+
+def _written(services: Services, request: Request, source: SourcePlan) -> Result:
+    where = _location(services, request, source)
+    identity, path = draft_plan.next_path(services, where)
+    placed = Placed(where.phase, identity, imported.ids(where.phase, source.tasks, _taken(services, where)))
+    placed = replace(placed, ids={task.id: placed.ids[task.id] for task in source.tasks})
+    text = imported.text(source, placed, lambda each: _exists(services, each))
+    draft = draft_plan.judge(services, where, identity, path, text)
+    _require_readable(services, draft, source)
+    with operation.owned(services, "import") as owned:
+        owned.record()
+        draft_plan.write(services, draft)
+    data = _data(source, placed, path, draft)
+    return Result({**data, "written": True, "changes": [], "diff": "", "next": [f"idumb check-plan {where.phase}"]})
+
+
+def _taken(services: Services, where: PhaseLocation) -> dict[str, str]:
+    """Return the ids that other plans of the phase use, under keys that no source has."""
+    ids = []
+    for path, data in services.plans.plans(where.folder) if where.exists else ():
+        parsed = services.plans.parse(data, path)
+        plan = parsed.plan or parsed.draft
+        ids += [task.id for task in plan.tasks] if plan is not None else []
+    return {f"\0{id}": id for id in ids}
+
+
+def _location(services: Services, request: Request, source: SourcePlan) -> PhaseLocation:
+    """Return the phase of `--to`, or a new one after the last phase. `--to` may name a new phase too."""
+    if request.phase is not None:
+        try:
+            return phase_context.locate(services, request.phase)
+        except InputError as problem:
+            if problem.code != "phase.not-found" or not re.fullmatch(r"\d+[A-Za-z]?(?:\.\d+)*", request.phase):
+                raise
+    numbers = [number for number, _ in services.plans.phases()] + [number for number, _, _ in services.plans.roadmap()]
+    last = max((int(match[0]) for number in numbers if (match := re.match(r"\d+", number))), default=0)
+    phase = request.phase or str(last + 1)
+    return PhaseLocation(phase, f".planning/phases/{phase}", exists=False, title=source.title)
+
+
+def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> None:
+    """Refuse to write a text that idumb could not read again. What a person must add is no obstacle."""
+    parsed = services.plans.parse(draft.text.encode("utf-8", "surrogateescape"), draft.path)
+    if parsed.plan is None:
+        raise InputError(
+            "import.cannot-write",
+            f"{source.path} cannot be written as a plan; nothing was written.",
+            findings=errors(parsed.findings),
+            hint="idumb help other-formats",
+        )
+
+
+def _data(source: SourcePlan, placed: Placed, path: str, draft: Draft) -> dict[str, Any]:
+    return {
+        "phase": placed.phase,
+        "path": path,
+        "kind": source.kind,
+        "source": source.path,
+        "tasks": [
+            {
+                "id": placed.ids[task.id],
+                "source_id": task.id,
+                "title": task.title,
+                "done": task.done,
+                "inferred": list(task.inferred),
+                "missing": list(imported.missing(task)),
+            }
+            for task in source.tasks
+        ],
+        "unread": [{"path": name, "line": line, "text": text} for name, line, text in source.unread],
+        "findings": [finding.as_dict() for finding in errors(draft.findings)],
+    }
+
+
+def _updated(services: Services, request: Request, source: SourcePlan, earlier: Imported, who: str) -> Result:
+    plan = earlier.plan
+    where = phase_context.locate(services, plan.phase)
+    if request.phase is not None and not services.plans.same_phase(request.phase, plan.phase):
+        raise Refusal(
+            "import.elsewhere",
+            f"{source.path} was imported as {plan.path}, which is not in phase {request.phase}.",
+            hint=f"idumb import {shlex.quote(request.path)} updates that plan",
+        )
+    own = {task.extra[imported.SOURCE_ID]: task.id for task in plan.tasks if imported.SOURCE_ID in task.extra}
+    ids = imported.ids(plan.phase, source.tasks, {**_taken(services, where), **own})
+    placed = Placed(plan.phase, plan.plan, {task.id: ids[task.id] for task in source.tasks})
+    text, changes = imported.updated(earlier.text, plan, source, placed, lambda each: _exists(services, each))
+    draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
+    data = {**_data(source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
+    if text == earlier.text:
+        return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
+    _require_readable(services, draft, source)
+    data["diff"] = difference(earlier.text, text, plan.path)
+    agree(
+        services,
+        "import",
+        request.yes,
+        f"Change {plan.path} as {source.path} changed?",
+        data["diff"],
+        _command(request),
+    )
+    _write(services, plan, earlier.text, text, who)
+    return Result({**data, "written": True, "next": [f"idumb check-plan {plan.phase}"]})
+
+
+def _write(services: Services, plan: Plan, before: str, text: str, who: str) -> None:
+    """Write the changed plan; if its phase has a run, as an amendment, and otherwise not at all."""
+    with operation.owned(services, "import") as owned:
+        owned.record()
+        services.reports.write_source(plan.path, text)
+        services.trees.force((plan.path,))
+    state = services.runs.latest(plan.phase)
+    if state is None:
+        return
+    try:
+        amend.amend(services, amend.Request(plan.phase, from_file=True, why="the source changed", yes=True), who)
+    except (InputError, Refusal):
+        services.reports.write_source(plan.path, before)
+        raise
+
+
+def difference(before: str, after: str, path: str) -> str:
+    """Return a unified diff."""
+    return "".join(
+        difflib.unified_diff(
+            before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}"
+        )
+    )
+
+
+def agree(services: Services, command: str, yes: bool, what: str, diff: str, again: str) -> None:  # noqa: FBT001
+    """Require your agreement to a difference: by `--yes`, or at the terminal."""
+    if yes:
+        return
+    question = Decision.confirmation(
+        f"{command}.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),
+        Choice("yes", "write it", "the file changes as shown", f"{again} --yes"), "write nothing", "nothing changes",
+    )  # fmt: skip
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            f"{command}.not-confirmed", "Nothing was written: the change needs your confirmation.",
+            hint=f"{again} --yes", details={"diff": diff, "command": f"{again} --yes"},
+        )  # fmt: skip
+
+
+def _command(request: Request) -> str:
+    return shlex.join(["idumb", "import", request.path, *(["--from", request.kind] if request.kind else [])])

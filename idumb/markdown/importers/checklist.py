@@ -1,0 +1,86 @@
+"""Plain checklists and the plan files of Claude Code: Markdown with boxes, or with numbered steps under a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.markdown.importers import boxes
+
+KIND = "checklist"
+_STEP = re.compile(
+    r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
+    r"[ \t]+(?P<title>\S.*)$"
+)
+_STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
+
+
+def matches(_path: str, text: str) -> bool:
+    return bool(_boxes(text)) or len(_steps(text)) > 1
+
+
+def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
+    """Read top-level boxes as tasks; without boxes, numbered steps. Each task waits for the one before it."""
+    checklist = boxes.read(text)
+    top = _boxes(text)
+    rows = [
+        (str(number), box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
+        for number, box in enumerate(top, 1)
+    ] or [(id, title, about, False) for id, title, about in _steps(text)]
+    tasks: list[SourceTask] = []
+    for id, words, about, done in rows:
+        files = boxes.paths_in(words)
+        inferred = ("Depends on: order of the list", *(("Files: paths in the text",) if files else ()))
+        before = (tasks[-1].id,) if tasks else ()
+        tasks.append(SourceTask(id, words, about, done, before, files, inferred=inferred))
+    title = next((name for level, name, _ in checklist.headings if level == 1), path)
+    return SourcePlan(KIND, path, title, title, tuple(tasks))
+
+
+def _boxes(text: str) -> list[boxes.Box]:
+    """Return the boxes that are in no other box; the others are text of theirs."""
+    top: list[boxes.Box] = []
+    for box in boxes.read(text).boxes:
+        if top and box.indent > top[-1].indent and box.headings == top[-1].headings:
+            top[-1].below.append(f"- {'(done) ' * box.done}{box.text}")
+        else:
+            top.append(box)
+    return top
+
+
+def _steps(text: str) -> list[tuple[str, str, str]]:
+    """Return (id, title, text) of numbered headings, or of the numbered items of a section for steps."""
+    found: list[tuple[str, str, list[str]]] = []
+    fence, inside, by_heading = (
+        "",
+        False,
+        re.search(r"^#{2,4}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]", text, re.MULTILINE),
+    )
+    for line in text.split("\n"):
+        mark = re.match(r"[ \t]*(`{3,}|~{3,})", line)
+        if mark:
+            fence = "" if fence else mark[1]
+        step = None if fence or mark else _STEP.match(line.rstrip())
+        heading = None if fence else re.match(r"#{1,6}[ \t]+(.*)", line)
+        if step and (step["level"] if by_heading else inside and step["item"]):
+            found.append((step["id"] or step["item"], step["title"].strip("* "), []))
+        elif heading and not (step and by_heading):
+            inside = _STEPS.search(heading[1]) is not None
+            if by_heading and found and line.startswith("## "):
+                inside = False
+            if found and found[-1][2] and not by_heading:
+                found[-1][2].append("")
+        elif found and (by_heading or inside):
+            found[-1][2].append(line.rstrip())
+    unique: dict[str, tuple[str, str, str]] = {}
+    for number, (id, title, lines) in enumerate(found, 1):
+        key = id if id not in unique else f"{id}-{number}"
+        unique[key] = (key, title, "\n".join(lines).strip("\n"))
+    return list(unique.values())
+
+
+def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the text with ticked boxes, and the ids whose boxes were ticked. Numbered steps have no marks."""
+    chosen = [(str(n), box.mark) for n, box in enumerate(_boxes(text), 1) if str(n) in ids and not box.done]
+    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

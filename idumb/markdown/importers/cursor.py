@@ -1,0 +1,58 @@
+"""Cursor: `.cursor/plans/name.plan.md`, whose front matter lists `todos` with id, content and status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.markdown.importers import boxes, metadata
+
+KIND = "cursor"
+_STATUS = re.compile(
+    r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>id|status):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
+)
+
+
+def matches(_path: str, text: str) -> bool:
+    values, _ = metadata.read(text)
+    todos = values.get("todos")
+    return isinstance(todos, list) and any(isinstance(todo, dict) and "content" in todo for todo in todos)
+
+
+def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
+    """Read the list `todos`; a todo without dependencies waits for the one before it."""
+    values, body = metadata.read(text)
+    tasks: list[SourceTask] = []
+    for number, todo in enumerate(values.get("todos", ()), 1):
+        if not isinstance(todo, dict) or not todo.get("content"):
+            continue
+        words, id = str(todo["content"]), str(todo.get("id") or number)
+        stated = metadata.texts(todo, "dependencies")
+        files = boxes.paths_in(words)
+        inferred = (
+            *(["Depends on: order of the list"] if not stated else []),
+            *(["Files: paths in the text"] if files else []),
+        )
+        before = (tasks[-1].id,) if tasks else ()
+        done = str(todo.get("status", "")) in ("completed", "done")
+        tasks.append(SourceTask(id, words, "", done, stated or before, files, inferred=inferred))
+    heading = re.search(r"^# (.+)$", body, re.MULTILINE)
+    title = str(values.get("name") or (heading[1] if heading else path))
+    return SourcePlan(KIND, path, title, str(values.get("overview") or title), tuple(tasks))
+
+
+def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the text with the status `completed`, and the ids that changed."""
+    end = text.find("\n---", 3)
+    edits: list[tuple[int, int, str]] = []
+    current = ""
+    for match in _STATUS.finditer(text, 0, max(end, 0)):
+        value = match["value"].strip("'\"")
+        if match["key"] == "id":
+            current = value
+        elif current in ids and value != "completed":
+            edits.append((match.start("value"), match.end("value"), current))
+    for start, stop, _ in reversed(edits):
+        text = text[:start] + "completed" + text[stop:]
+    return text, tuple(id for _, _, id in edits)

@@ -1,0 +1,32 @@
+"""The front matter of other tools' Markdown as plain values; these tools do not write YAML strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_AT = re.compile(r"^(\s*(?:-\s+|[\w-]+:\s+))(@\S.*)$", re.MULTILINE)
+
+
+def read(text: str) -> tuple[Mapping[str, Any], str]:
+    """Return the front matter, {} if it is absent or unreadable, and the text after it."""
+    match = _HEAD.match(text)
+    if match is None:
+        return {}, text
+    import frontmatter
+
+    quoted = _AT.sub(lambda line: f"{line[1]}{line[2]!r}", match[1])  # Backlog.md writes `- @name`
+    try:
+        values = frontmatter.loads(f"---\n{quoted}---\n").metadata
+    except Exception:  # noqa: BLE001 - foreign YAML makes this library raise almost anything
+        return {}, text[match.end() :]
+    return values, text[match.end() :]
+
+
+def texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a value as texts: a list, or one text."""
+    value = values.get(name)
+    rows = value if isinstance(value, list) else [value] if value else []
+    return tuple(str(row).strip() for row in rows if not isinstance(row, dict | list) and str(row).strip())

@@ -1,0 +1,50 @@
+"""OpenSpec: `openspec/changes/NAME/tasks.md`, numbered groups of boxes such as `- [ ] 1.2 Text`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.markdown.importers import boxes
+
+KIND = "openspec"
+_TASK = re.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
+_CHANGE = re.compile(r"openspec/changes/(?:archive/)?([^/]+)/")
+
+
+def matches(path: str, text: str) -> bool:
+    numbered = re.search(r"^\s*[-*] \[[ xX]\] \**\d+\.\d+", text, re.MULTILINE) is not None
+    return numbered and (_CHANGE.search(path) is not None or re.search(r"^## \d+\. ", text, re.MULTILINE) is not None)
+
+
+def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePlan:
+    """Read the boxes, which OpenSpec counts inside code fences too. Each task waits for the one before it."""
+    tasks: list[SourceTask] = []
+    unread: list[tuple[str, int, str]] = []
+    for box in boxes.read(text, fences=True).boxes:
+        match = _TASK.fullmatch(box.text)
+        if match is None or match[1] in {task.id for task in tasks[-1:]}:
+            unread.append((path, box.line, box.text))
+            continue
+        files = boxes.paths_in(box.text)
+        inferred = ("Depends on: order of the list", *(("Files: paths in the text",) if files else ()))
+        before = (tasks[-1].id,) if tasks else ()
+        about = "\n".join(filter(None, (" / ".join(box.headings[-1:]), "\n".join(box.below).strip("\n"))))
+        tasks.append(SourceTask(match[1], match[2], about, box.done, before, files, inferred=inferred))
+    change = _CHANGE.search(path)
+    title = change[1].replace("-", " ") if change else path
+    return SourcePlan(KIND, path, title, _why(sibling("proposal.md") or "") or title, tuple(tasks), tuple(unread))
+
+
+def _why(proposal: str) -> str:
+    """Return the first paragraph under `## Why`."""
+    section = re.search(r"^## Why[ \t]*\r?\n+(.+?)(?:\r?\n[ \t]*\r?\n|\r?\n#|\Z)", proposal, re.MULTILINE | re.DOTALL)
+    return section[1] if section else ""
+
+
+def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the text with ticked boxes, and the ids whose boxes were ticked."""
+    rows = boxes.read(text, fences=True).boxes
+    chosen = [(m[1], box.mark) for box in rows if not box.done and (m := _TASK.fullmatch(box.text)) and m[1] in ids]
+    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

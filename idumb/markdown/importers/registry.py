@@ -1,0 +1,113 @@
+"""The formats that `idumb import` reads, the most specific first."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from idumb.domain.errors import InputError
+from idumb.domain.plans.imported import SourcePlan
+from idumb.markdown.importers import backlog, checklist, cursor, gsd, openspec, spec_kit, spec_kitty, task_master
+
+Sibling = Callable[[str], str | None]
+
+
+class Format(Protocol):
+    """A module for one format."""
+
+    KIND: str
+
+    def matches(self, path: str, text: str, /) -> bool: ...
+
+    def read(self, path: str, text: str, sibling: Sibling, /) -> SourcePlan: ...
+
+    def with_done(self, text: str, ids: Collection[str], /) -> tuple[str, tuple[str, ...]]: ...
+
+
+FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
+KINDS = (*(each.KIND for each in FORMATS), "claude")
+# What a folder of a tool is imported from.
+_FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "plan.md", "TODO.md")
+
+
+def read(path: str, files: Mapping[str, str], kind: str | None) -> SourcePlan:
+    """Read the file at `path`, or the folder: `files` are their texts by name, "" for the file itself.
+
+    InputError `import.unknown-format` if no format fits, `import.unreadable` if the file is damaged.
+    """
+    if "" in files:
+        return _read(path, files[""], kind, functools.partial(_first, files, ""))
+    for name in _FILES:
+        if name in files:
+            folder = posixpath.dirname(name)
+            near = folder + "/" if folder else ""
+            return _read(f"{path}/{name}", files[name], kind, functools.partial(_first, files, near))
+    tasks = [task for name, text in files.items() if name.endswith(".md") and (task := backlog.task(text))]
+    if tasks and kind in (None, backlog.KIND):
+        title = f"Tasks of {path}"
+        return SourcePlan(backlog.KIND, path, title, title, tuple(sorted(tasks, key=lambda task: _natural(task.id))))
+    names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
+    if len(names) == 1:
+        return _read(f"{path}/{names[0]}", files[names[0]], kind, lambda _: None)
+    raise _unknown(
+        path, "names no plan of a known tool" if not names else f"has {len(names)} plans: import one of them"
+    )
+
+
+def _read(path: str, text: str, kind: str | None, sibling: Sibling) -> SourcePlan:
+    found = format_of(path, text, kind)
+    try:
+        source = found.read(path, text, sibling)
+    except ValueError as problem:
+        raise InputError(
+            "import.unreadable", f"{path} cannot be read: {problem}", hint="idumb import --help"
+        ) from problem
+    if not source.tasks:
+        raise _unknown(path, "has no tasks that idumb can read")
+    return _distinct(source)
+
+
+def _distinct(source: SourcePlan) -> SourcePlan:
+    """Return the plan with ids that differ: of several tasks with one id, the later ones get a number."""
+    counts: Counter[str] = Counter()
+    tasks = []
+    for task in source.tasks:
+        counts[task.id] += 1
+        number = counts[task.id]
+        tasks.append(task if number == 1 else replace(task, id=f"{task.id}~{number}"))
+    repeated = tuple((source.path, 1, f"the id {id} of {n} tasks") for id, n in counts.items() if n > 1)
+    return replace(source, tasks=tuple(tasks), unread=(*source.unread, *repeated))
+
+
+def format_of(path: str, text: str, kind: str | None) -> Format:
+    """Return the format of a file; InputError `import.unknown-format` if none fits."""
+    wanted = "checklist" if kind == "claude" else kind
+    for each in FORMATS:
+        if wanted == each.KIND or (wanted is None and each.matches(path, text)):
+            return each
+    raise _unknown(path, "is in no format that idumb imports")
+
+
+def with_done(path: str, text: str, kind: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the text of the source with these tasks marked as done, and the ids whose marks changed."""
+    return format_of(path, text, kind).with_done(text, ids)
+
+
+def _first(files: Mapping[str, str], folder: str, pattern: str) -> str | None:
+    """Return the first text whose name in a folder fits the pattern."""
+    names = (name for name in sorted(files) if fnmatch.fnmatchcase(name.removeprefix(folder), pattern))
+    return next((files[name] for name in names), None)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part[:9]), "") if part.isdecimal() else (0, part) for part in re.findall(r"\d+|\D+", name)]
+
+
+def _unknown(path: str, why: str) -> InputError:
+    return InputError("import.unknown-format", f"{path} {why}.", hint=f"Name the format: --from {'|'.join(KINDS)}")

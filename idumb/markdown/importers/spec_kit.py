@@ -1,0 +1,65 @@
+"""spec-kit: `specs/001-feature/tasks.md`, a checklist in phases, with ids and `[P]` for what can run in parallel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.markdown.importers import boxes
+
+KIND = "spec-kit"
+_TASK = re.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
+_NEEDS = re.compile(r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE)
+
+
+def matches(_path: str, text: str) -> bool:
+    return (
+        re.search(r"^- \[[ xX]\] \**T\d{3,}[a-z]?\b", text, re.MULTILINE) is not None and "Work Package WP" not in text
+    )
+
+
+def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
+    """Read the tasks. A phase waits for the phase before it; in a phase, tasks with `[P]` wait for the same tasks."""
+    checklist = boxes.read(text)
+    tasks: list[SourceTask] = []
+    unread: list[tuple[str, int, str]] = []
+    waits: tuple[str, ...] = ()  # what the next task waits for
+    group: list[str] = []  # tasks that run in parallel
+    section = ""
+    for box in checklist.boxes:
+        match = _TASK.fullmatch(box.text)
+        if match is None or match[1] == "TXXX":
+            unread.append((path, box.line, box.text))
+            continue
+        id, marks, title = match[1], match[2], match[3]
+        phase = next((name for name in box.headings if re.match(r"Phase \d", name)), "")
+        if phase != section or "[P]" not in marks:
+            waits, group = (tuple(group) or waits), []
+        section = phase
+        stated = [t for found in _NEEDS.finditer(title) for t in re.findall(r"T\d{3,}[a-z]?", found[1])]
+        group.append(id)
+        files = boxes.paths_in(title)
+        inferred = (
+            *(["Depends on: order, phases and [P]"] if not stated else []),
+            *(["Files: paths in the text"] if files else []),
+        )
+        below = "\n".join(box.below).strip("\n")
+        place = " ".join(filter(None, (" / ".join(box.headings[1:]), marks.strip())))
+        about = "\n\n".join(filter(None, (place, below)))
+        tasks.append(SourceTask(id, title or id, about, box.done, tuple(stated) or waits, files, inferred=inferred))
+        if "[P]" not in marks:
+            waits, group = (id,), []
+    title = next((name for level, name, _ in checklist.headings if level == 1), path)
+    return SourcePlan(
+        KIND, path, title.removeprefix("Tasks: "), title.removeprefix("Tasks: "), tuple(tasks), tuple(unread)
+    )
+
+
+def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the text with ticked boxes, and the ids whose boxes were ticked."""
+    rows = [
+        (match[1], box.mark) for box in boxes.read(text).boxes if not box.done and (match := _TASK.fullmatch(box.text))
+    ]
+    chosen = [(id, mark) for id, mark in rows if id in ids]
+    return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

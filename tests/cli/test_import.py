@@ -1,0 +1,86 @@
+"""R-PLAN-9: `idumb import` and `idumb export --done` at the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+SOURCE = "specs/001-shop/tasks.md"
+TASKS = "# Tasks: Shop\n\n## Phase 1: Setup\n\n- [ ] T001 Make `a.txt`\n- [ ] T002 Make `b.txt`\n"
+PLAN = ".planning/phases/7/01-PLAN.md"
+# Makes the files that the prompt lists as the task's own.
+BUILDER = r"""grep -o 'create `[a-z.]*`' | cut -d '`' -f 2 | while read -r name; do echo made > "$name"; done"""
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    (project.folder / "builder.sh").write_text(BUILDER, encoding="utf-8")
+    project.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, builder.sh]}\n")
+    place = project.folder / SOURCE
+    place.parent.mkdir(parents=True)
+    place.write_text(TASKS, encoding="utf-8")
+    project.repo.commit("a plan of spec-kit")
+    return project
+
+
+def add_checks(project: Project) -> None:
+    text = project.read(PLAN)
+    for name in ("a", "b", "c"):
+        text = text.replace(f"- [ ] Make `{name}.txt`\n", f"- [ ] Make `{name}.txt` — check: `test -s {name}.txt`\n")
+    (project.folder / PLAN).write_text(text, encoding="utf-8")
+    project.commit_own()
+
+
+def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(project: Project) -> None:
+    answer = project.quick("import", "specs/001-shop", "--to", "7", "--json")
+    assert answer.code == 0, answer
+    assert [(t["id"], t["source_id"], t["missing"]) for t in answer.data["tasks"]] == [
+        ("T7-01", "T001", ["a check"]),
+        ("T7-02", "T002", ["a check"]),
+    ]
+    assert "Add a check to: T7-01, T7-02" in project.quick("import", SOURCE).out
+    findings = project.quick("check-plan", "7", "--json").data["findings"]
+    assert {f["code"] for f in findings if f["severity"] == "error"} == {"task.no-proof"}
+    add_checks(project)
+    assert project.execute(phase="7").code == 0
+    shown = project.quick("export", "--done", "--json")
+    assert (shown.code, shown.error["code"]) == (4, "export.not-confirmed")
+    assert project.read(SOURCE) == TASKS
+    assert project.quick("export", "--done", "7", "--yes", "--json").data["files"] == [
+        {"path": SOURCE, "tasks": ["T001", "T002"]}
+    ]
+    assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
+    assert project.quick("export", "--done", "--json").data["diff"] == ""
+
+
+def test_a_source_that_changed_is_shown_and_amends_the_run(project: Project) -> None:
+    assert project.quick("import", SOURCE, "--to", "7", "--json").data["path"] == PLAN
+    add_checks(project)
+    before = project.read(PLAN)
+    assert project.quick("import", SOURCE, "--json").data["written"] is False
+    assert project.execute(phase="7").code == 0
+    (project.folder / SOURCE).write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
+    shown = project.quick("import", SOURCE, "--json")
+    assert (shown.code, shown.error["code"]) == (4, "import.not-confirmed")
+    assert "T7-03: Make `c.txt`" in shown.error["details"]["diff"]
+    refused = project.quick("import", SOURCE, "--yes", "--json")
+    assert (refused.code, project.read(PLAN)) == (3, before)  # the new task has no check yet, so no run can adopt it
+    (project.folder / SOURCE).write_text(TASKS.replace("Make `b", "Please make `b"), encoding="utf-8")
+    refused = project.quick("import", SOURCE, "--yes", "--json")
+    assert (refused.code, project.read(PLAN)) == (4, before)  # a completed task cannot change
+
+
+def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) -> None:
+    (project.folder / "notes.md").write_text("Only text.\n", encoding="utf-8")
+    for arguments, code in (
+        (("import", "notes.md"), "import.unknown-format"),
+        (("import", "missing.md"), "plan.unreadable"),
+        (("export", "--done"), "export.nothing-imported"),
+    ):
+        answer = project.quick(*arguments, "--json")
+        assert (answer.code, answer.error["code"]) == (3, code)
+    assert not project.exists(".planning/phases/7")

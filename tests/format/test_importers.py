@@ -1,0 +1,260 @@
+"""R-PLAN-9: plans of other tools become plans of idumb that can be read again, and their marks can be written back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from idumb.domain.errors import InputError
+from idumb.domain.finding import errors
+from idumb.domain.plans import imported
+from idumb.domain.plans.imported import Placed, SourcePlan
+from idumb.markdown.importers import registry
+from idumb.markdown.plans import plan_parser
+
+SPEC_KIT = """# Tasks: Shop
+
+## Phase 1: Setup
+
+- [x] T001 Create project in src/app.py
+- [ ] T002 [P] Add `src/a.py`
+- [ ] T003 [P] [US1] Add src/b.py
+- [ ] TXXX a placeholder
+
+```text
+- [ ] T900 an example
+```
+
+## Phase 2: Core
+
+- [ ] T004 Join them (depends on T002)
+- [ ] T005 Check them
+"""
+OPENSPEC = """## 1. Setup
+
+- [x] 1.1 Make src/a.ts
+- [ ] 1.2 Test it
+  - with an empty list
+  - [ ] 1.2.1 and a full one
+
+## 2. Use
+
+- [ ] 2.1 **Show** it: `id: T1-01`
+- [ ] without a number
+"""
+TASK_MASTER = json.dumps(
+    {
+        "feature": {"tasks": [{"id": 9, "title": "Other"}]},
+        "master": {
+            "tasks": [
+                {
+                    "id": 1,
+                    "title": "A",
+                    "status": "done",
+                    "dependencies": [],
+                    "priority": "high",
+                    "details": "# Do\n- it",
+                },
+                {
+                    "id": 2,
+                    "title": "B",
+                    "status": "pending",
+                    "dependencies": [1],
+                    "testStrategy": "Run it",
+                    "subtasks": [
+                        {"id": 1, "title": "B one", "status": "pending", "dependencies": []},
+                        {"id": 2, "title": "B two", "status": "in-progress", "dependencies": [1]},
+                    ],
+                },
+            ]
+        },
+    },
+    indent=2,
+)
+BACKLOG = """---
+id: back-12
+title: 'Short: links'
+status: To Do
+assignee:
+  - @me
+labels: []
+dependencies: [back-11]
+priority: high
+---
+
+## Description
+
+<!-- SECTION:DESCRIPTION:BEGIN -->
+Shorten `src/links.py`.
+<!-- SECTION:DESCRIPTION:END -->
+
+## Acceptance Criteria
+<!-- AC:BEGIN -->
+- [ ] #1 It is short
+- [x] #2 It is safe — check: the tests
+<!-- AC:END -->
+"""
+SPEC_KITTY = """# Work packages
+
+## Work Package WP01: Read (Priority: P0)
+
+- [x] T001 Parse it
+- [x] T002 Test it
+
+## Work Package WP02: Write (Priority: P1)
+
+- [ ] T003 Write it
+
+### Dependencies
+
+- WP01
+"""
+CURSOR = """---
+name: Links
+overview: Short links
+todos:
+  - id: make
+    content: Make src/links.py
+    status: completed
+  - id: show
+    content: Show them
+    status: pending
+---
+
+# Links
+"""
+CHECKLIST = "# To do\n\n- [x] First\n- [ ] Second in `src/a.py`\n  - [ ] with a part\n\n> quoted\n\n* [ ] Third\r\n"
+CLAUDE = (
+    "# Plan\n\n## Context\n\n1. no step\n\n## Implementation steps\n\n1. **Make it**\n   - in src/a.py\n2. Test it\n"
+)
+GSD = (
+    '---\nphase: 1\nplan: 01\nwave: 1\nautonomous: true\n---\n<tasks>\n<task type="auto">\n<name>Task 1: A</name>\n'
+    "<files>src/a.py</files>\n<action>\n## Do\n- [ ] it\n</action>\n<verify><automated>pytest -q</automated></verify>\n"
+    '<done>It works</done>\n</task>\n<task type="checkpoint:human-action"><action>Log in</action></task>\n</tasks>\n'
+)  # fmt: skip
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "spec-kit": ("specs/001-shop/tasks.md", SPEC_KIT),
+    "openspec": ("openspec/changes/add-it/tasks.md", OPENSPEC),
+    "task-master": (".taskmaster/tasks/tasks.json", TASK_MASTER),
+    "backlog": ("backlog/tasks/back-12 - Short-links.md", BACKLOG),
+    "spec-kitty": ("kitty-specs/001-a/tasks.md", SPEC_KITTY),
+    "cursor": (".cursor/plans/links.plan.md", CURSOR),
+    "checklist": ("TODO.md", CHECKLIST),
+    "claude": ("/home/me/.claude/plans/a.md", CLAUDE),
+    "gsd": ("old/01-01-PLAN.md", GSD),
+}
+IDS = {
+    "spec-kit": ["T001", "T002", "T003", "T004", "T005"],
+    "openspec": ["1.1", "1.2", "1.2.1", "2.1"],
+    "task-master": ["1", "2.1", "2.2", "2"],
+    "backlog": ["back-12"],
+    "spec-kitty": ["WP01", "WP02"],
+    "cursor": ["make", "show"],
+    "checklist": ["1", "2", "3"],
+    "claude": ["1", "2"],
+    "gsd": ["T1-0101", "T1-0102"],
+}
+DONE = {"spec-kit": ["T001"], "openspec": ["1.1"], "task-master": ["1"], "spec-kitty": ["WP01"], "cursor": ["make"]}
+
+
+def source(kind: str) -> SourcePlan:
+    path, text = SOURCES[kind]
+    return registry.read(path, {"": text}, None)
+
+
+def written(plan: SourcePlan) -> str:
+    return imported.text(plan, Placed("7", "01", imported.ids("7", plan.tasks, {})), lambda path: path == "src/a.py")
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_source_is_recognized_and_becomes_a_readable_plan(kind: str) -> None:
+    plan = source(kind)
+    assert plan.kind == ("checklist" if kind == "claude" else kind)
+    assert [task.id for task in plan.tasks] == IDS[kind]
+    assert [task.id for task in plan.tasks if task.done] == DONE.get(kind, ["1"] if kind == "checklist" else [])
+    parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
+    assert errors(parsed.findings) == ()
+    assert parsed.plan
+    assert [task.extra["x-source-id"] for task in parsed.plan.tasks] == IDS[kind]
+    assert {task.id for task in parsed.plan.tasks if "x-source-done" in task.extra} == {
+        f"T7-{number:02d}" for number, task in enumerate(plan.tasks, 1) if task.done
+    }
+    assert parsed.plan.extra["x-source"] == {"tool": plan.kind, "path": plan.path}
+
+
+def test_dependencies_follow_what_the_source_says_or_its_order() -> None:
+    needs = {kind: {task.id: task.depends_on for task in source(kind).tasks} for kind in SOURCES}
+    assert needs["spec-kit"] == {
+        "T001": (),
+        "T002": ("T001",),
+        "T003": ("T001",),
+        "T004": ("T002",),
+        "T005": ("T004",),
+    }
+    assert needs["openspec"]["2.1"] == ("1.2.1",)
+    assert needs["task-master"] == {"1": (), "2.1": (), "2.2": ("2.1",), "2": ("1", "2.1", "2.2")}
+    assert needs["backlog"] == {"back-12": ("back-11",)}
+    assert needs["spec-kitty"]["WP02"] == ("WP01",)
+    assert needs["cursor"]["show"] == ("make",)
+
+
+def test_what_was_not_read_is_named_with_its_line() -> None:
+    assert [(line, text) for _, line, text in source("spec-kit").unread] == [(8, "TXXX a placeholder")]
+    assert [(line, text) for _, line, text in source("openspec").unread] == [(11, "without a number")]
+    assert [text for _, _, text in source("task-master").unread] == ["the tasks of the tag feature"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind not in ("gsd", "claude")])
+def test_marks_are_written_and_nothing_else(kind: str) -> None:
+    path, text = SOURCES[kind]
+    last = IDS[kind][-1]
+    after, ids = registry.with_done(path, text, kind, {last})
+    assert ids == (last,)
+    assert [task.id for task in registry.read(path, {"": after}, kind).tasks if task.done][-1:] == [last]
+    changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
+    assert len(changed) == 1
+    assert registry.with_done(path, after, kind, {last}) == (after, ())
+
+
+def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> None:
+    path, text = SOURCES["spec-kit"]
+    before = source("spec-kit")
+    own = written(before).replace("  - [ ] Check them", "  - [ ] Check them — check: `pytest -q`")
+    changed = registry.read(
+        path, {"": text.replace("Check them", "Check all").replace("[ ] T002", "[x] T002") + "- [ ] T006 Ship\n"}, None
+    )
+    plan = plan_parser.parse(own.encode(), "p").plan
+    assert plan
+    ids = imported.ids("7", changed.tasks, {task.extra["x-source-id"]: task.id for task in plan.tasks})
+    after, changes = imported.updated(own, plan, changed, Placed("7", "01", ids), lambda _: False)
+    assert changes == (
+        "T7-06 is new in the source",
+        "T7-02: its mark changed in the source",
+        "T7-05 changed in the source",
+    )
+    parsed = plan_parser.parse(after.encode(), "p")
+    assert parsed.plan
+    assert errors(parsed.findings) == ()
+    assert [task.title for task in parsed.plan.tasks][-2:] == ["Check all", "Ship"]
+    assert parsed.plan.tasks[4].acceptance[0].command == "pytest -q"
+    again, none = imported.updated(after, parsed.plan, changed, Placed("7", "01", ids), lambda _: False)
+    assert (again, none) == (after, ())
+
+
+@pytest.mark.parametrize("text", ["", "# Notes\n\nOnly text.\n", "{}", '{"tasks": [', "\0", "- [ ]\n"])
+def test_a_file_without_tasks_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        registry.read("a.md", {"": text}, None)
+    assert refused.value.code in ("import.unknown-format", "import.unreadable")
+
+
+def test_a_folder_is_read_as_its_tool_would() -> None:
+    kitty = {
+        "tasks.md": SPEC_KITTY,
+        "tasks/WP02-write.md": "---\nwork_package_id: WP02\nowned_files: [src/w.py]\n---\nx\n",
+    }
+    assert [task.files for task in registry.read("kitty-specs/001-a", kitty, None).tasks] == [(), ("src/w.py",)]
+    backlog = {f"tasks/back-{n} - A.md": BACKLOG.replace("back-12", f"back-{n}") for n in (12, 9)}
+    assert [task.id for task in registry.read("backlog", backlog, None).tasks] == ["back-9", "back-12"]
