@@ -403,7 +403,7 @@ def graph_command(phase: str, form: str) -> Result:
 @click.option("--to", "phase", metavar="PHASE", help="The phase that receives the plan; a new one by default.")
 @options.yes
 def import_command(path: str, kind: str | None, **flags: Any) -> Result:
-    """Import the plan of another tool as a plan of idumb.
+    """Import the plan of another tool.
 
     Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, spec-kitty, GSD, Claude Code or Cursor, or a
     plain checklist. Keeps ids and marks of the source, names what it inferred, and lists what you must add before
@@ -427,9 +427,9 @@ def import_command(path: str, kind: str | None, **flags: Any) -> Result:
 )
 @options.yes
 def export_command(phase: str | None, yes: bool) -> Result:
-    """Mark completed tasks as done in the files that plans were imported from.
+    """Mark completed tasks in the files of other tools.
 
-    Shows the changes and asks before it writes them. Only the marks change.
+    Plans that were imported name their files. Shows the changes and asks before it writes them. Only marks change.
     """
     from idumb.app.planning import export_done
 

@@ -14,7 +14,7 @@ from idumb.app.planning.import_plan import Imported
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import imported
 
 
@@ -48,7 +48,14 @@ def run(services: Services, request: Request) -> Result:
     words = ["idumb", "export", "--done", *([request.phase] if request.phase else [])]
     count = sum(len(ids) for *_, ids in files)
     what = f"Mark {count} task{'s' * (count != 1)} as done?"
-    import_plan.agree(services, "export", request.yes, what, data["diff"], shlex.join(words))
+    again = shlex.join([*words, "--yes"])
+    if not (request.yes or import_plan.agreed(services, what, data["diff"], again)):
+        raise Refusal(
+            "export.not-confirmed",
+            "Nothing was written: the marks need your confirmation.",
+            hint=again,
+            details={"diff": data["diff"], "command": again},
+        )
     with operation.owned(services, "export") as owned:
         owned.record()
         for path, _, after, _ in files:

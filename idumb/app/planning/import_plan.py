@@ -172,14 +172,15 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
     _require_readable(services, draft, source)
     data["diff"] = difference(earlier.text, text, plan.path)
-    agree(
-        services,
-        "import",
-        request.yes,
-        f"Change {plan.path} as {source.path} changed?",
-        data["diff"],
-        _command(request),
-    )
+    again = f"{_command(request)} --yes"
+    what = f"Change {plan.path} as {source.path} changed?"
+    if not (request.yes or agreed(services, what, data["diff"], again)):
+        raise Refusal(
+            "import.not-confirmed",
+            "Nothing was written: the change needs your confirmation.",
+            hint=again,
+            details={"diff": data["diff"], "command": again},
+        )
     _write(services, plan, earlier.text, text, who)
     return Result({**data, "written": True, "next": [f"idumb check-plan {plan.phase}"]})
 
@@ -209,19 +210,13 @@ def difference(before: str, after: str, path: str) -> str:
     )
 
 
-def agree(services: Services, command: str, yes: bool, what: str, diff: str, again: str) -> None:  # noqa: FBT001
-    """Require your agreement to a difference: by `--yes`, or at the terminal."""
-    if yes:
-        return
+def agreed(services: Services, what: str, diff: str, command: str) -> bool:
+    """Ask at the terminal whether a difference may be written; False if nobody agrees."""
     question = Decision.confirmation(
-        f"{command}.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),
-        Choice("yes", "write it", "the file changes as shown", f"{again} --yes"), "write nothing", "nothing changes",
+        "source.change", "plan", what, "Nothing else changes.", wording.truncate(diff).split("\n"),
+        Choice("yes", "write it", "the file changes as shown", command), "write nothing", "nothing changes",
     )  # fmt: skip
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            f"{command}.not-confirmed", "Nothing was written: the change needs your confirmation.",
-            hint=f"{again} --yes", details={"diff": diff, "command": f"{again} --yes"},
-        )  # fmt: skip
+    return question.agreed(services.asker.ask(question))
 
 
 def _command(request: Request) -> str:

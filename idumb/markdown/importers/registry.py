@@ -33,7 +33,7 @@ class Format(Protocol):
 FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
 # What a folder of a tool is imported from.
-_FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "plan.md", "TODO.md")
+_FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
 
 def read(path: str, files: Mapping[str, str], kind: str | None) -> SourcePlan:
