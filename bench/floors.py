@@ -77,6 +77,11 @@ class Trees:
         self._repository = pygit2.Repository(place.root)
         self._tip = self._repository.head.peel(pygit2.Commit)
 
+    @property
+    def tree(self) -> str:
+        """Return the tree of the last commit."""
+        return str(self._tip.tree_id)
+
     def changed(self) -> list[str]:
         rows = self._place.git("status", "--porcelain", "-z", "-uall").split(b"\0")
         return [os.fsdecode(row[3:]) for row in rows if row]
@@ -135,13 +140,31 @@ def all_status(place: Place, database: Database) -> Loop:
     return task
 
 
-def same_safety(place: Place, database: Database) -> Loop:
+_FORCED = ("-c", "core.fsync=all")
+
+
+class Branch:
+    """Commits a tree on the user's branch with the git program, by the three commands that look at no other file."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._head = place.git("rev-parse", "HEAD").decode().strip()
+
+    def commit(self, tree: str, path: str, number: int) -> None:
+        git, head = self._place.git, self._head
+        self._head = git(*_FORCED, "commit-tree", tree, "-p", head, "-m", f"task {number}").decode().strip()
+        git(*_FORCED, "update-ref", "-m", f"commit: task {number}", "HEAD", self._head, head)
+        git(*_FORCED, "update-index", "--add", "--remove", "--", path)
+
+
+def same_safety(place: Place, database: Database, *, commits: bool) -> Loop:
     """The reads and fsyncs that idumb's promises need, done by the fastest means above and nothing else.
 
     A durable snapshot before, the candidate's tree after the builder, a third look after the check, a checkpoint
-    commit of its own, and a durable transaction before and after.
+    commit of its own, and a durable transaction before and after. With `commits`, also a commit on the user's branch,
+    and one more transaction before it.
     """
-    trees = Trees(place)
+    trees, branch = Trees(place), Branch(place) if commits else None
 
     def task(number: int) -> None:
         path = place.files[number * 37 % len(place.files)]
@@ -151,18 +174,21 @@ def same_safety(place: Place, database: Database) -> Loop:
             subprocess.run(["/bin/sh", "-c", command], cwd=place.root, env=place.env, capture_output=True, check=True)
             changed = trees.changed()
         trees.commit(changed, f"refs/bench/{number}/checkpoint")
-        database.write(f"T{number}", ["y" * 700] * 5)
+        if branch is not None:
+            database.write(f"T{number}", ["y" * 700] * 3)
+            branch.commit(trees.tree, path, number)
+        database.write(f"T{number}", ["y" * 700] * (2 if commits else 5))
 
     return task
 
 
-def same_proof(place: Place, database: Database) -> Loop:
+def same_proof(place: Place, database: Database, *, commits: bool) -> Loop:
     """SAME-SAFETY with the check in a working tree of its own.
 
     A linked worktree follows the candidate with `git checkout`. The look after the check is at it, because the check
     cannot have changed the user's files.
     """
-    trees = Trees(place)
+    trees, branch = Trees(place), Branch(place) if commits else None
     linked = f"{place.root}.proof"
     if not os.path.isdir(linked):
         place.git("worktree", "add", "-q", "--detach", linked, "HEAD")
@@ -176,7 +202,10 @@ def same_proof(place: Place, database: Database) -> Loop:
         place.git("-C", linked, "checkout", "-q", "--detach", f"refs/bench/{number}/checkpoint")
         _shell(place, linked, "true")
         place.git("-C", linked, "status", "--porcelain")
-        database.write(f"T{number}", ["y" * 700] * 5)
+        if branch is not None:
+            database.write(f"T{number}", ["y" * 700] * 3)
+            branch.commit(trees.tree, path, number)
+        database.write(f"T{number}", ["y" * 700] * (2 if commits else 5))
 
     return task
 

@@ -9,9 +9,21 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 Case = Callable[[], object]
 Times = dict[str, list[float]]
+
+
+class Took(float):
+    """Seconds of wall time, and the `cpu` seconds that all processes took; NaN where the system does not say."""
+
+    def __new__(cls, wall: float, cpu: float) -> Self:
+        made = super().__new__(cls, wall)
+        made.cpu = cpu
+        return made
+
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,11 @@ def _timed(case: Case) -> float:
 def ratio(times: Times, ours: str, theirs: str) -> float:
     """The median over rounds of ours against theirs in the same round."""
     return statistics.median(a / b for a, b in zip(times[ours], times[theirs], strict=True))
+
+
+def cpu(times: Times) -> Times:
+    """Return CPU times instead of wall times, of cases that return `Took`."""
+    return {name: [took.cpu for took in each if isinstance(took, Took)] for name, each in times.items()}
 
 
 def median(times: Times, name: str) -> float:

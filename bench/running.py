@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import os
 import shutil
 import signal
@@ -10,6 +12,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from bench import floors, material, measure
 from bench.material import Place
@@ -20,8 +23,16 @@ from idumb.app.running import run_request
 _TASKS = 24
 
 
-def watched(place: Place, *arguments: str, stop_after: str | None = None) -> list[tuple[str, float]]:
-    """(kind, moment) of every event of a command, stamped when it arrives; interrupted after the kind `stop_after`."""
+class Arrived(NamedTuple):
+    """An event: its kind, and the moment and the CPU seconds of the command with its ended processes when it came."""
+
+    kind: str
+    moment: float
+    cpu: float
+
+
+def watched(place: Place, *arguments: str, stop_after: str | None = None) -> list[Arrived]:
+    """Return every event of a command, interrupted after the kind `stop_after`."""
     with subprocess.Popen(
         [*material.IDUMB, *arguments, "--events"], cwd=place.root, env=place.env, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -30,8 +41,8 @@ def watched(place: Place, *arguments: str, stop_after: str | None = None) -> lis
         assert process.stderr is not None
         seen = []
         for line in process.stdout:
-            seen.append((str(json.loads(line)["kind"]), time.perf_counter()))
-            if seen[-1][0] == stop_after:
+            seen.append(Arrived(str(json.loads(line)["kind"]), time.perf_counter(), _cpu(process.pid)))
+            if seen[-1].kind == stop_after:
                 process.send_signal(signal.SIGINT)
                 stop_after = None
         words = process.stderr.read()
@@ -40,10 +51,21 @@ def watched(place: Place, *arguments: str, stop_after: str | None = None) -> lis
     return seen
 
 
-def per_task(seen: list[tuple[str, float]]) -> float:
+def _cpu(pid: int) -> float:
+    """Return the CPU seconds of a process and of its children that ended; NaN where there is no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stream:
+            ticks = stream.read().rpartition(")")[2].split()[11:15]
+    except OSError:
+        return math.nan
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def per_task(seen: list[Arrived]) -> measure.Took:
     """Seconds from one checkpoint to the next, over a whole run; its beginning and end do not count."""
-    moments = [moment for kind, moment in seen if kind == "checkpoint.recorded"]
-    return (moments[-1] - moments[0]) / (len(moments) - 1)
+    first, *_, last = (event for event in seen if event.kind == "checkpoint.recorded")
+    count = sum(event.kind == "checkpoint.recorded" for event in seen) - 1
+    return measure.Took((last.moment - first.moment) / count, (last.cpu - first.cpu) / count)
 
 
 def whole_task(effort: Effort) -> Iterator[Figure]:
@@ -63,11 +85,11 @@ def _whole_task(effort: Effort, files: int, policy: str) -> Iterator[Figure]:
         phase = str(next(phases))
         return per_task(watched(place, "execute-phase", phase, "--approve", place.approval(phase), "--no-verify"))
 
-    loops = {
+    loops: dict[str, Callable[[Place, floors.Database], floors.Loop]] = {
         "ALL-STATUS": floors.all_status,
         "ALL-CLI": floors.all_cli,
-        "SAME-SAFETY": floors.same_safety,
-        "SAME-PROOF": floors.same_proof,
+        "SAME-SAFETY": functools.partial(floors.same_safety, commits=policy == "task"),
+        "SAME-PROOF": functools.partial(floors.same_proof, commits=policy == "task"),
     }
     cases: dict[str, measure.Case] = {"ours": ours}
     for name, loop in loops.items():
@@ -76,12 +98,14 @@ def _whole_task(effort: Effort, files: int, policy: str) -> Iterator[Figure]:
     times = measure.turns(cases, rounds, before=place.settle)
     status = 1.5 if files == 100 else 1.2
     goals = {"ALL-STATUS": status, "ALL-CLI": None if files == 100 else 0.8}
+    label = f"whole task, {files:,} files, commit policy {policy}"
     for name in loops:
-        goal = goals.get(name)
-        label = f"whole task, {files:,} files, commit policy {policy}"
-        yield Figure(9, label, name, measure.ratio(times, "ours", name), goal, rounds)
-    yield Figure(9, f"whole task, {files:,} files, commit policy {policy}", "", measure.median(times, "ours") * 1e3,
-                 None, rounds, "ms")  # fmt: skip
+        yield Figure(9, label, name, measure.ratio(times, "ours", name), goals.get(name), rounds)
+    yield Figure(9, label, "", measure.median(times, "ours") * 1e3, None, rounds, "ms")
+    used = measure.cpu(times)
+    for name in loops:
+        yield Figure(9, f"{label}: CPU time", name, measure.ratio(used, "ours", name), None, rounds)
+    yield Figure(9, f"{label}: CPU time", "", measure.median(used, "ours") * 1e3, None, rounds, "ms")
     shutil.rmtree(f"{place.root}.proof")
     shutil.rmtree(folder)
 
@@ -93,12 +117,12 @@ def _looped(
         database = floors.Database(path, journal)
         task = loop(place, database)
         task(0)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), sum(os.times()[:4])
         for number in range(1, _TASKS):
             task(number)
-        took = (time.perf_counter() - start) / (_TASKS - 1)
+        took, used = time.perf_counter() - start, sum(os.times()[:4]) - before
         database.close()
-        return took
+        return measure.Took(took / (_TASKS - 1), used / (_TASKS - 1))
 
     return case
 
@@ -218,7 +242,7 @@ def resuming(effort: Effort) -> Iterator[Figure]:
     def resume() -> float:
         start = time.perf_counter()
         seen = watched(place, "resume", "1", stop_after="attempt.started")
-        return next(moment for kind, moment in seen if kind == "attempt.started") - start
+        return next(event.moment for event in seen if event.kind == "attempt.started") - start
 
     status = measure.program((*idumb(), "status"), place.root, place.env)
 

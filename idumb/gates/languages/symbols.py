@@ -83,17 +83,21 @@ def _of_scope(body: list[Any], owner: str) -> Iterator[Place]:
     """Return definitions of a module or class, including those under `if`, `try` and `with`."""
     import ast
 
+    definitions, assignments = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), (ast.Assign, ast.AnnAssign)
     for statement in body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(statement, assignments):  # most statements of many modules
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in () if owner else targets:
+                nodes = (target,) if isinstance(target, ast.Name) else ast.walk(target)
+                names = (node.id for node in nodes if isinstance(node, ast.Name))
+                yield from ((name, statement.lineno - 1, statement.end_lineno) for name in names)
+            continue
+        if isinstance(statement, definitions):
             first = min([statement, *statement.decorator_list], key=lambda node: node.lineno)
             yield owner + statement.name, first.lineno - 1, statement.end_lineno
             if isinstance(statement, ast.ClassDef):
                 yield from _of_scope(statement.body, f"{owner}{statement.name}.")
             continue
-        if not owner and isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            names = (n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
-            yield from ((name, statement.lineno - 1, statement.end_lineno) for name in names)
         for block in ("body", "orelse", "finalbody", "handlers"):
             for inner in getattr(statement, block, ()) or ():
                 yield from _of_scope(inner.body if isinstance(inner, ast.ExceptHandler) else [inner], owner)
