@@ -249,6 +249,11 @@ class ShellChecks:
         if surroundings.compares_with_head(made.command or ""):
             sentences.append(f"in a check, HEAD is the commit before the work, and the index has the work. {_DIFF}")
             may_need.append("`git diff --exit-code`, because HEAD is the commit before the work")
+        if unseen := surroundings.unseen_variables(words, environment):
+            names = ", ".join(unseen)
+            line = f"add {names} to `environment` in .idumb/config.yaml"
+            sentences.append(f"checks do not see your {names}. If this check needs it, {line}")
+            may_need.append(f"your {names}: {line}")
         if ref := surroundings.missing_ref(made.output):
             line = check_lines.adding(self._configured, {"tree": "here"}, verb="add")
             sentences.append(f"a check has your commits and tags, but no branches and no remotes. {_REFS}{ref}, {line}")

@@ -28,6 +28,8 @@ _REF = re.compile(
     r"|not a valid object name:?) '?|')([^\s':]+)(?:'?$|': unknown revision|' does not appear to be a git repository)",
     re.IGNORECASE | re.MULTILINE,
 )
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]{2,})|KeyError: '([A-Z][A-Z0-9_]{2,})'")
+_NOT_MEANT = frozenset({"PWD", "OLDPWD", "SHLVL", "PPID", "UID"})
 _LONGEST_PROBE = 20
 
 
@@ -56,6 +58,13 @@ def missing_ref(output: str) -> str | None:
     """Return the branch, remote or revision that git says it does not know."""
     unknown = _REF.search(output)
     return None if unknown is None else unknown[1]
+
+
+def unseen_variables(words: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that a check uses and that the user has, but not the check."""
+    used = dict.fromkeys(name for names in _VARIABLE.findall(words) for name in names if name)
+    of_user = frozenset(child_process.variables()) - _NOT_MEANT - environment.keys()
+    return [name for name in used if name in of_user]
 
 
 def with_own_paths(output: str, root: str) -> str:

@@ -91,6 +91,17 @@ def building(project: Project, folder: Path, script: str) -> None:
     project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
 
 
+def test_a_repository_in_the_working_tree_that_a_check_needs_is_named(project: Project) -> None:
+    inner = GitSandbox.create(project.folder / "vendor" / "lib")
+    inner.write_all({"data.txt": "needed\n"})
+    inner.commit()
+    check = "grep needed vendor/lib/data.txt"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
+    answer = project.execute()
+    words = "AC-1 needs vendor/lib, which the commit does not hold: it is a repository of its own"
+    assert f"{words}. Add `checks: {{provide: [vendor/lib]}}`" in answer.out
+
+
 def test_an_ignored_program_is_named_although_the_work_is_wrong_too(project: Project, tmp_path: Path) -> None:
     """Without the program nothing is checked, so no attempt could find out what is wrong."""
     project.repo.write("tool.log/run", '#!/bin/sh\nexec "$@"\n')

@@ -199,6 +199,9 @@ def _candidates(
         differing = [c.path for c in changes if c.new is not None and c.path not in task_paths]
         differing = [p for p in differing if not paths.matches_any(p, paths.OWN_FILES)]
     made = frozenset(ignored) - before
+    if inner := [path for path in trees.repositories() if trees.entry(tree, path) is None and path not in ignored]:
+        changed = {change.repository for change in trees.nested_changes(attempt.snapshot)}
+        ignored += [path for path in inner if path not in changed]
     if any(map(tool_files.PATTERN.search, differing)):  # installed packages in a project that does not ignore them
         leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
         roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
@@ -274,7 +277,9 @@ def _message(
         return FailureMessage(failures.NOT_COMMITTED, words, "Commit it", search.again)
     also = f" and your uncommitted {wording.listed(uncommitted)}" if uncommitted else ""
     by_git = {path.rstrip("/") for path in ignored_by_git}
+    inner = frozenset(search.services.trees.repositories())
     why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
+    why = "it is a repository of its own" if inner.issuperset(ignored) else why
     words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
     own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
     fix = _fix(search, ignored, verb="add" if own else "Add")

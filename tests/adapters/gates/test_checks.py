@@ -378,6 +378,25 @@ def test_a_failed_check_that_names_a_branch_learns_that_checks_have_none(tmp_pat
     assert (f"If it needs {ref}, add" in record.output) == bool(ref)
 
 
+@pytest.mark.parametrize(
+    ("command", "is_named"),
+    [
+        ('test -n "$OWN_TOKEN"', "named"),
+        ("test -n ${OWN_TOKEN}; false", "named"),
+        ("echo \"KeyError: 'OWN_TOKEN'\"; false", "named"),
+        ("echo OWN_TOKEN $OTHER_TOKEN $PWD; false", ""),
+    ],
+)
+def test_a_failed_check_learns_which_of_the_user_s_variables_it_does_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_named: str
+) -> None:
+    monkeypatch.setenv("OWN_TOKEN", "x")
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
+    record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
+    named = "AC-1 failed (it may need your OWN_TOKEN: add OWN_TOKEN to `environment` in .idumb/config.yaml)"
+    assert record.words == (named if is_named else "AC-1 failed")
+
+
 def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     tree = tmp_path / "1" / "work"
     tree.mkdir(parents=True)
