@@ -49,7 +49,11 @@ def render(request: PromptRequest) -> str:
     return text
 
 
-_REQUIRED_SECTIONS = {"assumptions": "The plan assumes", "decisions": "Decided by people"}
+_REQUIRED_SECTIONS = {
+    "assumptions": "The plan assumes",
+    "decisions": "Decided by people",
+    "values": "Values of this step (environment variables), and your answer",
+}
 """Sections that a builder's prompt gets even if its template lacks them: templates are bound by approvals."""
 
 
@@ -114,6 +118,7 @@ def values(request: PromptRequest) -> dict[str, str]:
         "invariants": _invariants(task, plan),
         "protected": _bullets(map(_code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
         "assumptions": _bullets(plan.assumptions),
+        "values": request.values,
         "decisions": _bullets(request.decided),
         "non_goals": _bullets(_non_goal(g.text, (*g.paths, *g.symbols)) for g in plan.non_goals),
         "limits": _limits(task.limits or plan.limits),

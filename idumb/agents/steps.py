@@ -33,13 +33,15 @@ _IGNORED = "exists and is ignored by git, so idumb has no copy of it and could n
 class Reply:
     """The result of one tool call. `outcome` is one of `idumb.domain.outcome`, `text` the message for the user.
 
-    `output` is the output of a process, bounded and without secrets. `cause` is that of `AgentResult`.
+    `output` is the output of a process, bounded and without secrets; `printed` is its standard output alone, where a
+    workflow needs it. `cause` is that of `AgentResult`.
     """
 
     outcome: str
     text: str
     output: str = ""
     cause: str | None = None
+    printed: str | None = None
 
 
 class StepsAgent(Adapter):
@@ -83,6 +85,7 @@ class StepsAgent(Adapter):
         records: list[StepRecord] = []
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
+        printed = ""
         # Opened before a program can replace the folder, if any step needs it.
         only_programs = all(step.tool == _PROGRAM for step in task.steps)
         files = None if only_programs else WorkspaceFiles(request.workspace)
@@ -96,6 +99,7 @@ class StepsAgent(Adapter):
                 reply = call.make(step)
                 records.append(record(step, reply, time.monotonic() - began, self._redact))
                 touched.update(dict.fromkeys(touched_by(step)))
+                printed = printed if reply.printed is None else reply.printed
                 if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
@@ -109,6 +113,7 @@ class StepsAgent(Adapter):
             steps=tuple(records),
             seconds=time.monotonic() - started,
             cause=ended.cause,
+            reply=printed,
         )
 
 
@@ -302,6 +307,7 @@ class ToolCalls:
         limits = [limit for limit in (remaining, declared) if limit is not None]
         argv, request, launcher = _argv(step), self._request, self._launcher
         cookies = child_process.run_cookies(request.run_id, request.workspace)
+        of_workflow = request.task is not None and request.task.flow is not None
         try:
             finished = child_process.run(
                 (*launcher.argv, *argv) if launcher is not None else argv,
@@ -316,14 +322,18 @@ class ToolCalls:
                 idle_timeout=request.idle_timeout,
                 limits=request.limits,
                 guarded=True,
+                separate_errors=of_workflow,
             )
         except OSError as problem:
             return Reply(outcome.ERRORED, not_started(argv, problem))
         # Redact before truncating: half a secret would not be recognised.
         output = finished.output.text(self._redact)
+        printed = output if of_workflow else None
+        if finished.errors is not None:
+            output += finished.errors.text(self._redact)
         ended, words = _ending(argv, finished, step.arguments.get("expect_exit", 0))
         last = last_words(output) if ended != outcome.COMPLETED else ""
-        return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause)
+        return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause, printed)
 
 
 def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int) -> tuple[str, str]:

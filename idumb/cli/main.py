@@ -35,6 +35,9 @@ _GROUPS = {
         "pause": "Pause the run after the current task.",
         "cancel": "Stop the command that runs in this working tree.",
     },
+    "Workflows": {
+        "workflow": "List, show, check and run workflows.",
+    },
     "Look": {
         "status": "Show the state of every phase.",
         "show": "Show a task with its attempts, evidence and checkpoint.",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from idumb.app.ports.event_log import LogFiles, RunIndex
     from idumb.app.ports.host import Clock, Files, Sandboxes, Toolchain
     from idumb.app.ports.ownership import Ownership
-    from idumb.app.ports.planning import PlanFiles
+    from idumb.app.ports.planning import Definitions, PlanFiles
     from idumb.app.ports.reports import Documents, Reports
     from idumb.app.ports.repository import History
     from idumb.app.ports.ui import Asker, Reporter
@@ -202,6 +202,12 @@ class Container:
         from idumb.markdown.plan_files import PlanningFolder
 
         return PlanningFolder(self.root)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        from idumb.markdown.workflows.definition_files import DefinitionFolders
+
+        return DefinitionFolders(self.root)
 
     @cached_property
     def reports(self) -> Reports:

@@ -155,6 +155,7 @@ class AgentRequest:
     - `unsaved`: ignored paths that no snapshot contains; folders end with `/`.
     - `commits`: whether a builder commits its own work, in the git folder of its workspace.
     - `sandboxed`: the agent must not be started without a sandbox.
+    - `values`: environment variables of the step of a workflow.
     """
 
     role: str
@@ -182,6 +183,7 @@ class AgentRequest:
     unsaved: tuple[str, ...] = ()
     commits: bool = False
     sandboxed: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
 
     def is_unsaved(self, path: str) -> bool:
         """Whether `path` is in no snapshot, because git ignores it and the task does not declare it by name."""
@@ -190,8 +192,8 @@ class AgentRequest:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that identify the task to its processes."""
-        return {"IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
+        """The environment variables that identify the task to its processes, and the values of a workflow's step."""
+        return {**self.values, "IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
 
     @property
     def subject(self) -> str:

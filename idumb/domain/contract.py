@@ -16,7 +16,7 @@ from idumb.domain.settings import Settings
 
 MAX_TASKS = 10_000
 _MOST = 100  # reported cycles and unreachable tasks
-_LATER = frozenset({"keeps"})
+_LATER = frozenset({"keeps", "flow"})
 """Fields that older digests do not contain are hashed only if they are set."""
 
 
@@ -35,6 +35,11 @@ class Contract:
     @property
     def mode(self) -> str:
         return STRICT if any(p.mode == STRICT for p in self.plans) else "guided"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that steps and checks get: the inputs of a workflow."""
+        return self.plans[0].workflow.variables if self.plans and self.plans[0].workflow is not None else {}
 
     def plan_of(self, task_id: str) -> Plan:
         return next(p for p in self.plans if any(t.id == task_id for t in p.tasks))

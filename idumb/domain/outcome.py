@@ -17,10 +17,17 @@ RUNNING = "running"
 ACCEPTED = "accepted"
 BLOCKED = "blocked"
 SKIPPED = "skipped"
-STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED)
+OMITTED = "omitted"
+STATUSES = (PENDING, READY, RUNNING, WAITING, COMPLETED, ACCEPTED, FAILED, BLOCKED, SKIPPED, OMITTED)
 
 DONE = frozenset({COMPLETED, ACCEPTED})
-"""Statuses that unblock dependents; a skipped task blocks them."""
+"""Statuses of a task whose work counts."""
+
+UNBLOCKING = DONE | {OMITTED}
+"""Statuses that unblock dependents. A skipped task blocks them; one that a workflow's condition omits does not."""
+
+ENDED = UNBLOCKING | {SKIPPED}
+"""Statuses of a task that needs no more work."""
 
 NOT_RUN = (PENDING, READY, RUNNING)
 """Statuses of a task without a result that waits for no answer."""

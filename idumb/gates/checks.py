@@ -120,6 +120,7 @@ class ShellChecks:
         cookies = child_process.run_cookies(run_id, root)
         self._cookie = cookies[child_process.PLACE_COOKIE]
         self._cookies = cookies
+        self._given: Mapping[str, str] = {}
         self._environment = child_process.environment(allowed, cookies)
         self._private = private
         self._searched = False
@@ -139,7 +140,8 @@ class ShellChecks:
         """Return a digest of what decides the result of a command, besides the tree."""
         private = None if self._private is None else self._private.digest
         limits = [dict(self._limits or {}), self._idle_timeout, timeout]
-        return canonical_json.digest([private, limits, self._prepare])
+        given = [dict(self._given)] if self._given else []
+        return canonical_json.digest([private, limits, self._prepare, *given])
 
     def command(
         self,
@@ -155,12 +157,12 @@ class ShellChecks:
         self._guard()
         root, variables, borrowed = self._place(tree, lent)
         if self._private is None or subject.startswith(_NO_PROOF):
-            environment = {**self._environment, **variables}
+            environment = {**self._environment, **self._given, **variables}
             return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
         level = ""
         try:
             with self._private.opened(command, root, (*lent, *borrowed.prepared), views) as surroundings:
-                environment = {**surroundings.variables, **variables, **self._cookies}
+                environment = {**surroundings.variables, **self._given, **variables, **self._cookies}
                 borrowed = borrowed._replace(launcher=(*surroundings.launcher, *borrowed.launcher))
                 if self._sandbox is not None:
                     apart = self._proving is not None and tree is not None
@@ -359,6 +361,11 @@ class ShellChecks:
     def on_top_of(self, commit: str) -> ShellChecks:
         checks = copy.copy(self)
         checks._head = lambda: commit  # noqa: SLF001 - its own class
+        return checks
+
+    def given(self, variables: Mapping[str, str]) -> ShellChecks:
+        checks = copy.copy(self)
+        checks._given = dict(variables)  # noqa: SLF001 - its own class
         return checks
 
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import quick_plan, step_plan
+from idumb.domain.plans import quick_plan, step_plan, workflow
 from idumb.markdown.plans import phase_names
 from idumb.system.files import named_files
 
@@ -39,7 +39,9 @@ class PlanningFolder:
         if steps is not None:
             return step_plan.folder_of(steps)
         if quick_plan.number_of(phase) is not None:
-            return self._quick_folder(phase)
+            return self._numbered_folder(phase, self._quick(), quick_plan.FOLDER)
+        if workflow.number_of(phase) is not None:
+            return self._numbered_folder(phase, self._workflow_runs(), workflow.FOLDER)
         names = self._names(PHASES)
         if not phase.strip():
             raise InputError("phase.not-found", "No phase was given.", hint="idumb roadmap")
@@ -93,28 +95,39 @@ class PlanningFolder:
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         numbered = phase_names.numbered(self._names(PHASES))
-        return (*((number, f"{PHASES}/{name}") for number, name in numbered), *self._quick())
+        return (
+            *((number, f"{PHASES}/{name}") for number, name in numbered),
+            *self._quick(),
+            *self._workflow_runs(),
+        )
 
     def _quick(self) -> tuple[tuple[str, str], ...]:
-        numbered = [
-            (n, f"{quick_plan.FOLDER}/{name}")
-            for name in self._names(quick_plan.FOLDER)
-            if (n := quick_plan.number_in(name))
-        ]
-        return tuple((quick_plan.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
+        return self._numbered(quick_plan.FOLDER, quick_plan.number_in, quick_plan.phase)
+
+    def _workflow_runs(self) -> tuple[tuple[str, str], ...]:
+        return self._numbered(workflow.FOLDER, workflow.number_in, workflow.phase)
+
+    def _numbered(
+        self, parent: str, number_in: Callable[[str], int | None], phase: Callable[[int], str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Return (phase, folder) of the plans that idumb itself numbered."""
+        numbered = [(n, f"{parent}/{name}") for name in self._names(parent) if (n := number_in(name))]
+        return tuple((phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
 
     def _has_plan(self, folder: str) -> bool:
         return bool(phase_names.plan_files(self._names(folder, files=True)))
 
-    def _quick_folder(self, phase: str) -> str:
-        number = quick_plan.number_of(phase)
-        folders = [folder for name, folder in self._quick() if quick_plan.number_of(name) == number]
+    def _numbered_folder(self, phase: str, numbered: Sequence[tuple[str, str]], parent: str) -> str:
+        number = int(phase[1:])
+        folders = [folder for name, folder in numbered if int(name[1:]) == number]
         if len(folders) == 1:
             return folders[0]
         if folders:
             raise _ambiguous(phase, folders)
         raise InputError(
-            "phase.not-found", f"There is no quick plan {phase} in {quick_plan.FOLDER}.", hint="idumb status"
+            "phase.not-found",
+            f"There is no {'workflow run' if parent == workflow.FOLDER else 'quick plan'} {phase} in {parent}.",
+            hint="idumb status",
         )
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
@@ -173,6 +186,10 @@ class PlanningFolder:
             from idumb.markdown.importers import step_plan as steps
 
             return steps.parse(data, path)
+        if workflow.phase_of(path) is not None:
+            from idumb.markdown.workflows import workflow_parser
+
+            return workflow_parser.parse(data, path)
         from idumb.markdown.plans import plan_parser
 
         return plan_parser.parse(data, path, others)
@@ -183,6 +200,13 @@ class PlanningFolder:
                 "amend.step-plan",
                 f"{path} is a step plan, which idumb never changes.",
                 hint=f"Edit it, approve it again (idumb approve {path}), then run idumb execute {path}",
+                details={"path": path},
+            )
+        if workflow.phase_of(path) is not None:
+            raise Refusal(
+                "amend.workflow",
+                f"{path} is the definition that a workflow runs under, which idumb never changes.",
+                hint="Change the definition, then start the workflow again: idumb workflow run",
                 details={"path": path},
             )
         from idumb.markdown.plans import amendment_writer

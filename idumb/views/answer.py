@@ -32,6 +32,7 @@ _MODULES = {
     "status": ("status", "next", "roadmap"),
     "debug": ("debug",),
     "prove": ("prove",),
+    "workflows": ("workflow",),
     "editor": ("start", "submit", "give-up", "mcp", "fake-model"),
 }
 # Functions that do not have the name of their command.

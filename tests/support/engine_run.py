@@ -18,6 +18,7 @@ from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted
 from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
+from idumb.domain.plans.workflow import Workflow
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
@@ -59,6 +60,7 @@ class EngineRun:
         mode: str = GUIDED,
         answers: Mapping[str, str] | None = None,
         settings: Settings | None = None,
+        workflow: Workflow | None = None,
     ) -> None:
         self.repository = MemoryRepository(effect=self._effect)
         self.repository.files["README"] = b"hello"
@@ -75,7 +77,7 @@ class EngineRun:
         self.effects: list[str] = []
         self.kill_at: int | None = None
         plan = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
-        plan = dataclasses.replace(plan, tasks=tasks)
+        plan = dataclasses.replace(plan, tasks=tasks, workflow=workflow)
         contract, findings = contracts.assemble(PHASE, FOLDER, [plan], self.settings)
         assert contract is not None, findings
         self.contract = contract
@@ -194,7 +196,10 @@ class EngineRun:
             ),
             reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
             documents=SimpleNamespace(
-                checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda questions: questions.feedback
+                checkpoint=lambda *_: "",
+                progress=lambda *_: "",
+                prompt=lambda questions: questions.feedback,
+                handoff=str,
             ),
             asker=self.asker,
             reporter=SimpleNamespace(note=self.notes.append, event=lambda _: None, begin=lambda *_: None),

@@ -39,6 +39,10 @@ class MemoryChecks:
     def on_top_of(self, commit: str) -> MemoryChecks:
         return self
 
+    def given(self, variables: Mapping[str, str]) -> MemoryChecks:
+        self.variables = dict(variables)
+        return self
+
     def command(
         self,
         subject: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from idumb.app.attempt import agent_client, builder_commits, questions
 from idumb.app.contract import plan_answers
@@ -15,7 +16,7 @@ from idumb.domain import agent, failures, outcome, paths, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import REVERSIBLE, STRICT
+from idumb.domain.plans.plan import REVERSIBLE, STRICT, Task
 from idumb.domain.proof import levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -148,6 +149,7 @@ def make_request(
         commits=commits,
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if isinstance(attempt, Measured) else "",
+        values=_described_values(context, attempt) if builds else "",
     )
     room = attempt.allowance
     limit = _deadline(attempt, filled) if builds else levels.rule(settings, role).timeout
@@ -172,7 +174,37 @@ def make_request(
         unsaved=_unsaved(context),
         commits=commits,
         sandboxed=context.sandboxed,
+        values=_values(context, attempt) if builds else {},
+        schema=_schema(task) if builds else None,
     )
+
+
+def _values(context: RunContext, attempt: Attempt) -> dict[str, str]:
+    """Return the environment variables of a workflow's step; none for other tasks."""
+    if attempt.task.flow is None:
+        return {}
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return step_outputs.variables(context, attempt)
+
+
+def _described_values(context: RunContext, attempt: Attempt) -> str:
+    if attempt.task.flow is None:
+        return ""
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return step_outputs.described(context, attempt)
+
+
+def _schema(task: Task) -> dict[str, Any] | None:
+    """Return the JSON Schema of a step's answer; None if its answer is free."""
+    if task.flow is None:
+        return None
+    from idumb.app.attempt import step_outputs  # only workflows need it
+    from idumb.domain.plans import workflow
+
+    asked = step_outputs.answered(task.flow)
+    return workflow.schema(asked) if asked else None
 
 
 def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Judged, RunContext
@@ -24,6 +26,7 @@ CREATED = "handoff.created"
 UPDATED = "handoff.updated"
 COMPLETED = "handoff.completed"
 _SUMMARY = 4000
+NO_OUTPUTS: Mapping[str, Any] = MappingProxyType({})
 
 
 def of_attempt(context: RunContext, attempt: Judged) -> list[NewEvent]:
@@ -32,7 +35,8 @@ def of_attempt(context: RunContext, attempt: Judged) -> list[NewEvent]:
         return []
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
     summary = attempt.result.reply or attempt.result.message if attempt.result else ""
-    return of_task(context.services, context.journal, context.contract, attempt.task, summary, lines)
+    summary = str(attempt.outputs.get("summary") or summary)
+    return of_task(context.services, context.journal, context.contract, attempt.task, summary, lines, attempt.outputs)
 
 
 def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
@@ -42,7 +46,13 @@ def of_accepted(services: Services, journal: Journal, contract: Contract, task: 
 
 
 def of_task(
-    services: Services, journal: Journal, contract: Contract, task: Task, summary: str, deliverables: Sequence[str]
+    services: Services,
+    journal: Journal,
+    contract: Contract,
+    task: Task,
+    summary: str,
+    deliverables: Sequence[str],
+    outputs: Mapping[str, Any] = NO_OUTPUTS,
 ) -> list[NewEvent]:
     """Return an event for each receiver of a completed task: the handoff, or why there is none."""
     events = []
@@ -50,19 +60,29 @@ def of_task(
         if handoff.type_of(target.type) == handoff.NEVER:
             continue
         document = _document(services, journal, contract, task, target, number)
-        document = dataclasses.replace(document, summary=summary[:_SUMMARY], deliverables=tuple(deliverables))
+        document = dataclasses.replace(
+            document, summary=summary[:_SUMMARY], deliverables=tuple(deliverables), outputs=dict(outputs)
+        )
         events.append(_event(services, journal, document))
     return events
 
 
 def _event(services: Services, journal: Journal, document: Document) -> NewEvent:
-    wrong = handoff.problems(document, handoff.agents(services.settings))
+    wrong = handoff.problems(document, handoff.agents(services.settings)) + _unknown_workflow(services, document)
     if not wrong:
         return journal.event(CREATED, document.task, document.attempt, **document.as_dict())
     services.reporter.note(f"{document.task} is not handed on to {document.to_agent}: {'; '.join(wrong)}")
     return journal.event(
         "handoff.failed", document.task, document.attempt, to_agent=document.to_agent, reason="; ".join(wrong)
     )
+
+
+def _unknown_workflow(services: Services, document: Document) -> tuple[str, ...]:
+    """Return the problem of a receiver that is a workflow without a definition."""
+    name = handoff.workflow_of(document.to_agent)
+    if name is None or any(each.name == name for each in services.definitions.all()):
+        return ()
+    return (f"to_agent: there is no workflow {name}",)
 
 
 def _document(
@@ -119,6 +139,19 @@ def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str
     for document in documents:
         save(services, document)
     return tuple(path(document) for document in documents)
+
+
+def finish_taken_up(services: Services, journal: Journal, contract: Contract) -> None:
+    """Complete the handoff that a workflow took up, once its run is done."""
+    head = contract.plans[0].workflow
+    taken_up = head.origin.get("handoff") if head is not None else None
+    document = next((d for d in all_handoffs(services) if d.handoff_id == taken_up), None) if taken_up else None
+    if document is None or document.status == handoff.COMPLETE:
+        return
+    reason = f"done by {contract.phase}"
+    change = {"handoff_id": document.handoff_id, "status": handoff.COMPLETE, "by": contract.phase, "reason": reason}
+    journal.write(NewEvent(COMPLETED, change, run=document.run, task=document.task, attempt=document.attempt))
+    save(services, dataclasses.replace(document, status=handoff.COMPLETE))
 
 
 def all_handoffs(services: Services, run: str | None = None) -> tuple[Document, ...]:

@@ -66,6 +66,11 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
     if any(c.proof == STEPS for c in attempt.task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
+    if attempt.task.flow is not None:
+        from idumb.app.attempt import step_outputs  # only workflows need it
+
+        attempt, given = step_outputs.of_attempt(context, attempt, attempt.task.flow, proofs)
+        proofs += given
     proofs += change_evidence(attempt.task, attempt.ledger, attempt.candidate)
     # No agent and no person is asked about work that already failed by its files.
     if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:

@@ -17,7 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
-from idumb.domain.plans import quick_plan
+from idumb.domain.plans import quick_plan, workflow
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import RunState
@@ -234,7 +234,7 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
 
 def result(shown: Mapping[str, str]) -> str:
     """Return the run's result: pass, partial or fail."""
-    done = sum(1 for s in shown.values() if s in outcome.DONE or s == outcome.SKIPPED)
+    done = sum(1 for s in shown.values() if s in outcome.ENDED)
     if done == len(shown):
         return "pass"
     return "partial" if done else "fail"
@@ -286,9 +286,10 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
-    """Return the plans that idumb wrote: quick ones, and amended ones whose earlier version is committed."""
-    quick_ones = [path for path, _ in state.contract.plans if path.startswith(f"{quick_plan.FOLDER}/")]
-    return [*quick_ones, *contract_versions.committable(services, state)]
+    """Return the plans that idumb wrote, and amended ones whose earlier version is committed."""
+    folders = (f"{quick_plan.FOLDER}/", f"{workflow.FOLDER}/")
+    own = [path for path, _ in state.contract.plans if path.startswith(folders)]
+    return [*own, *contract_versions.committable(services, state)]
 
 
 def _tells_a_secret(services: Services, path: str) -> bool:

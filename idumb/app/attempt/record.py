@@ -65,6 +65,7 @@ def _commits(context: RunContext, attempt: Judged) -> bool:
     return (
         context.policy in settings.COMMITTED
         and not attempt.task.is_human
+        and (attempt.task.flow is None or attempt.task.flow.condition is None)
         and attempt.commits is None
         and not attempt.adopted
     )
@@ -299,6 +300,7 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_optional_fields(context, attempt),
+            **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
         )
     )
     return events
@@ -412,4 +414,9 @@ def _completed_event(context: RunContext, attempt: Judged) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
     completed = _event(context, attempt, "task.completed", reason=attempt.reason)
-    return [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
+    events = [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
+    if attempt.task.flow is None:
+        return events
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return [*events, *step_outputs.omissions(context, attempt, attempt.task)]

@@ -50,12 +50,12 @@ def require(services: Services, contract: Contract, task: Task) -> None:
 
 
 def _is_finished(services: Services, contract: Contract, task: Task) -> bool:
-    """Whether the newest run finished or skipped the task, and the task is unchanged."""
+    """Whether the newest run finished, skipped or omitted the task, and the task is unchanged."""
     state = run_lookup.latest_run(services, contract.phase)
     task_state = state.tasks.get(task.id) if state is not None else None
     if task_state is None or task_state.digest != contracts.task_digest(task):
         return False
-    return task_state.status in outcome.DONE or task_state.status == outcome.SKIPPED
+    return task_state.status in outcome.ENDED
 
 
 def _accepted_at_terminal(services: Services, contract: Contract, task: Task) -> bool:

@@ -15,6 +15,9 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
     tasks: dict[str, None] = {}
     for task in contract.order:
         earlier = before.tasks.get(task)
+        if earlier is not None and earlier.omitted_by in tasks:
+            tasks[task] = None
+            continue
         if earlier is None or earlier.status not in outcome.DONE or earlier.checkpoint is None:
             continue
         same = earlier.digest == contracts.task_digest(contract.tasks[task])
@@ -45,6 +48,9 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
     carried_events: list[NewEvent] = []
     for task in carried(contract, before):
         earlier = before.tasks[task]
+        if earlier.status == outcome.OMITTED:
+            carried_events.append(journal.event("task.omitted", task, by=earlier.omitted_by, reason=earlier.reason))
+            continue
         c = earlier.checkpoint
         assert c is not None  # noqa: S101 - `carried` requires a checkpoint
         carried_events.append(
@@ -55,6 +61,7 @@ def events(journal: Journal, contract: Contract, before: RunState) -> list[NewEv
                 status=earlier.status,
                 reason=earlier.reason,
                 effect=earlier.effect,
+                **({"outputs": dict(earlier.outputs)} if earlier.outputs else {}),
                 checkpoint={
                     "status": c.status,
                     "git_hash": c.git_hash,

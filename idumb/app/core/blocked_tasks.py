@@ -90,5 +90,5 @@ def summary(groups: list[dict[str, Any]]) -> str:
 
 def is_stuck(shown: Mapping[str, str]) -> bool:
     """Whether every unfinished task is blocked, so that nothing can run until the user decides about skipped tasks."""
-    held = {outcome.BLOCKED, outcome.SKIPPED, *outcome.DONE}
+    held = {outcome.BLOCKED, *outcome.ENDED}
     return outcome.BLOCKED in shown.values() and set(shown.values()) <= held

@@ -209,7 +209,7 @@ class Measured(Built):
     `tool_files` are what tools left, which is in no ledger. `deviation`: it changed undeclared files. `exposed` names
     known secrets that it would commit. `unlike`: deterministic mode refuses it. `verdict_of_validator` is what the
     validator answered, `validated_from` the snapshot of the user's tree before it was asked. `proven` is the
-    tree that checks judged apart from the workspace, or None.
+    tree that checks judged apart from the workspace, or None. `outputs` are what the step of a workflow gave out.
     """
 
     candidate: str
@@ -223,6 +223,7 @@ class Measured(Built):
     verdict_of_validator: agent.AgentResult | None = None
     validated_from: Snapshot | None = None
     proven: str | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def find_task(task: str) -> tuple[str, str]:
     steps = step_plan.phase_of_task(task)
     if steps is not None:
         return steps, task
-    match = re.fullmatch(r"[Tt]([Qq]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
+    match = re.fullmatch(r"[Tt]([QqWw]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)
     if match is None:
         raise InputError(
             "task.bad-id", f"{task!r} is not a task id.", hint="Task ids look like T1-01; see idumb status"

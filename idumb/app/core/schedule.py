@@ -20,16 +20,20 @@ _FINAL = frozenset({outcome.REFUSED, outcome.ERRORED})
 
 
 class Schedule:
-    """A heap of positions in the order. Each task enters it once, when its last dependency is done."""
+    """A heap of positions in the order. Each task enters it once, when its last dependency is done.
+
+    `state` is the state that the run keeps up to date.
+    """
 
     def __init__(self, contract: Contract, state: RunState) -> None:
         self._order = contract.order
+        self._tasks = state.tasks
         self._position = {task: i for i, task in enumerate(contract.order)}
         self._successors: dict[str, list[str]] = {}
         self._missing: dict[str, int] = {}
         self._ready: list[int] = []
         for task in contract.order:
-            needed = {d for d in contract.dependencies[task] if state.tasks[d].status not in outcome.DONE}
+            needed = {d for d in contract.dependencies[task] if state.tasks[d].status not in outcome.UNBLOCKING}
             self._missing[task] = len(needed)
             for dependency in needed:
                 self._successors.setdefault(dependency, []).append(task)
@@ -37,7 +41,13 @@ class Schedule:
                 heapq.heappush(self._ready, self._position[task])
 
     def next(self) -> str | None:
-        return self._order[heapq.heappop(self._ready)] if self._ready else None
+        """Return the next task that can start; tasks that a condition omitted meanwhile only unblock others."""
+        while self._ready:
+            task = self._order[heapq.heappop(self._ready)]
+            if self._tasks[task].status != outcome.OMITTED:
+                return task
+            self.completed(task)
+        return None
 
     def completed(self, task: str) -> None:
         for successor in self._successors.pop(task, ()):
@@ -60,19 +70,19 @@ def statuses(contract: Contract, state: RunState) -> dict[str, str]:
 def _pending_status(dependencies: list[str]) -> str:
     if any(s in (outcome.FAILED, outcome.BLOCKED, outcome.SKIPPED) for s in dependencies):
         return outcome.BLOCKED
-    if all(s in outcome.DONE for s in dependencies):
+    if all(s in outcome.UNBLOCKING for s in dependencies):
         return outcome.READY
     return outcome.PENDING
 
 
 def settled(shown: Mapping[str, str]) -> bool:
-    """Whether every task is completed, accepted or skipped."""
+    """Whether every task is completed, accepted, skipped or omitted."""
     return not unfinished(shown)
 
 
 def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
-    """The tasks that are neither done nor skipped, with their statuses."""
-    return {t: s for t, s in shown.items() if s not in outcome.DONE and s != outcome.SKIPPED}
+    """The tasks that need more work, with their statuses."""
+    return {t: s for t, s in shown.items() if s not in outcome.ENDED}
 
 
 def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int) -> bool:
@@ -92,6 +102,8 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
         return False
     if capabilities.deterministic and _would_fail_again(task, task_state.attempt.failed_step):
         return False
+    if task.flow is not None and task.flow.retries is not None:
+        max_attempts = task.flow.retries + 1
     return task.on_failure not in ("block", "ask") and task_state.progress.attempts < max_attempts
 
 
@@ -127,4 +139,4 @@ def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str,
 
 def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
     """The direct dependencies that block a task."""
-    return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.DONE)
+    return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.UNBLOCKING)

@@ -12,7 +12,7 @@ from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
 from idumb.app.ports.event_log import EventLog, LogFiles, RunIndex
 from idumb.app.ports.host import BackupStore, Clock, Files, Redaction, Sandboxes, Toolchain
 from idumb.app.ports.ownership import Interrupts, Ownership
-from idumb.app.ports.planning import PlanFiles
+from idumb.app.ports.planning import Definitions, PlanFiles
 from idumb.app.ports.reports import Documents, Reports
 from idumb.app.ports.repository import History, Trees
 from idumb.app.ports.ui import Asker, Reporter
@@ -69,6 +69,8 @@ class Services(Protocol):
     def redaction(self) -> Redaction: ...
     @property
     def plans(self) -> PlanFiles: ...
+    @property
+    def definitions(self) -> Definitions: ...
     @property
     def reports(self) -> Reports: ...
     @property

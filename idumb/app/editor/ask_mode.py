@@ -29,7 +29,7 @@ def prepare(services: Services, phase: str, *, everything: bool = False) -> Resu
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     _, current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
-    unfinished = [task for task in contract.order if statuses[task] not in (*outcome.DONE, outcome.SKIPPED)]
+    unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]
     ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]
     chosen = unfinished if everything else ready[:1]
     return Result(

@@ -97,7 +97,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
     state, contract = context.journal.state, context.contract
     shown = schedule.statuses(contract, state)
     status = shown[task.id]
-    if status in outcome.DONE or status == outcome.SKIPPED:
+    if status in outcome.ENDED:
         raise Refusal(
             "task.already-done",
             f"{task.id} is already {status}.",

@@ -78,7 +78,7 @@ def run_tasks(context: RunContext) -> Ending:
             if not (context.contract.tasks[task_id].is_human or task_state.attempt.adopted):
                 return ending  # its unfinished work is in the tree; nothing may build on top of it
             continue
-        if context.journal.state.tasks[task_id].status in outcome.DONE:
+        if context.journal.state.tasks[task_id].status in outcome.UNBLOCKING:
             tasks.completed(task_id)
     if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
@@ -236,7 +236,7 @@ def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage)
 def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
     task = attempt.task
     if task_failure.is_left_out(task, attempt.outcome):
-        context.journal.write(task_failure.left_out(context, task, attempt.number))
+        context.journal.write(*task_failure.left_out(context, task, attempt.number))
         return None
     if task_failure.asks(task, deviated=attempt.deviation):
         ending = _ask_about_failure(context, attempt)

@@ -29,8 +29,13 @@ def asks(task: Task, *, deviated: bool) -> bool:
     return task.on_failure == "ask" and not deviated
 
 
-def left_out(context: RunContext, task: Task, attempt: int) -> NewEvent:
-    return context.journal.event("task.skipped", task.id, attempt, reason="timed out, and the plan says skip")
+def left_out(context: RunContext, task: Task, attempt: int) -> tuple[NewEvent, ...]:
+    """Return the events of a task that timed out and is skipped. In a workflow, it is omitted and blocks nothing."""
+    if task.flow is None:
+        return (context.journal.event("task.skipped", task.id, attempt, reason="timed out, and the plan says skip"),)
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return tuple(step_outputs.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
 
 
 def failed(context: RunContext, task: Task, attempt: int, reason: str) -> NewEvent:
@@ -58,7 +63,7 @@ def waiting(context: RunContext, task: Task, attempt: int, question: Decision, r
 def of_recorded(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
     """Return the same events for a failure that was recorded before idumb was killed. The question waits."""
     if is_left_out(task, task_state.attempt.outcome):
-        return (left_out(context, task, task_state.attempt.number),)
+        return left_out(context, task, task_state.attempt.number)
     if asks(task, deviated=bool(task_state.work.deviations)):
         question = questions.failure_question(task, task_state.attempt.number, task_state.reason)
         return (

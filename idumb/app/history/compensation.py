@@ -115,17 +115,21 @@ def locked_tasks(services: Services, state: RunState, contract: Contract) -> Map
     if contract.hash == state.contract.hash:
         return contract.tasks
     tasks: dict[str, Task] = {}
+    paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version)).items():
-        parsed = services.plans.parse(services.trees.read(blob), name).as_agreed.plan
+        parsed = services.plans.parse(services.trees.read(blob), paths.get(name, name)).as_agreed.plan
         tasks.update({task.id: task for task in (parsed.tasks if parsed else ())})
     return tasks
 
 
-def run(services: Services, journal: Journal, effects: Effects, target: Target, before: Snapshot) -> Target:
+def run(
+    services: Services, journal: Journal, contract: Contract, effects: Effects, target: Target, before: Snapshot
+) -> Target:
     """Run the commands, newest task first. Files that they change count as changed by the tasks."""
     if not effects.commands:
         return target
-    checks = services.open_checks(services.open_workspace("here", journal.state.id), journal.state.id)
+    place = services.open_workspace("here", journal.state.id)
+    checks = services.open_checks(place, journal.state.id).given(contract.variables)
     present = before.tree
     for task, commands in effects.commands:
         done = [_command(services, journal, checks, task, command) for command in commands]

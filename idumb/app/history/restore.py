@@ -352,7 +352,7 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
         approvals.require_for(services, contract, state)
     except Refusal:  # the files are already restored, so this only skips the checks
         return ()
-    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id).given(contract.variables)
     limit = float(services.settings.run.check_timeout)
     results = []
     for invariant in (i for plan in contract.plans for i in plan.invariants):

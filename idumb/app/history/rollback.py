@@ -108,7 +108,7 @@ def restore_and_report(
     """
     restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
     before = restore.keep_present(services, journal, target)
-    target = compensation.run(services, journal, effects, target, before)
+    target = compensation.run(services, journal, contract, effects, target, before)
     done = restore.restore_paths(services, journal, contract, target, before, intent)
     warnings = (*effects.warnings, *restore.skipped_warnings(done))
     warnings += restore.publish_reports(services, journal, contract, target.tasks)

@@ -63,7 +63,8 @@ class PromptRequest:
 
     `template` is the text of the user's template; None selects the shipped one, by `name` or role. `handover` is the
     summary of an agent whose context was exhausted. `commits`: the builder commits its work itself. `decided` are the
-    answers of this run that apply to every task.
+    answers of this run that apply to every task. `values` are the inputs of a workflow's step, and the answer it asks
+    for, in words.
     """
 
     role: str
@@ -79,3 +80,4 @@ class PromptRequest:
     handover: str = ""
     commits: bool = False
     decided: tuple[str, ...] = ()
+    values: str = ""

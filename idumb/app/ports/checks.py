@@ -81,6 +81,9 @@ class Checks(Protocol):
     def on_top_of(self, commit: str) -> Checks:
         """Return the same checks, except that HEAD is this commit where a check runs apart."""
 
+    def given(self, variables: Mapping[str, str]) -> Checks:
+        """Return the same checks, with these environment variables for every command."""
+
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence: ...
 
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:

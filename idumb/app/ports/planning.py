@@ -36,6 +36,29 @@ class ParsedPlan:
         return self if errors(findings) else replace(self, plan=self.plan or self.draft, findings=findings)
 
 
+@dataclass(frozen=True, slots=True)
+class DefinitionFile:
+    """A file with the definition of a workflow. `origin` is `repository`, `user` or `program`.
+
+    `path` is from the repository's root, or absolute if the file is outside.
+    """
+
+    name: str
+    origin: str
+    path: str
+    data: bytes
+
+
+class Definitions(Protocol):
+    """Reads the definitions of workflows: of the repository, of the user, of the program."""
+
+    def all(self) -> tuple[DefinitionFile, ...]:
+        """Every definition by name; of one name, the repository's comes first, then the user's."""
+
+    def parse(self, definition: DefinitionFile) -> ParsedPlan:
+        """Parse a definition as a plan of phase `W0` with the default inputs."""
+
+
 class PlanFiles(Protocol):
     """Reads `.planning/`; the only place where plan files are opened."""
 

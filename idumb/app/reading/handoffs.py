@@ -50,7 +50,7 @@ def show(services: Services, name: str) -> Result:
 def update(services: Services, name: str, status: str, who: str, why: str) -> Result:
     """Record a new status of a handoff."""
     preconditions.require_initialised(services)
-    document = _find(services, name)
+    document = find(services, name)
     if status not in handoff.STATUSES:
         raise InputError(
             "handoff.bad-status",
@@ -100,7 +100,7 @@ def _row(document: Document) -> dict[str, Any]:
 
 
 def _details(services: Services, name: str) -> dict[str, Any]:
-    document = _find(services, name)
+    document = find(services, name)
     changes = [
         {"at": e.at, "status": e.payload["status"], "by": e.payload["by"], "reason": e.payload["reason"]}
         for e in handoff_writer.status_events(services)
@@ -109,7 +109,7 @@ def _details(services: Services, name: str) -> dict[str, Any]:
     return {**_row(document), "said": changes}
 
 
-def _find(services: Services, name: str) -> Document:
+def find(services: Services, name: str) -> Document:
     """Find a handoff by its id, a prefix of it, or a task with only one, in its newest attempt."""
     documents = handoff_writer.all_handoffs(services)
     by_id = [d for d in documents if d.handoff_id.startswith(name.lower())] if name else []

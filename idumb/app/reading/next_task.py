@@ -27,7 +27,7 @@ def view(services: Services, phase: str) -> Result:
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
     first = able[0] if able else None
-    others = [t for t in contract.order if statuses[t] not in outcome.DONE and t != first]
+    others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
     waiting = [*status.open_consents(services, contract.phase), *(next_steps.pending(current) if current else [])]
     return Result(
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -336,6 +337,9 @@ def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATH
 def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
     """Yield what tasks and plans run and write."""
     for plan in contract.plans:
+        if plan.workflow is not None:
+            yield f"workflow {plan.workflow.name} {plan.workflow.version}"
+            yield from (f"  input {name} = {json.dumps(value)}" for name, value in plan.workflow.values.items())
         for task in plan.tasks:
             yield from _task_lines(task, shown_paths)
     for plan in contract.plans:
@@ -350,6 +354,8 @@ def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:
         yield f"  writes {wording.listed(written, shown_paths)}"
     for command in approval_parts.task_commands(task):
         yield f"  runs   {command}"
+    if task.flow is not None and task.flow.condition is not None:
+        yield f"  decides {task.flow.text}"
     for command in task.rollback.commands:
         yield f"  runs   {command}, on rollback"
     if task.rollback.kind == IRREVERSIBLE:

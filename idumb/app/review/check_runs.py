@@ -38,7 +38,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     latest = run_lookup.latest_run(services, contract.phase)
     state = latest if latest is not None and set(latest.tasks) >= set(contract.order) else RunState()
     approvals.require_for(services, contract, state)
-    checks = services.open_checks(services.open_workspace("here", state.id), state.id)
+    checks = services.open_checks(services.open_workspace("here", state.id), state.id).given(contract.variables)
     if not checks.apart:
         raise Refusal(
             "checks.in-place",
@@ -46,9 +46,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
             hint="Set `checks: commit` in .idumb/config.yaml, or omit --run-checks",
             details={"phase": contract.phase},
         )
-    done = {
-        id for id, status in schedule.statuses(contract, state).items() if status in {*outcome.DONE, outcome.SKIPPED}
-    }
+    done = {id for id, status in schedule.statuses(contract, state).items() if status in outcome.ENDED}
     tree = _tree(services, state)
     ran = Ran([], [])
     try:

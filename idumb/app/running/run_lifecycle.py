@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TypeVar
 
-from idumb.app.attempt import projections
+from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import approvals
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
@@ -196,6 +196,8 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
     fields = {**ending.fields, **({"workspace": workspace.as_dict()} if done else {})}
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
+    if done:
+        handoff_writer.finish_taken_up(services, journal, contract)
     reports = projections.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:

@@ -107,7 +107,7 @@ def _override(
     preconditions.require_settled(state)
     task_state = state.tasks[task_id]
     taken_back = task_state.status == outcome.SKIPPED and kind == "task.accepted"
-    if (task_state.status in outcome.DONE or task_state.status == outcome.SKIPPED) and not taken_back:
+    if task_state.status in outcome.ENDED and not taken_back:
         raise Refusal(
             "task.already-done",
             f"{task_id} is already {task_state.status}.",

@@ -46,7 +46,7 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
 def pending(state: RunState) -> list[dict[str, Any]]:
     """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase."""
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
-    settled = {t.id for t in state.tasks.values() if t.status in outcome.DONE or t.status == outcome.SKIPPED}
+    settled = {t.id for t in state.tasks.values() if t.status in outcome.ENDED}
     waiting |= {i for i, d in state.decisions.items() if exposed_secrets.ACCEPTED in i and d.get("task") not in settled}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
     return [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]

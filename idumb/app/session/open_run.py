@@ -35,6 +35,8 @@ def run_context(
     commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
     continued = _has_open_attempt(journal.state) and not accepts_changes
     checks = services.open_checks(place, journal.state.id, continued=continued)
+    if contract.variables:
+        checks = checks.given(contract.variables)
     checks.watch((*ground.check_commands(contract), *approval_parts.configured_commands(services.settings)))
     return RunContext(
         services,

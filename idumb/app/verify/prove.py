@@ -148,7 +148,9 @@ def _prove(
         if there.missing:
             return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
         tree, plans = place.commit or place.ref or "", contract.plan_by_task()
-        proof = _Proof(services, state, contract, plans, tree, clone, checks, notes=list(there.notes))
+        proof = _Proof(
+            services, state, contract, plans, tree, clone, checks.given(contract.variables), notes=list(there.notes)
+        )
         newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
         rows = [_task(proof, task, place, newest) for task in target.tasks]
         criteria = list(_phase(proof)) if target.phase else []

@@ -105,7 +105,7 @@ def judge(
     statuses = schedule.statuses(contract, journal.state)
     unfinished = schedule.unfinished(statuses)
     workspace = services.open_workspace("here", journal.state.id)
-    checks = services.open_checks(workspace, journal.state.id)
+    checks = services.open_checks(workspace, journal.state.id).given(contract.variables)
     tree = final_state.scan(services, contract)
     judged_tree = task_base.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)

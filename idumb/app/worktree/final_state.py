@@ -95,7 +95,7 @@ def _last_writers(state: RunState) -> dict[str, str]:
         task_state = state.tasks[task]
         if task_state.status == outcome.COMPLETED:
             writers.update(dict.fromkeys(task_state.work.touched, task))
-        elif task_state.status not in outcome.DONE and task_state.status != outcome.SKIPPED:
+        elif task_state.status not in outcome.ENDED:
             for path in task_state.work.touched:
                 writers.pop(path, None)
     return writers

@@ -24,7 +24,7 @@ def builders(case: Case) -> Iterator[Finding]:
     bindings = case.settings.bindings
     for plan, task in case.pairs:
         name = builder_of(plan, task, case.settings)
-        if name is None or (name == "steps" and not task.steps):
+        if name is None or (name == "steps" and not task.steps and not _is_condition(task)):
             yield _no_builder(case, plan, task, name)
         elif name not in bindings and name not in BUILT_IN:
             near = nearest(name, [*bindings, *BUILT_IN])
@@ -33,11 +33,17 @@ def builders(case: Case) -> Iterator[Finding]:
             yield case.at("task.unknown-builder", plan, task, name, message, mend, accepted=near or "")
 
 
+def _is_condition(task: Task) -> bool:
+    return task.flow is not None and task.flow.condition is not None
+
+
 def _no_builder(case: Case, plan: Plan, task: Task, name: str | None) -> Finding:
     if name is None:
         found, accepted = "no steps and no builder", "steps, or a builder"
         why = f"Nothing can build {task.id}: it has no steps, and no task, plan or configuration names a builder."
         mend = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
+        if task.flow is not None:
+            mend = "Name a binding with `agent`, or set `builder` in .idumb/config.yaml."
     else:
         found, accepted = "builder steps without steps", "a `yaml steps` fence"
         why, mend = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
@@ -104,7 +110,9 @@ def receivers(case: Case) -> Iterator[Finding]:
     names = handoff.agents(case.settings)
     for plan, task in case.pairs:
         for receiver in task.handoff_to:
-            if receiver.agent not in names and handoff.type_of(receiver.type) != handoff.NEVER:
+            if handoff.type_of(receiver.type) == handoff.NEVER or handoff.workflow_of(receiver.agent):
+                continue
+            if receiver.agent not in names:
                 near = nearest(receiver.agent, names)
                 message = f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role."
                 mend = f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`."

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.domain import paths
 from idumb.domain.finding import ERROR, Finding
+
+if TYPE_CHECKING:  # only plans of workflows need it
+    from idumb.domain.plans.workflow import Flow, Workflow
 
 GUIDED = "guided"
 STRICT = "strict"
@@ -171,7 +174,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One node of the graph. None means "not declared" wherever an empty value has another meaning."""
+    """One node of the graph. None means "not declared" wherever an empty value has another meaning.
+
+    `flow` is set for the steps of workflows.
+    """
 
     id: str
     title: str
@@ -210,6 +216,7 @@ class Task:
     assigned_to: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
+    flow: Flow | None = None
     notation: str = "heading"  # heading | checklist | fence | list | step | tag
     span: Span | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
@@ -279,9 +286,11 @@ class Plan:
 
     - `requirements`: id to text; the text is "" if the plan only lists ids of REQUIREMENTS.md.
     - `version`: the author's own; it has no effect.
-    - `dialect`: `plan`; `steps` for a step plan (`idumb.domain.plans.step_plan`), which has only steps; or a name of
-      `FOREIGN` for a plan of another tool, whose file idumb never writes.
+    - `dialect`: `plan`; `workflow` for a run of a workflow; `steps` for a step plan
+      (`idumb.domain.plans.step_plan`), which has only steps; or a name of `FOREIGN` for a plan of another tool, whose
+      file idumb never writes.
     - `wave`: plans of a lower wave run first; None if the plan has none.
+    - `workflow`: the head of the definition and the inputs of a run; None for other plans.
     """
 
     path: str
@@ -308,6 +317,7 @@ class Plan:
     dialect: str = "plan"
     version: str = ""
     wave: int | None = None
+    workflow: Workflow | None = None
 
     @property
     def is_foreign(self) -> bool:

@@ -43,6 +43,10 @@ _SIGNERS = row(
     way("list", "create the allowed-signers file outside the repository", "the keys in it can sign"),
 )
 
+_WORKFLOW = "Find the workflow"
+_WORKFLOWS = look("list the workflows", "idumb workflow list", "list")
+_INPUTS = look("see its inputs", "idumb workflow show {workflow}", "show")
+
 ROWS: Mapping[str, Row] = {
     "state.not-initialised": row(
         "Use idumb in this repository",
@@ -269,6 +273,23 @@ ROWS: Mapping[str, Row] = {
     "amend.plan-removed": _FORBIDDEN,
     "amend.several-plans": row(
         _AMEND, way("one", "amend one plan at a time", "each amendment makes a new version"), _FROM_FILE
+    ),
+    "amend.workflow": row(
+        _AMEND,
+        way("again", "change the definition, then start the workflow again", "a new run follows the new definition"),
+    ),
+    "workflow.unknown": row(_WORKFLOW, _WORKFLOWS),
+    "workflow.unreadable": row(_WORKFLOW, _PERMIT),
+    "workflow.invalid": row("Run the workflow", _CORRECT, look("see every error with its line", HINT, "check")),
+    "workflow.no-run": row("Show the runs of a workflow", _WORKFLOWS),
+    "workflow.unknown-input": row("Start the workflow", _INPUTS),
+    "workflow.bad-input": row("Start the workflow", _INPUTS),
+    "workflow.missing-input": row("Start the workflow", _INPUTS),
+    "workflow.other-handoff": row("Take up the handoff", look("list the handoffs", "idumb handoff list", "list")),
+    "workflow.handoff-over": row(
+        "Take up the handoff",
+        look("see the handoff", "idumb handoff show {handoff}"),
+        way("reopen", "make it pending again", "it can be taken up", "idumb handoff update {handoff} pending"),
     ),
     "amend.step-plan": row(
         _AMEND,

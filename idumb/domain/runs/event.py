@@ -18,7 +18,7 @@ KINDS = (
     "operation.started", "operation.finished", "run.started", "run.resumed", "guarded.accepted",
     "amendment.intended", "amendment.abandoned", "contract.amended", "run.locked", "envelope.changed",
     "run.halted", "run.interrupted", "run.paused", "run.completed", "run.failed", "task.carried",
-    "task.completed", "task.failed", "task.waiting", "task.accepted", "task.skipped", "task.reset",
+    "task.completed", "task.failed", "task.waiting", "task.accepted", "task.skipped", "task.omitted", "task.reset",
     "task.guided", "attempt.started", "attempt.opened", "attempt.told", "attempt.interrupted",
     "attempt.finished", "nondeterminism.found", "step.finished", "evidence.recorded", "snapshot.taken",
     "checkpoint.intended", "checkpoint.recorded", "decision.asked", "decision.answered", "decision.withdrawn",

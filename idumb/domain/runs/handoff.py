@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,7 @@ STATUSES = (PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED)
 PRIORITIES = ("critical", "high", "normal", "low")
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_WORKFLOW = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
 
 
@@ -45,7 +46,7 @@ class Document:
     """One handoff. `timestamp` is UTC in ISO 8601; `request_id` names the request of the work.
 
     `workflow` is the phase. `deliverables` are paths with their changes, `acceptance_criteria` the texts that hold.
-    `handoff_id` is a UUID.
+    `handoff_id` is a UUID. `outputs` are those of a workflow's step.
     """
 
     handoff_id: str
@@ -65,14 +66,18 @@ class Document:
     run: str = ""
     task: str = ""
     attempt: int = 1
+    outputs: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the document as JSON."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        """Return the document as JSON, without outputs if there are none."""
+        values = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        if not self.outputs:
+            del values["outputs"]
+        return values
 
 
 _LISTS = frozenset({"deliverables", "acceptance_criteria"})
-_NAMES = tuple(field.name for field in fields(Document))
+_NAMES = tuple(one.name for one in fields(Document))
 
 
 def from_dict(data: Mapping[str, Any]) -> Document:
@@ -80,6 +85,12 @@ def from_dict(data: Mapping[str, Any]) -> Document:
     names: dict[str, Any] = {name: data[name] for name in _NAMES if name in data}
     names |= {name: tuple(names[name]) for name in _LISTS if name in names}
     return Document(**names)
+
+
+def workflow_of(receiver: str) -> str | None:
+    """Return the name in `workflow:NAME`; None for other receivers."""
+    prefix, _, name = receiver.partition(":")
+    return name if prefix == "workflow" and _WORKFLOW.fullmatch(name) else None
 
 
 def new_id(run: str, task: str, attempt: int, number: int) -> str:
@@ -99,7 +110,9 @@ def problems(document: Document, agents: Collection[str]) -> tuple[str, ...]:
     values = document.as_dict()
     wrong = [f"{name} is missing" for name in _REQUIRED if not values[name]]
     chosen = {"handoff_type": TYPES, "status": STATUSES, "priority": PRIORITIES}
-    for name, allowed in {"from_agent": sorted(agents), "to_agent": sorted(agents), **chosen}.items():
+    receivers = [document.to_agent] if workflow_of(document.to_agent) else []
+    allowed_agents = {"from_agent": sorted(agents), "to_agent": [*sorted(agents), *receivers]}
+    for name, allowed in {**allowed_agents, **chosen}.items():
         if values[name] and values[name] not in allowed:
             wrong += [f"{name}: {values[name]!r} is not one of {', '.join(allowed)}"]
     if document.timestamp and not _is_moment(document.timestamp):

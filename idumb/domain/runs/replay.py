@@ -120,6 +120,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
         status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
         reason=p.get("reason", ""),
         effect=p.get("effect") or task.effect,
+        outputs=p.get("outputs", {}),
         attempt=replace(
             attempt,
             running=False,
@@ -221,6 +222,7 @@ def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
         carried_from=p["from_run"],
         reason=p.get("reason", ""),
         effect=p.get("effect", ""),
+        outputs=p.get("outputs", {}),
         work=replace(task.work, left_tree=checkpoint.tree),
     )
 
@@ -235,6 +237,10 @@ def _becomes(status: str) -> Callable[[RunState, TaskState, Event], TaskState]:
         return replace(task, status=status, reason=event.payload.get("reason", ""), attempt=attempt)
 
     return handler
+
+
+def _omitted(state: RunState, task: TaskState, event: Event) -> TaskState:
+    return replace(_becomes(outcome.OMITTED)(state, task, event), omitted_by=event.payload["by"])
 
 
 def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
@@ -325,6 +331,7 @@ _OF_TASKS: Mapping[str, Callable[[RunState, TaskState, Event], TaskState]] = {
     "task.waiting": _waiting,
     "task.accepted": _accepted,
     "task.skipped": _becomes(outcome.SKIPPED),
+    "task.omitted": _omitted,
     "task.reset": _reset,
     "task.guided": _guided,
 }

@@ -139,6 +139,7 @@ def _rolled_back(state: RunState, event: Event) -> None:
     """Reset the tasks after the checkpoint, and keep what they were for `undo`."""
     state.restoring = None
     tasks = [task for task in event.payload["tasks"] if task in state.tasks]
+    tasks += [id for id, task in state.tasks.items() if task.omitted_by in tasks and id not in tasks]
     _keep(state, event, tasks)
     for id in tasks:
         task = state.tasks[id]

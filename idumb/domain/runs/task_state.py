@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from idumb.domain import outcome
@@ -138,6 +138,7 @@ class TaskState:
     - `effect`: `made` if a task with effects outside its files may have had them, `compensated` if its own commands
       reverted them, else empty.
     - `once`: the person who retried it asked for a single attempt.
+    - `outputs`: what the step of a workflow gave out. `omitted_by`: the task whose result omitted it, else "".
     """
 
     id: str
@@ -151,6 +152,8 @@ class TaskState:
     carried_from: str | None = None
     effect: str = ""
     once: bool = False
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    omitted_by: str = ""
     attempt: AttemptState = AttemptState()
     work: TaskWork = TaskWork()
     progress: TaskProgress = TaskProgress()

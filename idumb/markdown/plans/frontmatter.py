@@ -35,24 +35,34 @@ class Frontmatter:
 
 
 def read(source: Source, problems: Problems) -> Frontmatter | None:
-    """Read the frontmatter; None if there is none."""
+    """Read the frontmatter of a plan; None if there is none."""
+    node, end_line = nodes(source, problems)
+    if end_line is None:
+        return None
+    head = Frontmatter(end_line)
+    if node is not None:
+        _Reader(head, problems).read(node)
+    return head
+
+
+def nodes(source: Source, problems: Problems) -> tuple[Mapping | None, int | None]:
+    """Return the frontmatter as nodes, with the first line after it; None if it has no keys, or there is none."""
     end = closing(source, problems)
     if end is None:
-        return None
-    head = Frontmatter(end + 1)
+        return None, None
     begin = source.starts[1]
     text = source.text[begin : source.starts[end]]
     if len(text.encode()) > MAX_BYTES:
         too_large(source, problems)
-        return head
+        return None, end + 1
     node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
     if isinstance(node, Mapping):
-        _Reader(head, problems).read(node)
-    elif node is not None or not problems.any_error:
+        return node, end + 1
+    if node is not None or not problems.any_error:
         problems.error(
             "plan.no-frontmatter", source.starts[0], "The frontmatter has no keys", accepted="key: value", mend=_ADD
         )
-    return head
+    return None, end + 1
 
 
 _MARGIN = "remove any tab and spaces before --- on line {}"
@@ -327,7 +337,13 @@ _INNER: dict[str, dict[str, bool]] = {
 
 def scope(node: Node, problems: Problems) -> Scope | None:
     """Read the key `scope`; None, with problems, if it is invalid."""
-    return _Reader(Frontmatter(0), problems).scope("scope", node)
+    value: Scope | None = value_of("scope", node, problems)
+    return value
+
+
+def value_of(name: str, node: Node, problems: Problems) -> Any:
+    """Read one key as the frontmatter of a plan has it; None, with problems, if it is invalid."""
+    return _KEYS[name][0](_Reader(Frontmatter(0), problems), name, node)
 
 
 def _is_id(text: str) -> bool:

@@ -54,6 +54,11 @@ def snippets() -> dict[str, Any]:
     return loaded
 
 
+def workflows() -> str | None:
+    """Return the folder of the workflows that ship with idumb; None if the installation lacks it."""
+    return place("workflows")
+
+
 def _texts(folders: tuple[str, ...], content: str, ending: str = ".md") -> dict[str, str]:
     folder = next((place for place in folders if os.path.isdir(place)), None)
     if folder is None:

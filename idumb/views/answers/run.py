@@ -88,7 +88,12 @@ def blocked(data: phrases.Data) -> list[str]:
 def _counts(data: phrases.Data) -> list[str]:
     """Return completed, failed and blocked tasks, and other statuses that occur, so that the counts add up."""
     counts = data.get("counts", {})
-    others = (("Skipped", (outcome.SKIPPED,)), ("Waiting", (outcome.WAITING,)), ("Not run yet", outcome.NOT_RUN))
+    others = (
+        ("Skipped", (outcome.SKIPPED,)),
+        ("Omitted", (outcome.OMITTED,)),
+        ("Waiting", (outcome.WAITING,)),
+        ("Not run yet", outcome.NOT_RUN),
+    )
     return [
         f"- Completed: {_number(data, *outcome.DONE)}",
         f"- Failed: {_number(data, outcome.FAILED)}",

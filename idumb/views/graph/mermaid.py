@@ -20,6 +20,7 @@ _CLASSES = {
     outcome.RUNNING: "fill:#dbe9ff,stroke:#1f5fbf,color:#0a2347,stroke-width:3px",
     outcome.WAITING: "fill:#efe1ff,stroke:#6b3fa0,color:#2b1347",
     outcome.SKIPPED: "fill:#eceff1,stroke:#68727c,color:#2c3238,stroke-dasharray:2 4",
+    outcome.OMITTED: "fill:#ffffff,stroke:#68727c,color:#68727c,stroke-dasharray:2 4",
     outcome.READY: "fill:#ffffff,stroke:#1f5fbf,color:#1b1f24",
     outcome.PENDING: "fill:#ffffff,stroke:#68727c,color:#1b1f24",
 }
@@ -33,11 +34,22 @@ def render(contract: Contract, statuses: Mapping[str, str] | None = None, only: 
     lines = ["flowchart TD"]
     lines += [_node(nodes[i], i, contract.tasks[i].title, status_of.get(i)) for i in ids]
     lines += [
-        f"    {nodes[needed]} --> {nodes[i]}" for i in ids for needed in contract.dependencies[i] if needed in nodes
+        f"    {nodes[needed]} -->{_branch(contract, needed, i)} {nodes[i]}"
+        for i in ids
+        for needed in contract.dependencies[i]
+        if needed in nodes
     ]
     used = {status_of[i] for i in ids if i in status_of}
     lines += [f"    classDef {name} {style}" for name, style in _CLASSES.items() if name in used]
     return "\n".join(lines) + "\n"
+
+
+def _branch(contract: Contract, condition: str, task_id: str) -> str:
+    """Return the label of an arrow from a condition to a step that it chooses; "" for other arrows."""
+    flow = contract.tasks[condition].flow
+    if flow is None or task_id not in (*flow.then, *flow.otherwise):
+        return ""
+    return "|true|" if task_id in flow.then else "|false|"
 
 
 def _node(node: str, task_id: str, title: str, status: str | None) -> str:

@@ -27,6 +27,7 @@ _LOOKS = {
     outcome.RUNNING: ("#1f5fbf", "#79b8ff", ""),
     outcome.WAITING: ("#6b3fa0", "#d2a8ff", "8 3"),
     outcome.SKIPPED: ("#68727c", "#9aa4ae", "2 4"),
+    outcome.OMITTED: ("#68727c", "#9aa4ae", "1 5"),
     outcome.READY: ("#1f5fbf", "#79b8ff", "4 2"),
     outcome.PENDING: ("#68727c", "#9aa4ae", ""),
 }

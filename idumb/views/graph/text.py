@@ -39,4 +39,13 @@ def _line(contract: Contract, task_id: str, position: int, statuses: Mapping[str
     status = f"{statuses[task_id]:<9}  " if task_id in statuses else ""
     needed = contract.dependencies[task_id]
     needs = f"  <- {wording.listed(needed, 8)}" if needed else ""
-    return f"  {position:>{widest}}. {status}{task_id}  {title}{needs}"
+    return f"  {position:>{widest}}. {status}{task_id}  {title}{needs}{_branches(contract, task_id)}"
+
+
+def _branches(contract: Contract, task_id: str) -> str:
+    """Return what a condition chooses: the steps that run if it is true, and those that run if it is false."""
+    flow = contract.tasks[task_id].flow
+    if flow is None or flow.condition is None:
+        return ""
+    false = f", false: {wording.listed(flow.otherwise, 8)}" if flow.otherwise else ""
+    return f"  (true: {wording.listed(flow.then, 8)}{false})"

@@ -31,6 +31,8 @@ def render(document: Document) -> str:
     lines += ["", "## Summary", "", *_words(document.summary)]
     lines += ["", "## Deliverables", "", *_bullets(document.deliverables)]
     lines += ["", "## Acceptance criteria", "", *_bullets(document.acceptance_criteria)]
+    if document.outputs:
+        lines += ["", "## Outputs", "", *_words(markup.json_text(dict(document.outputs)).rstrip())]
     lines += ["", "## Next steps", "", *_words(document.next_steps)]
     words = "When you begin, are stopped or are done, say so:"  # documents of earlier versions have these words
     command = f"idumb handoff update {document.handoff_id} in_progress|blocked|failed|complete"

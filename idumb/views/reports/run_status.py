@@ -35,7 +35,7 @@ def with_status(standing: Mapping[str, str], *statuses: str) -> tuple[str, ...]:
 
 def result(standing: Mapping[str, str]) -> str:
     """Return iDumb's result of a run: pass, partial or fail (nothing done)."""
-    done = len(with_status(standing, *outcome.DONE, outcome.SKIPPED))
+    done = len(with_status(standing, *outcome.ENDED))
     if done == len(standing):
         return "pass"
     return "partial" if done else "fail"
@@ -52,6 +52,7 @@ def progress_fields(state: RunState, where: Mapping[str, str]) -> dict[str, Any]
         "git_hash": state.git_hash or "no-git",
         "accepted": list(with_status(where, outcome.ACCEPTED)),
         "skipped": list(with_status(where, outcome.SKIPPED)),
+        **({"omitted": omitted} if (omitted := list(with_status(where, outcome.OMITTED))) else {}),
         "waiting": list(with_status(where, outcome.WAITING)),
         "remaining": list(with_status(where, outcome.READY, outcome.PENDING)),
         "carried": [t for t in where if t in state.tasks and state.tasks[t].carried_from],

@@ -31,6 +31,7 @@ _STATUS = {
     "task.accepted": outcome.ACCEPTED,
     "task.failed": outcome.FAILED,
     "task.skipped": outcome.SKIPPED,
+    "task.omitted": outcome.OMITTED,
     "task.waiting": outcome.WAITING,
     "task.reset": outcome.PENDING,
 }
@@ -42,6 +43,7 @@ _STYLES = {
     outcome.WAITING: "magenta",
     outcome.BLOCKED: "yellow",
     outcome.SKIPPED: "dim",
+    outcome.OMITTED: "dim",
     outcome.PENDING: "dim",
 }
 _STAYING = frozenset({"attempt.interrupted", "decision.asked", "task.failed", "run.halted"})

@@ -236,5 +236,6 @@ _LINES: Mapping[str, Callable[[Event, LineContext], str | None]] = {
     "task.waiting": _waiting,
     "task.accepted": _settled,
     "task.skipped": _settled,
+    "task.omitted": _settled,
     "task.carried": _carried,
 }

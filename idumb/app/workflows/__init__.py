@@ -1,0 +1,1 @@
+"""Workflows: their definitions, the start of a run, and the state of runs."""

@@ -1,0 +1,117 @@
+"""Starts workflows: checks their inputs, writes the plan of the run, and executes it like every other plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from idumb.app.contract import loading
+from idumb.app.core import run_lookup
+from idumb.app.core.result import Result
+from idumb.app.core.services import Services
+from idumb.app.ports.planning import DefinitionFile
+from idumb.app.reading import handoffs
+from idumb.app.running import admission, execute_phase
+from idumb.app.running.run_request import Request
+from idumb.app.workflows import definitions
+from idumb.app.worktree import preconditions
+from idumb.domain import finding
+from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plans import workflow
+from idumb.domain.plans.plan import Plan
+from idumb.domain.runs import handoff
+from idumb.domain.runs.handoff import Document
+from idumb.domain.runs.run import COMPLETED
+
+
+def run(
+    services: Services, name: str | None, given: Mapping[str, str], request: Request, *, source: str, who: str
+) -> Result:
+    """Run a workflow with these inputs, given as text. The phase of `request` is ignored.
+
+    `source` is the handoff that the run takes up, "" if none; `name` may be None if there is one. An unfinished run of
+    the same bytes and inputs continues.
+    """
+    preconditions.require_initialised(services)
+    document = _handoff(services, source, name) if source else None
+    definition, plan = definitions.require(services, name or _receiver(document))
+    values = _inputs(plan, given, document)
+    origin = {"path": definition.path, "sha256": hashlib.sha256(definition.data).hexdigest()}
+    data = workflow.run_part(definition.data, origin, values, document.handoff_id if document is not None else "")
+    preconditions.require_repository(services)
+    phase, folder = _place(services, definition, data)
+    path = f"{folder}/{workflow.PLAN}"
+    loaded = loading.load_sources(services, phase, folder, [(path, data)])
+    loading.runnable(services, loading.with_links(services, loaded))
+    if not services.plans.plans(folder):
+        services.reports.write_source(path, data.decode("utf-8"))
+    request = dataclasses.replace(request, phase=phase)
+    contract = admission.admit(services, request)
+    if document is not None and document.status == handoff.PENDING:
+        handoffs.update(services, document.handoff_id, handoff.IN_PROGRESS, who, f"taken up by {phase}")
+    return execute_phase.execute(services, request, contract)
+
+
+def _place(services: Services, definition: DefinitionFile, data: bytes) -> tuple[str, str]:
+    """Return phase and folder of the run: those of an unfinished run of the same bytes, or the next free ones."""
+    phases = services.plans.phases()
+    for phase, folder in reversed(phases):
+        if workflow.number_of(phase) is not None and [bytes for _, bytes in services.plans.plans(folder)] == [data]:
+            state = run_lookup.latest_run(services, phase)
+            if state is None or state.state != COMPLETED:
+                return phase, folder
+    taken = (*(phase for phase, _ in phases), *services.runs.phases())
+    number = max((n for phase in taken if (n := workflow.number_of(phase)) is not None), default=0) + 1
+    return workflow.phase(number), workflow.folder(number, definition.name)
+
+
+def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> dict[str, Any]:
+    """Return the typed value of every input: as given, from the handoff, or the default."""
+    declared = {value.name: value for value in plan.workflow.inputs} if plan.workflow is not None else {}
+    handed = document.outputs if document is not None else {}
+    values: dict[str, Any] = {}
+    details = {"workflow": plan.title}
+    unknown = next((name for name in given if name not in declared), None)
+    if unknown is not None:
+        near = finding.did_you_mean(unknown, declared, f"idumb workflow show {plan.title}", "Did you mean {}?")
+        raise InputError("workflow.unknown-input", f"{plan.title} has no input {unknown}.", hint=near, details=details)
+    for name, value in declared.items():
+        if name in given:
+            typed = workflow.from_text(value, given[name])
+        else:
+            typed = workflow.from_json(value, handed[name]) if name in handed else value.default
+        if typed is None and name in (*given, *handed):
+            found = given.get(name, workflow.shown(handed.get(name)))
+            message = f"The input {name} is not {value.accepted}: {found[:80]!r}."
+            raise InputError("workflow.bad-input", message, hint=f"idumb workflow show {plan.title}", details=details)
+        if typed is None:
+            message = f"{plan.title} needs the input {name}{f': {value.description}' if value.description else ''}."
+            raise InputError("workflow.missing-input", message, hint=f"--input {name}=VALUE", details=details)
+        values[name] = typed
+    return values
+
+
+def _handoff(services: Services, source: str, name: str | None) -> Document:
+    document = handoffs.find(services, source)
+    receiver = handoff.workflow_of(document.to_agent)
+    if receiver is None or (name is not None and name != receiver):
+        raise Refusal(
+            "workflow.other-handoff",
+            f"The handoff {document.handoff_id} is for {document.to_agent}, not for {name or 'a workflow'}.",
+            hint="idumb handoff list shows the receiver of each handoff",
+            details={"handoff": document.handoff_id},
+        )
+    if document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
+        raise Refusal(
+            "workflow.handoff-over",
+            f"The handoff {document.handoff_id} is already {document.status}.",
+            hint=f"idumb handoff update {document.handoff_id} pending lets a workflow take it up again",
+            details={"handoff": document.handoff_id},
+        )
+    return document
+
+
+def _receiver(document: Document | None) -> str:
+    return handoff.workflow_of(document.to_agent) or "" if document is not None else ""

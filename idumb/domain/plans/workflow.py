@@ -1,0 +1,258 @@
+"""Workflows: definitions of work with inputs, phases and steps. A run is a plan that holds the definition's bytes.
+
+The phase of the third run is `W3`, the task of its second step `TW3-02`, its folder `.planning/workflows/003-release`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression
+
+DIALECT = "workflow"
+FOLDER = ".planning/workflows"
+PLAN = "01-PLAN.md"
+DEFINITIONS = ".idumb/workflows"
+RECEIVER = "workflow:"
+"""Starts the receiver of a handoff that is a workflow: `workflow:release`."""
+
+AGENT, SCRIPT, CONDITION, HUMAN = "agent", "script", "condition", "human"
+KINDS = (AGENT, SCRIPT, CONDITION, HUMAN)
+CHOICE = "choice"
+INPUT_TYPES = (TEXT, INTEGER, NUMBER, BOOLEAN, CHOICE)
+OUTPUT_TYPES = (*INPUT_TYPES, LIST)
+OUTCOME, RESULT = "outcome", "result"
+"""What every step has, and what a condition has besides."""
+
+LONGEST_VALUE = 4096
+MOST_TEXT = 64 * 1024
+"""Characters of an input, and bytes of a text that a step gives out."""
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+VALUE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_PHASE = re.compile(r"[Ww]0*([1-9][0-9]{0,5})")
+_NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A typed value that a definition declares: an input, or an output of a step. `choices` is set only for `choice`.
+
+    - `default`: the value of an input that nobody gives; None if it is required.
+    - `file`: the file that holds an output, `key` the key of its JSON object; "" for the answer or what is printed.
+    """
+
+    name: str
+    type: str
+    description: str = ""
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    file: str = ""
+    key: str = ""
+    line: int = 0
+
+    @property
+    def expression_type(self) -> str:
+        return TEXT if self.type == CHOICE else self.type
+
+    @property
+    def accepted(self) -> str:
+        """Return what the value may be, in words."""
+        if self.type == CHOICE:
+            return f"one of {', '.join(self.choices)}"
+        return {TEXT: "a text", INTEGER: "an integer", NUMBER: "a number", BOOLEAN: "true or false"}.get(
+            self.type, "a list of texts"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A variable of a step: an output of an earlier step. `default` replaces it if that step was omitted."""
+
+    step: str
+    output: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a task of a workflow has besides other tasks. Steps are named by their ids in the definition.
+
+    - `phase`: the title of its phase. `retries`: attempts after the first; None if the configuration decides.
+    - `condition`, `text`: the condition that it decides, and its text. `then`, `otherwise`: the tasks that it chooses.
+    - `takes`: outputs of earlier tasks, by environment variable.
+    """
+
+    step: str
+    kind: str
+    phase: str
+    retries: int | None = None
+    condition: Expression | None = None
+    text: str = ""
+    then: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+    takes: Mapping[str, Take] = field(default_factory=dict)
+    outputs: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """The head of a definition. `values` are the inputs of a run, `origin` what it was started from."""
+
+    name: str
+    version: str
+    description: str
+    inputs: tuple[Value, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that hold the inputs: `INPUT_VERSION` for `version`."""
+        return {f"INPUT_{name.upper()}": shown(value) for name, value in self.values.items()}
+
+
+def phase(number: int) -> str:
+    return f"W{number}"
+
+
+def number_of(phase: str) -> int | None:
+    """Return 3 for `W3`, `w3` and `W003`; None for every other phase."""
+    match = _PHASE.fullmatch(phase)
+    return int(match[1]) if match else None
+
+
+def number_in(folder: str) -> int | None:
+    """Return the number in a folder name such as `003-release`, or None."""
+    match = _NUMBERED.match(folder)
+    return int(match[1]) if match else None
+
+
+def folder(number: int, name: str) -> str:
+    """Return the folder of a run, relative to the repository's root."""
+    return f"{FOLDER}/{number:03d}-{name}"
+
+
+def phase_of(path: str) -> str | None:
+    """Return the phase of the run file at a path; None for other files."""
+    if not path.startswith(f"{FOLDER}/"):
+        return None
+    number = number_in(path.removeprefix(f"{FOLDER}/").partition("/")[0])
+    return None if number is None else phase(number)
+
+
+def task_id(phase: str, number: int) -> str:
+    """Return the task of step `number`, counted from 1."""
+    return f"T{phase}-{number:02d}"
+
+
+FENCE = "yaml run"
+
+
+def run_part(definition: bytes, workflow: Mapping[str, str], values: Mapping[str, Any], handoff: str = "") -> bytes:
+    """Return the bytes of a run's plan: the definition, then its origin and inputs as JSON, which is valid YAML.
+
+    `workflow` has the definition's `path` and `sha256`.
+    """
+    origin = {**workflow, **({"handoff": handoff} if handoff else {})}
+    body = f"from: {_json(origin)}\ninputs: {_json(dict(values))}\n"
+    gap = b"" if definition.endswith(b"\n") else b"\n"
+    return definition + gap + f"\n## Run\n\n```{FENCE}\n{body}```\n".encode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True)
+
+
+def shown(value: Any) -> str:
+    """Return a value as the text of an environment variable: lists as JSON, null as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _json(value) if isinstance(value, list | tuple) else str(value)
+
+
+def from_text(declared: Value, text: str) -> Any:
+    """Return the typed value of a text; None if it is not valid."""
+    if _text(text) is None or len(text) > LONGEST_VALUE:
+        return None
+    if declared.type == INTEGER:
+        return int(text) if _INTEGER.fullmatch(text) else None
+    if declared.type == NUMBER:
+        return float(text) if _NUMBER.fullmatch(text) else None
+    if declared.type == BOOLEAN:
+        return {"true": True, "false": False}.get(text)
+    if declared.type == CHOICE:
+        return text if text in declared.choices else None
+    return text if declared.type == TEXT else None
+
+
+def from_json(declared: Value, value: Any) -> Any:
+    """Return a value of parsed JSON as the declared type; None if it has another type."""
+    if declared.type == TEXT:
+        return _text(value)
+    if declared.type == CHOICE:
+        return value if value in declared.choices else None
+    if declared.type == LIST:
+        valid = isinstance(value, list) and all(_text(item) is not None for item in value)
+        return list(value) if valid else None
+    if declared.type == BOOLEAN:
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if declared.type == INTEGER:
+        return value if isinstance(value, int) and abs(value) < 10**18 else None
+    return float(value) if abs(value) < 10**18 else None
+
+
+def _text(value: Any) -> str | None:
+    """Return a text that an environment variable can hold, else None."""
+    if not isinstance(value, str) or len(value) > MOST_TEXT or "\0" in value:
+        return None
+    return None if any("\ud800" <= character <= "\udfff" for character in value) else value
+
+
+def schema(outputs: Iterable[Value]) -> dict[str, Any]:
+    """Return the JSON Schema of an agent's answer with these outputs."""
+    types: dict[str, dict[str, Any]] = {LIST: {"type": "array", "items": {"type": "string"}}, TEXT: {"type": "string"}}
+    properties: dict[str, Any] = {}
+    for output in outputs:
+        kind: dict[str, Any] = dict(types.get(output.type, {"type": output.type}))
+        if output.type == CHOICE:
+            kind = {"type": "string", "enum": list(output.choices)}
+        properties[output.name] = {**kind, **({"description": output.description} if output.description else {})}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def omitted_with(flows: Mapping[str, Flow], first: Iterable[str], over: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the tasks that are omitted together with `first`, which included, in the order of `flows`.
+
+    A task is omitted if it takes an output of an omitted one and has no default for it. An omitted condition omits both
+    of its branches. Tasks in `over` have ended and stay as they are.
+    """
+    omitted = set(first) - set(over)
+    while True:
+        more = {task for task, flow in flows.items() if task not in omitted and task not in over}
+        more = {task for task in more if _follows(task, flows, omitted)}
+        if not more:
+            return tuple(task for task in flows if task in omitted)
+        omitted |= more
+
+
+def _follows(task: str, flows: Mapping[str, Flow], omitted: Collection[str]) -> bool:
+    if any(take.step in omitted and take.default is None for take in flows[task].takes.values()):
+        return True
+    return any(task in (*flows[c].then, *flows[c].otherwise) for c in omitted if c in flows)

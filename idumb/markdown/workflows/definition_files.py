@@ -1,0 +1,67 @@
+"""Find the definitions of workflows in the folders of the repository, the user and the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+
+from idumb.app.ports.planning import DefinitionFile, ParsedPlan
+from idumb.domain.errors import InputError
+from idumb.domain.plans import workflow
+from idumb.system.files import named_files, shipped_files, user_folders
+
+REPOSITORY, USER, PROGRAM = "repository", "user", "program"
+_LARGEST = 1024 * 1024
+_MOST = 1000
+
+
+class DefinitionFolders:
+    """Implements the port `Definitions` for the working tree at `root`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def all(self) -> tuple[DefinitionFile, ...]:
+        return self._all
+
+    @cached_property
+    def _all(self) -> tuple[DefinitionFile, ...]:
+        found = [definition for origin, folder in self._folders() for definition in self._in(origin, folder)]
+        return tuple(sorted(found, key=lambda definition: definition.name))
+
+    def _folders(self) -> Iterator[tuple[str, str]]:
+        yield REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
+        yield USER, os.path.join(user_folders.configuration(), "workflows")
+        shipped = shipped_files.workflows()
+        if shipped is not None:
+            yield PROGRAM, shipped
+
+    def _in(self, origin: str, folder: str) -> Iterator[DefinitionFile]:
+        try:
+            names = sorted(os.listdir(folder))[:_MOST]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as problem:
+            raise _unreadable(folder, problem) from problem
+        for file in names:
+            name = file.removesuffix(".md")
+            if name == file or name.upper() == "README":
+                continue
+            path = os.path.join(folder, file)
+            try:
+                data = named_files.read(path, _LARGEST)
+            except OSError as problem:
+                raise _unreadable(path, problem) from problem
+            shown = f"{workflow.DEFINITIONS}/{file}" if origin == REPOSITORY else path
+            yield DefinitionFile(name, origin, shown, data)
+
+    def parse(self, definition: DefinitionFile) -> ParsedPlan:
+        from idumb.markdown.workflows import workflow_parser
+
+        return workflow_parser.parse(definition.data, definition.path, definition.name)
+
+
+def _unreadable(path: str, problem: OSError) -> InputError:
+    message = f"{path} cannot be read: {problem.strerror or problem}"
+    return InputError("workflow.unreadable", message, hint=f"ls -ld {path}")

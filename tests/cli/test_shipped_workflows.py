@@ -1,0 +1,180 @@
+"""The workflows that ship with idumb do what they say, in real repositories (R-PLAN-8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.cli.test_workflows import start, steps
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+CHANGES = "# Changes\n\n## Unreleased\n\n- It greets.\n\n## 1.0.0 (2020-01-01)\n\n- First.\n"
+
+
+def created(sandbox: GitSandbox, files: Mapping[str, str], agent: str = "") -> Project:
+    project = projects.create(sandbox, files=dict(files))
+    if agent:
+        argv = json.dumps(["sh", "-c", agent])
+        project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
+    return project
+
+
+def consented(project: Project, *arguments: str) -> str:
+    """Start a workflow without consent; return the hash to consent to."""
+    refused = project.quick("workflow", "run", *arguments, "--json")
+    assert refused.error["code"] == "consent.missing", refused.out
+    return str(refused.error["details"]["contract_hash"])
+
+
+def answer(project: Project, choice: str) -> None:
+    (question,) = project.json("decisions").data["decisions"]
+    assert project.idumb("decide", question["id"], choice).code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("VERSION", "1.0.0\n", "1.1.0\n"),
+        (
+            "pyproject.toml",
+            '[project]\nname = "x"\nversion = "1.0.0"\n[tool.x]\nversion = "9"\n',
+            '[project]\nname = "x"\nversion = "1.1.0"\n[tool.x]\nversion = "9"\n',
+        ),
+        (
+            "package.json",
+            '{\n  "name": "x",\n  "version": "1.0.0",\n  "private": true\n}\n',
+            '{\n  "name": "x",\n  "version": "1.1.0",\n  "private": true\n}\n',
+        ),
+    ],
+)
+def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
+    sandbox: GitSandbox, file: str, before: str, after: str
+) -> None:
+    """The tag is irreversible: it needs its own acceptance, and a person reads the changes first."""
+    project = created(sandbox, {"CHANGELOG.md": CHANGES, file: before})
+    arguments = ("release", "--input", "version=1.1.0", "--input", f"version_file={file}")
+    approved = consented(project, *arguments)
+    refused = project.quick("workflow", "run", *arguments, "--approve", approved, "--json")
+    assert refused.error["code"] == "irreversible.not-accepted"
+    accept = ("approve", "W1", "--hash", approved, "--accept-irreversible", refused.error["details"]["tasks"][0])
+    assert project.idumb(*accept).code == 0
+
+    waits = project.json("workflow", "run", *arguments)
+    assert waits.code == 5, waits.out
+    assert project.read(file) == after
+    assert "## Unreleased\n\n## 1.1.0 (" in project.read("CHANGELOG.md")
+    assert project.read("CHANGELOG.md").endswith("\n- It greets.\n\n## 1.0.0 (2020-01-01)\n\n- First.\n")
+    assert project.repo.git("tag", "--list") == ""
+
+    answer(project, "yes")
+    done = project.json("resume", "W1")
+    assert done.code == 0, done.out
+    assert project.repo.git("tag", "--list").strip() == "v1.1.0"
+    omitted = "edit-version" if file == "VERSION" else "write-version"
+    assert [step for step, status in steps(project).items() if status == "omitted"] == [omitted]
+    back = project.quick("rollback", "W1", "--to", "start", "--yes", "--json")
+    assert back.error["code"] == "rollback.irreversible"
+
+
+@pytest.mark.parametrize(
+    ("version", "tag", "words"),
+    [("1.1", "", "the version must be three numbers"), ("1.1.0", "v1.1.0", "the tag v1.1.0 exists already")],
+)
+def test_a_release_that_cannot_be_made_changes_nothing(sandbox: GitSandbox, version: str, tag: str, words: str) -> None:
+    project = created(sandbox, {"CHANGELOG.md": CHANGES, "VERSION": "1.0.0\n"})
+    if tag:
+        project.repo.git("tag", tag)
+    arguments = ("release", "--input", f"version={version}")
+    approved = consented(project, *arguments)
+    project.idumb("approve", "W1", "--hash", approved, "--accept-irreversible", "TW1-07")
+    failed = project.json("workflow", "run", *arguments)
+    assert failed.code == 1
+    assert words in json.dumps(failed.data["tasks"])
+    assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (CHANGES, "1.0.0\n")
+
+
+PINS = "a==1.0\nb==1.0\nb-extra==1.0\nc==1.0\n"
+TEST = "test=! grep -q bad requirements.txt"
+
+
+def test_dependencies_are_updated_one_by_one_with_tests_between(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"requirements.txt": PINS})
+    inputs = ("--input", TEST, "--input", "first=b==2.0", "--input", "second=c==3.0")
+    done = start(project, "dependency-update", *inputs)
+    assert done.code == 0, done.out
+    assert project.read("requirements.txt") == "a==1.0\nb==2.0\nb-extra==1.0\nc==3.0\n"
+    assert steps(project)["update-third"] == "omitted"
+    subjects = project.repo.git("log", "--format=%s", "-4").splitlines()
+    assert subjects[1:3] == ["Update the second dependency", "Update the first dependency"]
+
+
+def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_it(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"requirements.txt": PINS})
+    inputs = ("--input", TEST, "--input", "first=a==2.0", "--input", "second=b==bad", "--input", "third=c==3.0")
+    failed = start(project, "dependency-update", *inputs)
+    assert failed.code == 1
+    assert steps(project)["update-first"] == "completed"
+    assert steps(project)["update-second"] == "failed"
+    assert steps(project)["update-third"] == "blocked"
+    assert project.idumb("rollback", "W1", "--to", "TW1-02", "--yes").code == 0
+    assert project.read("requirements.txt") == PINS.replace("a==1.0", "a==2.0", 1)
+
+
+FIX = """
+case $IDUMB_TASK in
+TW1-02) printf 'test "$(sh add.sh 2 2)" = 4\\n' > add_test.sh; echo '{"cause": "it subtracts"}';;
+TW1-04) test "$CAUSE" = "it subtracts" || exit 9; echo 'echo $(($1 + $2))' > add.sh; %s echo '{"summary": "adds"}';;
+esac
+"""
+BUG = ("--input", "report=2 and 2 are 0", "--input", "test=add_test.sh", "--input", "source=add.sh",
+       "--input", "run=sh add_test.sh", "--input", "suite=test -s add.sh")  # fmt: skip
+
+
+def test_a_bug_fix_begins_with_a_test_that_fails_and_ends_when_it_passes(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"add.sh": "echo $(($1 - $2))\n"}, FIX % "")
+    done = start(project, "bug-fix", *BUG)
+    assert done.code == 0, done.out
+    assert project.read("add.sh") == "echo $(($1 + $2))\n"
+    assert set(steps(project).values()) == {"completed"}
+
+
+def test_a_test_that_passes_before_the_fix_stops_the_workflow(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"add.sh": "echo $(($1 + $2))\n"}, FIX % "")
+    assert start(project, "bug-fix", *BUG).code == 1
+    assert steps(project)["fails"] == "failed"
+    assert steps(project)["fix"] == "blocked"
+
+
+def test_a_fix_that_changes_the_test_is_not_accepted(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"add.sh": "echo $(($1 - $2))\n"}, FIX % "echo true > add_test.sh;")
+    assert start(project, "bug-fix", *BUG).code in (1, 5)
+    assert steps(project)["fix"] in ("failed", "waiting")
+
+
+REVIEW = """
+case $IDUMB_TASK in
+TW1-01) if grep -q subtract docs/page.md
+  then printf '{"findings": ["docs/page.md:1 says subtract, add.sh:1 adds"], "count": 1}\\n'
+  else printf '{"findings": [], "count": 0}\\n'; fi;;
+TW1-03) case $FINDINGS in *"add.sh:1 adds"*) sed -i s/subtract/add/ docs/page.md;; esac;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("page", "after"), [("It subtracts\n", "It adds\n"), ("It adds\n", "It adds\n")])
+def test_a_review_corrects_the_documentation_only_if_it_is_wrong(sandbox: GitSandbox, page: str, after: str) -> None:
+    project = created(sandbox, {"docs/page.md": page, "add.sh": "echo $(($1 + $2))\n"}, REVIEW)
+    first = start(project, "docs-review")
+    if page == after:
+        assert first.code == 0, first.out
+        assert steps(project)["correct"] == steps(project)["confirm"] == "omitted"
+    else:
+        assert first.code == 5, first.out
+        answer(project, "yes")
+        assert project.idumb("resume", "W1").code == 0
+        assert set(steps(project).values()) == {"completed"}
+    assert project.read("docs/page.md") == after

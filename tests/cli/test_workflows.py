@@ -1,0 +1,308 @@
+"""`idumb workflow`: definitions are found, checked and run on the engine of plans (R-PLAN-8)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.docs.test_workflow_page import EXAMPLE
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+RUN = ".planning/workflows/001-greet"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    define(project, EXAMPLE)
+    return project
+
+
+def define(project: Project, text: str, name: str = "greet") -> None:
+    project.repo.write(f".idumb/workflows/{name}.md", text)
+    project.repo.git("add", "-A")
+    project.repo.git("commit", "-qm", "a workflow")
+
+
+def start(project: Project, *arguments: str) -> Answer:
+    """Run a workflow, with consent to what the first answer names."""
+    refused = project.quick("workflow", "run", *arguments, "--json")
+    assert refused.error["code"] == "consent.missing", refused.out
+    return project.json("workflow", "run", *arguments, "--approve", refused.error["details"]["contract_hash"])
+
+
+def look(project: Project, *arguments: str) -> dict[str, Any]:
+    answer = project.quick("workflow", *arguments, "--json")
+    assert answer.code == 0, answer.out
+    schema = json.loads((SCHEMAS / "workflow.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(answer.data)
+    return dict(answer.data)
+
+
+def steps(project: Project, phase: str = "W1") -> dict[str, str]:
+    (row,) = look(project, "status", phase)["runs"]
+    return {step["step"]: step["status"] for step in row["steps"]}
+
+
+def test_a_workflow_is_consented_to_run_proven_committed_and_rolled_back_like_a_plan(project: Project) -> None:
+    """R-PLAN-8: the same consent, snapshots, proofs, commits, resume, rollback and events."""
+    refused = project.quick("workflow", "run", "greet", "--input", "name=World", "--json")
+    assert refused.code == 5, refused.out
+    assert 'input name = "World"' in "\n".join(refused.error["details"]["evidence"])
+    assert not project.exists("greeting.txt")
+
+    done = start(project, "greet", "--input", "name=World")
+
+    assert done.code == 0, done.out
+    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(done.data)
+    assert project.read("greeting.txt") == "Hello World\n"
+    assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted"}
+    assert project.read(f"{RUN}/01-PLAN.md").startswith(EXAMPLE)
+    subjects = project.repo.git("log", "--format=%s", "-2").splitlines()
+    assert subjects == ["Phase W1: reports of run 1", "Write the words"]
+    assert "false" in project.quick("graph", "W1").out or "true: TW1-03" in project.quick("graph", "W1").out
+    assert "omitted    TW1-03" in project.quick("graph", "W1").out
+    kinds = [event["kind"] for event in project.json("log", "W1", "--kind", "task.omitted").data["events"]]
+    assert kinds == ["task.omitted"]
+
+    assert project.idumb("rollback", "W1", "--to", "start", "--yes").code == 0
+    assert not project.exists("greeting.txt")
+    assert steps(project) == {"words": "ready", "is-loud": "pending", "shout": "pending"}
+    assert project.idumb("resume", "W1").code == 0
+    assert project.read("greeting.txt") == "Hello World\n"
+    assert steps(project)["shout"] == "omitted"
+
+
+def test_a_true_condition_runs_its_step_with_the_output_of_another_and_no_value_reaches_a_shell(
+    project: Project,
+) -> None:
+    name = "$(touch pwned) `touch pwned`; \"'x"
+    done = start(project, "greet", "--input", f"name={name}", "--input", "loud=true")
+    assert done.code == 0, done.out
+    assert project.read("greeting.txt") == f"Hello {name}\n".upper()
+    assert not project.exists("pwned")
+    (row,) = look(project, "status", "greet")["runs"]
+    assert row["steps"][0]["outputs"] == {"words": f"Hello {name}"}
+    assert row["inputs"] == {"name": name, "loud": True}
+
+
+def test_a_run_is_pinned_to_the_definition_and_inputs_it_began_with(project: Project) -> None:
+    """A changed definition is a new contract; a changed plan of a run is a changed plan."""
+    failing = EXAMPLE.replace("kind: condition", "kind: condition\nneeds: [broken]").replace(
+        "### is-loud", "### broken: Fails first\n\n```yaml step\nkind: script\nrun: test -e allowed\n```\n\n### is-loud"
+    )
+    define(project, failing)
+    assert start(project, "greet", "--input", "name=A").code == 1
+    define(project, EXAMPLE.replace("Hello", "Goodbye"))
+    (row,) = look(project, "status", "W1")["runs"]
+    assert row["definition"] == "changed"
+    (project.folder / "allowed").write_text("")
+    assert project.idumb("resume", "W1", "--retry-failed").code == 0
+    assert project.read("greeting.txt") == "Hello A\n"
+
+    plan = project.folder / RUN / "01-PLAN.md"
+    plan.write_text(plan.read_text().replace("Hello", "Goodbye"))
+    changed = project.quick("execute-phase", "W1", "--json")
+    assert changed.error["code"] == "consent.missing"
+    refused = project.quick("amend", "W1", "--widen", "TW1-01", "modify a.txt", "--json")
+    assert refused.code != 0
+
+
+def test_the_same_workflow_with_the_same_inputs_runs_again_as_a_new_phase(project: Project) -> None:
+    assert start(project, "greet", "--input", "name=A").code == 0
+    project.repo.git("rm", "-q", "greeting.txt")
+    project.repo.git("commit", "-qm", "again")
+    assert start(project, "greet", "--input", "name=A").code == 0
+    assert [row["phase"] for row in look(project, "status")["runs"]] == ["W1", "W2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("run", "great"), "workflow.unknown", "Did you mean greet?"),
+        (("show", "nothing-like-it"), "workflow.unknown", "idumb workflow list"),
+        (("check", "great"), "workflow.unknown", "Did you mean greet?"),
+        (("run", "greet"), "workflow.missing-input", "--input name=VALUE"),
+        (("run", "greet", "--input", "nam=x"), "workflow.unknown-input", "Did you mean name?"),
+        (("run", "greet", "--input", "name=x", "--input", "loud=yes"), "workflow.bad-input", "not true or false"),
+        (("run", "--from", "0000"), "handoff.unknown", "idumb handoff list"),
+        (("status", "W9"), "workflow.no-run", "idumb workflow list"),
+        (("run", "greet", "--input", "name"), "usage", "needs a value"),
+        (("list", "--input", "a=b"), "usage", "takes no options of `run`"),
+        (("shw", "greet"), "usage", "workflow show"),
+        (("show",), "usage", "Usage: idumb workflow show NAME"),
+    ],
+)
+def test_a_wrong_word_is_refused_with_the_nearest_one_and_nothing_is_written(
+    project: Project, arguments: tuple[str, ...], code: str, words: str
+) -> None:
+    refused = project.quick("workflow", *arguments, "--json")
+    assert refused.error["code"] == code
+    assert words in f"{refused.error['message']} {refused.error['hint']}"
+    assert not project.exists(".planning/workflows")
+
+
+def test_an_invalid_definition_is_checked_with_its_lines_and_does_not_run(project: Project) -> None:
+    define(project, EXAMPLE.replace("kind: condition", "kind: conditon"))
+    checked = project.quick("workflow", "check", "greet", "--json")
+    assert (checked.code, checked.data["errors"]) == (3, 1)
+    (finding,) = checked.data["findings"]
+    assert (finding["code"], finding["path"], finding["line"]) == ("workflow.bad-kind", ".idumb/workflows/greet.md", 28)
+    refused = project.quick("workflow", "run", "greet", "--input", "name=x", "--json")
+    assert (refused.code, refused.error["code"]) == (3, "workflow.invalid")
+    assert refused.error["details"]["findings"][0]["line"] == 28
+    rows = {row["name"]: row for row in look(project, "list")["workflows"]}
+    assert rows["greet"]["errors"] == 1
+
+
+def test_definitions_of_the_repository_hide_those_of_the_user_and_the_program(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "idumb/workflows"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text(EXAMPLE.replace("1.0.0", "2.0.0"))
+    (folder / "release.md").write_text(EXAMPLE.replace("name: greet", "name: release"))
+    (folder / "README.md").write_text("no workflow")
+    rows = [(r["name"], r["origin"], r["hidden"]) for r in look(project, "list")["workflows"]]
+    assert [row for row in rows if row[0] in ("greet", "release")] == [
+        ("greet", "repository", False), ("greet", "user", True),
+        ("release", "user", False), ("release", "program", True),
+    ]  # fmt: skip
+    assert look(project, "show", "greet")["version"] == "1.0.0"
+    assert look(project, "show", "release")["path"] == str(folder / "release.md")
+
+
+HUMAN = """---
+type: workflow
+name: ask
+version: 1.0.0
+description: Asks a person.
+---
+
+## Ask
+
+### choose: Choose a colour
+
+```yaml step
+kind: human
+options: {red: the warm one, blue: the cold one}
+```
+
+### is-red: Is it red?
+
+```yaml step
+kind: condition
+if: steps.choose.choice == 'red'
+then: [paint-red]
+else: [paint-blue]
+```
+
+### paint-red: Paint it red
+
+```yaml step
+kind: script
+run: echo red > colour.txt
+files: {create: [colour.txt]}
+```
+
+### paint-blue: Paint it blue
+
+```yaml step
+kind: script
+run: echo blue > colour.txt
+files: {create: [colour.txt]}
+```
+"""
+
+
+def test_a_human_step_waits_as_a_pending_decision_and_its_answer_chooses_the_branch(project: Project) -> None:
+    """R-PLAN-12: without an answer nothing runs; the answer continues the run."""
+    define(project, HUMAN, "ask")
+    waits = start(project, "ask")
+    assert waits.code == 5, waits.out
+    assert not project.exists("colour.txt")
+    assert steps(project)["choose"] == "waiting"
+    (question,) = project.json("decisions").data["decisions"]
+    assert project.idumb("decide", question["id"], "blue").code == 0
+    assert project.idumb("resume", "W1").code == 0
+    assert project.read("colour.txt") == "blue\n"
+    assert steps(project)["paint-red"] == "omitted"
+
+
+HANDING = """---
+type: workflow
+name: first
+version: 1.0.0
+description: Hands its work on.
+---
+
+## All
+
+### make: Make the words
+
+```yaml step
+kind: script
+run: printf 'a name\\n'
+outputs: {name: text}
+handoff_to: ["workflow:greet", "workflow:nothing", "human (never)"]
+```
+"""
+
+
+def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Project) -> None:
+    """R-HAND-1, R-HAND-2: created, registered, taken up, completed; a failed one stops nothing."""
+    define(project, HANDING, "first")
+    assert start(project, "first").code == 0
+    listed = project.json("handoff", "list").data
+    (handoff,) = listed["handoffs"]
+    assert (handoff["to_agent"], handoff["status"], handoff["outputs"]) == (
+        "workflow:greet",
+        "pending",
+        {"name": "a name"},
+    )
+    assert listed["failed"][0]["to_agent"] == "workflow:nothing"
+    assert "a name" in project.read(handoff["path"])
+
+    wrong = project.quick("workflow", "run", "first", "--from", handoff["handoff_id"], "--json")
+    assert wrong.error["code"] == "workflow.other-handoff"
+    assert start(project, "--from", handoff["handoff_id"][:8]).code == 0
+    assert project.read("greeting.txt") == "Hello a name\n"
+    (after,) = project.json("handoff", "list").data["handoffs"]
+    assert after["status"] == "complete"
+    over = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--json")
+    assert over.error["code"] == "workflow.handoff-over"
+    (row,) = look(project, "status", "greet")["runs"]
+    assert row["inputs"]["name"] == "a name"
+
+
+def test_a_failed_step_is_a_dead_letter_and_a_retry_goes_on(project: Project) -> None:
+    """R-HAND-3."""
+    define(project, EXAMPLE.replace("run: printf 'Hello", "run: test -e allowed && printf 'Hello").replace(
+        "kind: script", "kind: script\nretries: 0", 1))  # fmt: skip
+    assert start(project, "greet", "--input", "name=x").code == 1
+    letters = project.json("dlq", "list").data["dead_letters"]
+    assert "TW1-01" in [letter["task"] for letter in letters]
+    (project.folder / "allowed").write_text("")
+    assert project.idumb("dlq", "retry", "TW1-01").code == 0
+    assert project.read("greeting.txt") == "Hello x\n"
+
+
+def test_the_checks_of_a_step_see_the_inputs_also_when_they_run_again(project: Project) -> None:
+    check = """acceptance: [{text: It greets, check: 'grep -q "$INPUT_NAME" greeting.txt'}]"""
+    checked = EXAMPLE.replace("outputs:\n", f"{check}\noutputs:\n")
+    define(project, checked)
+    done = start(project, "greet", "--input", "name=World")
+    assert done.code == 0, done.out
+    assert done.data["verification"]["status"] == "passed"
+    proven = project.json("prove", "W1")
+    assert proven.code == 0, proven.out

@@ -1,0 +1,212 @@
+"""The steps of a workflow on the engine: conditions, omitted steps, outputs, retries, and death at any point."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from idumb.domain import outcome
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.plans import expression, workflow
+from idumb.domain.plans.plan import STEPS, Criterion, Handoff, Task
+from idumb.domain.plans.workflow import Flow, Take, Value, Workflow
+from tests.support.engine_run import EngineRun
+from tests.support.engine_run import task as work
+
+TYPES = {
+    ("inputs", "big"): expression.BOOLEAN,
+    ("steps", "a", "outcome"): expression.TEXT,
+    ("steps", "a", "size"): expression.INTEGER,
+}
+OWN = (Criterion("AC-1", "idumb proves it", STEPS),)
+SIZE = Value("size", expression.INTEGER, line=7)
+
+
+def step(id: str, *needs: str, kind: str = workflow.AGENT, **flow: Any) -> Task:
+    made = work(f"T1-{id}", *(f"T1-{need}" for need in needs), files=[id] if kind != workflow.CONDITION else [])
+    criteria = OWN if flow.get("outputs") or kind == workflow.CONDITION else ()
+    extra = {name: flow.pop(name) for name in ("timeout", "on_timeout", "handoff_to") if name in flow}
+    return dataclasses.replace(made, acceptance=criteria, flow=Flow(id, kind, "All", **flow), **extra)
+
+
+def choice(id: str, *needs: str, text: str, then: str = "", other: str = "") -> Task:
+    named = {"then": tuple(f"T1-{x}" for x in then.split()), "otherwise": tuple(f"T1-{x}" for x in other.split())}
+    condition = expression.parse(text, TYPES.get)
+    return step(id, *needs, kind=workflow.CONDITION, condition=condition, text=text, **named)
+
+
+def running(*tasks: Task, answers: Mapping[str, str] | None = None, big: bool = False, **fields: Any) -> EngineRun:
+    """A run in which the agent answers `answers` of a step, and writes its file."""
+
+    def build(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+        for path in request.allowed_paths:
+            files[path] = request.subject.encode()
+        reply = (answers or {}).get(request.subject.removeprefix("T1-"), "")
+        return AgentResult(outcome.COMPLETED, reply=reply)
+
+    head = Workflow("try", "1", "Tries it", values={"big": big})
+    return EngineRun(*tasks, work=build, workflow=head, **fields)
+
+
+def statuses(run: EngineRun) -> dict[str, str]:
+    return {id.removeprefix("T1-"): status for id, status in run.status().items()}
+
+
+BRANCHES = (
+    step("a", outputs=(SIZE,)),
+    choice("if", "a", text="steps.a.size > 3 or inputs.big", then="b", other="c"),
+    step("b", "if"),
+    step("c", "b", "if"),
+    step("d", "c", takes={"B": Take("T1-b", "outcome")}),
+    step("e", "d", takes={"SIZE": Take("T1-a", "size")}),
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "big", "omitted"), [(9, False, {"c"}), (1, False, {"b", "d"}), (1, True, {"c"})]
+)  # fmt: skip
+def test_a_condition_omits_the_other_branch_and_what_takes_from_it(size: int, big: bool, omitted: set[str]) -> None:  # noqa: FBT001
+    """R-PLAN-8: an omitted step counts as done."""
+    run = running(*BRANCHES, answers={"a": f'{{"size": {size}}}'}, big=big)
+    assert run.run().kind == "done"
+    assert {id for id, status in statuses(run).items() if status == outcome.OMITTED} == omitted
+    assert set(statuses(run).values()) == {outcome.COMPLETED, outcome.OMITTED}
+    assert not {task.removeprefix("T1-") for task, _ in run.calls} & omitted
+    assert run.builder.requests[-1].values["SIZE"] == str(size)
+    assert all(event.payload["by"] == "T1-if" for event in run.events("task.omitted"))
+
+
+def test_a_run_that_is_killed_anywhere_chooses_the_same_branch() -> None:
+    """R-LOG-6."""
+    clean = running(*BRANCHES, answers={"a": '{"size": 1}'})
+    clean.run()
+    for kill_at in range(1, len(clean.effects) + 1):
+        run = running(*BRANCHES, answers={"a": '{"size": 1}'})
+        assert run.run_until_killed(kill_at)
+        assert run.run().kind == "done"
+        assert statuses(run) == statuses(clean), kill_at
+        assert run.state.tasks["T1-a"].outputs == {"size": 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("no json", "output size is missing: the answer holds no size"),
+        ('{"size": "3"}', "output size is not an integer: '3'"),
+        ('{"size": true}', "output size is not an integer: 'true'"),
+        ('{"size": 1}\n\n{"size": 2}', "it gives two different answers (size)"),
+    ],
+)
+def test_a_wrong_output_fails_the_attempt_with_the_line_of_its_declaration(reply: str, words: str) -> None:
+    run = running(step("a", outputs=(SIZE,), retries=1), answers={"a": reply})
+    run.run()
+    assert statuses(run) == {"a": outcome.FAILED}
+    assert len(run.calls) == 2
+    feedback = run.builder.requests[1].feedback
+    assert words in feedback
+    assert "01-PLAN.md:7" in feedback
+
+
+def test_the_next_attempt_can_correct_an_output() -> None:
+    answers = iter(["nothing", '{"size": 4}'])
+
+    def build(request: AgentRequest, files: dict[str, bytes]) -> AgentResult:
+        files["a"] = b"x"
+        return AgentResult(outcome.COMPLETED, reply=next(answers))
+
+    run = EngineRun(step("a", outputs=(SIZE,)), work=build, workflow=Workflow("try", "1", ""))
+    assert run.run().kind == "done"
+    assert run.state.tasks["T1-a"].outputs == {"size": 4}
+
+
+@pytest.mark.parametrize(
+    ("value", "content", "expected"),
+    [
+        (Value("x", "text", file="a"), b"two\nlines\n", "two\nlines"),
+        (Value("x", "list", file="a"), b"two\nlines\n", ["two", "lines"]),
+        (Value("x", "number", file="a"), b" 2.5 \n", 2.5),
+        (Value("x", "choice", choices=("yes", "no"), file="a"), b"no", "no"),
+        (Value("x", "boolean", file="a", key="k"), b'{"k": false}', False),
+        (Value("x", "integer", file="a"), b"x", None),
+        (Value("x", "integer", file="a", key="k"), b"{", None),
+        (Value("x", "integer", file="a", key="k"), b"[]", None),
+        (Value("x", "integer", file="a", key="k"), b"{}", None),
+        (Value("x", "text", file="a"), b"\xff", None),
+        (Value("x", "text", file="b"), b"x", None),
+    ],
+)
+def test_an_output_in_a_file_is_read_from_the_proven_tree(value: Value, content: bytes, expected: object) -> None:
+    def build(_: AgentRequest, files: dict[str, bytes]) -> None:
+        files["a"] = content
+
+    run = EngineRun(step("a", outputs=(value,), retries=0), work=build, workflow=Workflow("try", "1", ""))
+    run.run()
+    assert statuses(run) == {"a": outcome.COMPLETED if expected is not None else outcome.FAILED}
+    assert run.state.tasks["T1-a"].outputs.get("x") == expected
+
+
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_step_has_as_many_attempts_as_it_says(retries: int) -> None:
+    def build(request: AgentRequest, files: dict[str, bytes]) -> None:
+        files["a"] = str(request.attempt).encode()
+
+    failing = dataclasses.replace(step("a", retries=retries), verify=("false",))
+    run = EngineRun(failing, work=build, workflow=Workflow("try", "1", ""))
+    run.run()
+    assert len(run.calls) == retries + 1
+
+
+def _times_out(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+    for path in request.allowed_paths:
+        files[path] = b"x"
+    return AgentResult(outcome.TIMED_OUT, "too late") if request.subject == "T1-a" else None
+
+
+@pytest.mark.parametrize(
+    ("action", "expected", "calls"),
+    [
+        ("fail", {"a": "failed", "b": "pending", "c": "pending"}, 1),
+        ("skip", {"a": "omitted", "b": "completed", "c": "omitted"}, 1),
+        # An agent that failed twice in the same way is not called a third time.
+        ("retry", {"a": "failed", "b": "pending", "c": "pending"}, 2),
+    ],
+)
+def test_a_timeout_fails_omits_or_repeats_a_step(action: str, expected: Mapping[str, str], calls: int) -> None:
+    """An omitted step blocks nothing, except what takes its outputs."""
+    tasks = (
+        step("a", timeout=5, on_timeout=action),
+        step("b", "a"),
+        step("c", "b", takes={"A": Take("T1-a", "outcome")}),
+    )
+    run = EngineRun(*tasks, work=_times_out, workflow=Workflow("try", "1", ""))
+    run.run()
+    assert statuses(run) == expected
+    assert [task for task, _ in run.calls].count("T1-a") == calls
+
+
+def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step() -> None:
+    """R-HAND-1."""
+    summary = Value("summary", "text")
+    receiver = (Handoff("validator"),)
+    answer = json.dumps({"size": 2, "summary": "all is well"})
+    run = running(step("a", outputs=(SIZE, summary), handoff_to=receiver), answers={"a": answer})
+    run.run()
+    (event,) = run.events("handoff.created")
+    assert event.payload["outputs"] == {"size": 2, "summary": "all is well"}
+    assert event.payload["summary"] == "all is well"
+
+
+def test_variables_reach_only_steps_of_workflows_and_never_the_text_of_a_command() -> None:
+    value = "$(touch pwned); '"
+    first = step("a", outputs=(Value("words", "text"),))
+    second = step("b", "a", takes={"WORDS": Take("T1-a", "words")})
+    run = running(first, second, answers={"a": json.dumps({"words": value})})
+    assert run.run().kind == "done"
+    request = run.builder.requests[-1]
+    assert request.values == {"INPUT_BIG": "false", "WORDS": value}
+    assert request.variables["WORDS"] == value
+    assert not any(value in command for command in run.checks.ran)

@@ -1,0 +1,164 @@
+"""Conditions of workflows: grammar, types, bounds and values (R-PLAN-8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idumb.domain.plans import expression
+from idumb.domain.plans.expression import Expression, ExpressionError, Reference
+
+TYPES = {
+    ("inputs", "name"): expression.TEXT,
+    ("inputs", "loud"): expression.BOOLEAN,
+    ("inputs", "count"): expression.INTEGER,
+    ("steps", "a-b", "outcome"): expression.TEXT,
+    ("steps", "a-b", "size"): expression.NUMBER,
+    ("steps", "a-b", "files"): expression.LIST,
+}
+VALUES: dict[Reference, Any] = {
+    ("inputs", "name"): "x",
+    ("inputs", "loud"): True,
+    ("inputs", "count"): 3,
+    ("steps", "a-b", "outcome"): "completed",
+    ("steps", "a-b", "size"): None,
+    ("steps", "a-b", "files"): ["x", "y"],
+}
+
+
+def parsed_or_refused(text: str) -> Expression | ExpressionError:
+    try:
+        return expression.parse(text, TYPES.get)
+    except ExpressionError as refused:
+        return refused
+
+
+def value(text: str) -> Any:
+    return expression.evaluate(expression.parse(text, TYPES.get), VALUES.get)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("inputs.loud", True),
+        ("not inputs.loud", False),
+        ("not not inputs.loud", True),
+        ("inputs.name == 'x'", True),
+        ('inputs.name != "x"', False),
+        ("inputs.count > 2 and inputs.count <= 3.5", True),
+        ("inputs.count == 3.0", True),
+        ("inputs.name == 'y' or inputs.loud and not (inputs.count < 0)", True),
+        ("(inputs.name == 'y' or inputs.loud) and inputs.count == -3", False),
+        ("inputs.name in ['a', 'x']", True),
+        ("inputs.name in steps.a-b.files", True),
+        ("inputs.count in []", False),
+        ("steps.a-b.outcome == 'completed'", True),
+        ("steps.a-b.size == null", True),
+        ("steps.a-b.size > 1", False),
+        ("steps.a-b.size <= 1", False),
+        ("steps.a-b.size != 1", True),
+        ("true", True),
+        ("inputs.name < 'y'", True),
+    ],
+)
+def test_a_condition_has_the_value_that_its_grammar_says(text: str, expected: object) -> None:
+    assert value(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        ("", "Expected a value, found the end of the condition", 0),
+        ("inputs.name", "The condition is a text, not true or false", 0),
+        ("inputs.count and true", "`and` needs true or false, not an integer", 0),
+        ("true or inputs.name", "`or` needs true or false, not a text", 8),
+        ("not inputs.name", "`not` needs true or false, not a text", 4),
+        ("inputs.name == 1", "`==` cannot compare a text with an integer", 12),
+        ("inputs.loud < true", "`<` cannot compare true or false with true or false", 12),
+        ("inputs.loud == 1", "`==` cannot compare true or false with an integer", 12),
+        ("inputs.name in 'x'", "`in` cannot compare a text with a text", 12),
+        ("inputs.nmae == 'x'", "`inputs.nmae` does not exist", 0),
+        ("steps.c.outcome == 'x'", "`steps.c.outcome` does not exist", 0),
+        ("os.system == 'x'", "`os.system` is not a value", 0),
+        ("__import__ == 'x'", "`__import__` is not a value", 0),
+        ("(true", "Expected `)`, found the end of the condition", 5),
+        ("true true", "Unexpected `true` in the condition", 5),
+        ("1 < 2 < 3", "Unexpected `<` in the condition", 6),
+        ("true and", "Expected a value, found the end of the condition", 8),
+        ("inputs.name == 'x", 'Unexpected character "\'" in the condition', 15),
+        ("inputs.name = 'x'", "Unexpected character '=' in the condition", 12),
+        ("true; true", "Unexpected character ';' in the condition", 4),
+        ("inputs.name in [true]", "A list cannot hold true or false", 16),
+        ("inputs.name in ['a' 'b']", "Expected `,`, found `'b'`", 20),
+        ("(" * 30 + "true" + ")" * 30, "The condition is nested more than 20 levels deep", 21),
+        ("not " * 30 + "true", "The condition is nested more than 20 levels deep", 84),
+        (" " * 1001, "The condition has 1001 characters", 0),
+    ],
+)
+def test_an_invalid_condition_is_refused_at_its_place(text: str, message: str, at: int) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        expression.parse(text, TYPES.get)
+    assert (str(refused.value), refused.value.at) == (message, at)
+    assert refused.value.fix
+
+
+_WORDS = ["inputs.name", "inputs.loud", "inputs.count", "steps.a-b.size", "steps.a-b.files", "steps.a-b.outcome",
+          "and", "or", "not", "in", "==", "!=", "<", ">=", "(", ")", "[", "]", ",", "'x'", "1", "-2.5", "true", "null",
+          "__class__", "lambda", ";", "'", "\n", "é"]  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(_WORDS), max_size=14).map(" ".join)))
+def test_any_text_is_either_refused_with_a_place_or_has_a_value(text: str) -> None:
+    parsed = parsed_or_refused(text)
+    if isinstance(parsed, ExpressionError):
+        assert 0 <= parsed.at <= len(text)
+        return
+    assert expression.evaluate(parsed, VALUES.get) in (True, False)
+    assert expression.evaluate(parsed, lambda _: None) in (True, False, None)
+    assert all(reference in TYPES for reference in parsed.references())
+
+
+_LEAVES = st.sampled_from(
+    [*(("reference", r) for r in TYPES if TYPES[r] == expression.BOOLEAN), ("value", True), ("value", False)]
+)
+
+
+def _written(tree: Any) -> str:
+    kind, *parts = tree
+    if kind == "value":
+        return "true" if parts[0] else "false"
+    if kind == "reference":
+        return ".".join(parts[0])
+    if kind == "not":
+        return f"not ({_written(parts[0])})"
+    return f" {kind} ".join(f"({_written(part)})" for part in parts)
+
+
+def _meant(tree: Any) -> bool:
+    kind, *parts = tree
+    if kind in ("value", "reference"):
+        return bool(parts[0] if kind == "value" else VALUES[parts[0]])
+    if kind == "not":
+        return not _meant(parts[0])
+    return (all if kind == "and" else any)(map(_meant, parts))
+
+
+@given(
+    st.recursive(
+        _LEAVES,
+        lambda below: st.one_of(
+            st.tuples(st.just("not"), below), st.tuples(st.sampled_from(["and", "or"]), below, below)
+        ),
+        max_leaves=8,
+    )
+)
+def test_a_written_tree_has_the_value_of_the_tree(tree: Any) -> None:
+    text = _written(tree)
+    parsed = parsed_or_refused(text)
+    if isinstance(parsed, ExpressionError):
+        assert "nested" in str(parsed) or len(text) > expression.LONGEST
+        return
+    assert expression.evaluate(parsed, VALUES.get) is _meant(tree)
