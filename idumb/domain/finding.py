@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 ERROR = "error"
@@ -63,6 +64,11 @@ def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "", form
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """Return the known word that is most similar to `word`, or None if none is close."""
+    return _nearest(word, tuple(candidates))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(word: str, candidates: tuple[str, ...]) -> str | None:
     import difflib  # noqa: PLC0415 (only needed once something is wrong)
 
     folded = {k.casefold(): k for k in candidates}

@@ -40,8 +40,8 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     skipped = 1 if text.startswith("\ufeff") else 0
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
-    if plan is None and (other := foreign_formats.findings(source)):
-        return ParsedPlan(None, other, text)
+    if plan is None and (recognized := foreign_formats.tool(source.lines)):
+        return ParsedPlan(None, foreign_formats.findings(source, *recognized), text, dialect=recognized[0])
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text, plan, step_plan.DIALECT)
 
 

@@ -15,14 +15,19 @@ _GSD = frozenset({"wave", "files_modified", "files-modified", "must_haves", "aut
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
 _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
 
+
 # Tool, pattern of one line of its files, and pattern that another line must match (if any).
-_LINES: tuple[tuple[str, str, str], ...] = (
-    ("spec-kitty", r"## Work Package WP\d", ""),
-    ("spec-kit", r"- \[[ xX]\] \**T\d{3,}\**\s", ""),
-    ("OpenSpec", r"- \[[ xX]\] \d+\.\d+ ", r"## \d+\. "),
-    ("BMAD", r"# Story \d+\.\d+", ""),
-    ("Backlog.md", r"<!-- (?:AC|SECTION:\w+):BEGIN -->", ""),
-    ("Task Master", r"\{", r'.*"tasks"\s*:\s*\['),
+def _line(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"^(?:{pattern})", re.MULTILINE)
+
+
+_LINES: tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...] = (
+    ("spec-kitty", _line(r"## Work Package WP\d"), None),
+    ("spec-kit", _line(r"- \[[ xX]\] \**T\d{3,}\**\s"), None),
+    ("OpenSpec", _line(r"- \[[ xX]\] \d+\.\d+ "), _line(r"## \d+\. ")),
+    ("BMAD", _line(r"# Story \d+\.\d+"), None),
+    ("Backlog.md", _line(r"<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
+    ("Task Master", _line(r"\{"), _line(r'.*"tasks"\s*:\s*\[')),
 )
 
 
@@ -35,10 +40,11 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
         if matches(frozenset(keys)):
             shown = [keys[key][0] for key in keys if key in _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
+    text = "\n".join(lines)
     for name, first_pattern, second_pattern in _LINES:
-        line_number = next((n for n, line in enumerate(lines) if re.match(first_pattern, line)), None)
-        if line_number is not None and (not second_pattern or any(re.match(second_pattern, line) for line in lines)):
-            return name, line_number
+        match = first_pattern.search(text)
+        if match is not None and (second_pattern is None or second_pattern.search(text)):
+            return name, text.count("\n", 0, match.start())
     return None
 
 
@@ -70,7 +76,7 @@ def dialect(lines: Sequence[str]) -> str | None:
 def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
     """Return the dialect that the tasks show, or the type of the plan."""
     type = keys.get("type", (0, ""))[1]
-    tag = next(filter(None, map(_TASK_TAG.match, lines)), None)
+    tag = next(filter(None, map(_TASK_TAG.match, (line for line in lines if "<task" in line))), None)
     if tag is not None:
         return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
     if type in ("", "plan") and _any(_OLD_TASK, lines):
@@ -84,15 +90,15 @@ def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str |
 
 
 def _any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
-    return any(map(pattern.match, lines))
+    return any(map(pattern.match, (line for line in lines if line.startswith(_STARTS))))
 
 
-def findings(source: Source) -> tuple[Finding, ...]:
-    """Return the one finding that names the other tool; further errors would hide it."""
-    recognized = tool(source.lines)
-    if recognized is None:
-        return ()
-    name, line = recognized
+_STARTS = ("#", "-", "*", "<", " ", "\t")
+"""What the lines begin with that the patterns for tasks and labels fit."""
+
+
+def findings(source: Source, name: str, line: int) -> tuple[Finding, ...]:
+    """Return the one finding that names the other tool at its line; further errors would hide it."""
     problems = Problems(source)
     problems.error(
         "plan.foreign-format",

@@ -53,9 +53,8 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = 
 
         return reader.read(data, path, dialect, source, problems)
     head = frontmatter.read(source, problems)
-    if problems.any_error and (other := foreign_formats.findings(source)):
-        recognized = foreign_formats.tool(source.lines)
-        return ParsedPlan(None, other, text, dialect=recognized[0] if recognized else "plan")
+    if problems.any_error and (recognized := foreign_formats.tool(source.lines)):
+        return ParsedPlan(None, foreign_formats.findings(source, *recognized), text, dialect=recognized[0])
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
     scanned = blocks.scan(source, head.end_line, problems, fast=fast)

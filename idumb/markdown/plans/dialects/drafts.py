@@ -33,7 +33,7 @@ CHANGE = "change"
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
 _NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
 _BULLET = re.compile(r"(?:[-*+]|\d+[.)])\s+")
-_VERB = re.compile(r"(create|modify|delete|read|edit|update|new|add)\s*:?\s+(?=\S)", re.IGNORECASE)
+_VERB = re.compile(r"(create|modify|delete|read|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE)
 _NOTE = re.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
 _NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
@@ -238,6 +238,12 @@ def _split(part: Part) -> Iterable[Part]:
     for match in re.finditer(r"[^\n]+", text):
         line, at = _ABOUT.split(match[0], maxsplit=1)[0], start + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
+            continue
+        if "(" not in line and "{" not in line:
+            at_item = at
+            for item in line.split(","):
+                yield item, at_item
+                at_item += len(item) + 1
             continue
         depth = begin = 0
         for index, char in enumerate(line + ","):

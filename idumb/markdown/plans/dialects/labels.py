@@ -19,6 +19,7 @@ _BOLD = re.compile(
 )
 _BARE = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
 _KEY = re.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
+_BOXED = re.compile(r"[ \t]*[-*+][ \t]+\[.\]")
 _NOTE = re.compile(r"[ \t]*\([^()]*\)")
 _CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
 _BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
@@ -74,7 +75,7 @@ def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable
     for name, label_at, part in _fields(rows):
         draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
         if name == "files":
-            draft.files = [*(draft.files or ()), part]
+            draft.files = [*(draft.files or ()), _first_list(part)]
         elif name == "verify":
             _verify(draft, part)
         elif name == "acceptance":
@@ -151,6 +152,17 @@ def _label(row: Line) -> _Label | None:
 
 def _plain(label: str) -> str:
     return " ".join(_NOTE.sub("", label).casefold().split())
+
+
+def _first_list(part: Part) -> Part:
+    """Return the text on the line of a label and the first list or paragraph below it; what follows is other text."""
+    text, at = part
+    end = 0
+    for line in text.split("\n"):
+        if FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
+            break
+        end += len(line) + 1
+    return text[:end].rstrip("\n"), at
 
 
 def _verify(draft: TaskDraft, part: Part) -> None:
