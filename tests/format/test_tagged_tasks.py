@@ -86,6 +86,7 @@ def test_a_checkpoint_is_a_task_for_a_person(type: str, kind: str) -> None:
     )
     assert (only.kind, only.files) == (kind, None)
     assert "How to verify:\n1. Open it" in only.description
+    assert only.title == "A page"
 
 
 def test_a_decision_has_its_options() -> None:

@@ -1,4 +1,4 @@
-"""Plans of other tools after accidents: cut, repeated and mixed. Reading them never fails and takes bounded time.
+"""R-PLAN-2: plans of other tools after accidents: cut, repeated and mixed. Reading them never fails or hangs.
 
 `python -m tests.hostile.test_mutated_plans 10000` tries as many as you like, from the corpus if it is there.
 """

@@ -256,7 +256,12 @@ def _split(part: Part) -> Iterable[Part]:
 def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:
     at += len(text) - len(text.lstrip())
     path = _BULLET.sub("", text.strip(), count=1)
-    if not path or path.startswith("<!--") or _NOTHING.fullmatch(path + " "):
+    if (
+        not path
+        or path.startswith("<!--")
+        or path.strip("()").casefold() in _MAY_CHANGE
+        or _NOTHING.fullmatch(path + " ")
+    ):
         return None
     verb = CHANGE
     if stated := _VERB.match(path):

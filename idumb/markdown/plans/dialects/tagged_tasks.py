@@ -234,8 +234,12 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
 
 def _titled(draft: TaskDraft) -> str:
     """Return the first line of what a task without a name says."""
-    first = next((line for text in draft.description for line in text.split("\n") if line.strip()), "")
+    first = next((line for text in draft.description for line in text.split("\n") if _is_title(line)), "")
     return titles.short(titles.clean(first.strip(" #*")))
+
+
+def _is_title(line: str) -> bool:
+    return bool(line.strip()) and line.strip() not in _TEXTS.values()
 
 
 def _children(scanner: Scanner, task: Tag) -> Iterator[Tag | Part]:
