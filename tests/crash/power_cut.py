@@ -75,9 +75,8 @@ class Scene:
     def _killed(self) -> None:
         """Create a run that was killed between two attempts of its second task."""
         self.load(EXECUTE)
-        name = "after SqliteEventLog.append step.finished"
-        at = [n for n, point in enumerate(self.known[EXECUTE].points) if point.startswith(name)][2]
-        assert self.command(EXECUTE, {"at": at, "fine": True}).code == harness.KILLED
+        given = {"at": "after SqliteEventLog.append step.finished", "occurrence": 3, "fine": True}
+        assert self.command(EXECUTE, given).code == harness.KILLED
         self.save(RESUME)
 
     def _undisturbed(self, command: str, *, keep: str | None = None) -> None:
