@@ -63,8 +63,8 @@ def _definition_state(services: Services, contract: Contract | None) -> str:
     head = contract.plans[0].workflow if contract is not None else None
     if head is None:
         return "gone"
-    path = head.origin.get("path")
-    present = next((d for d in services.definitions.all() if (d.name, d.path) == (head.name, path)), None)
+    origin = head.origin.get("origin")
+    present = next((d for d in services.definitions.all() if (d.name, d.origin) == (head.name, origin)), None)
     if present is None:
         return "gone"
     return "same" if hashlib.sha256(present.data).hexdigest() == head.origin.get("sha256") else "changed"

@@ -38,7 +38,7 @@ def run(
     document = _handoff(services, source, name) if source else None
     definition, plan = definitions.require(services, name or _receiver(document))
     values = _inputs(plan, given, document)
-    origin = {"path": definition.path, "sha256": hashlib.sha256(definition.data).hexdigest()}
+    origin = {"origin": definition.origin, "sha256": hashlib.sha256(definition.data).hexdigest()}
     data = workflow.run_part(definition.data, origin, values, document.handoff_id if document is not None else "")
     preconditions.require_repository(services)
     phase, folder = _place(services, definition, data)

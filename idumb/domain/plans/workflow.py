@@ -159,7 +159,8 @@ FENCE = "yaml run"
 def run_part(definition: bytes, workflow: Mapping[str, str], values: Mapping[str, Any], handoff: str = "") -> bytes:
     """Return the bytes of a run's plan: the definition, then its origin and inputs as JSON, which is valid YAML.
 
-    `workflow` has the definition's `path` and `sha256`.
+    `workflow` has the definition's `sha256` and `origin` (repository, user or program). People commit the plan, so it
+    has no path of this machine.
     """
     origin = {**workflow, **({"handoff": handoff} if handoff else {})}
     body = f"from: {_json(origin)}\ninputs: {_json(dict(values))}\n"
