@@ -77,6 +77,17 @@ def test_a_run_has_the_definitions_bytes_first_and_then_its_inputs() -> None:
     assert plan.workflow.variables == {"INPUT_WORD": text}
 
 
+@pytest.mark.parametrize("text", ["100000000000000000", "0.00001", "-0.000000000000000001", "1", "2.50"])
+def test_a_number_that_is_accepted_can_be_read_again_from_the_run(text: str) -> None:
+    value = workflow.from_text(workflow.Value("n", "number"), text)
+    definition = HEAD.replace("word: text", "n: number") + step(SCRIPT)
+    data = workflow.run_part(definition.encode(), {}, {"n": value})
+    plan = workflow_parser.parse(data, f"{workflow.FOLDER}/007-x/01-PLAN.md").plan
+    assert plan is not None
+    assert plan.workflow is not None
+    assert plan.workflow.values == {"n": float(text)}
+
+
 @pytest.mark.parametrize(
     ("values", "code"),
     [
@@ -217,7 +228,8 @@ def test_omission_follows_outputs_and_nested_conditions_only() -> None:
     [
         ("text", "a b", "a b"), ("text", "a\0b", None), ("text", "x" * 4097, None), ("text", "\udc80", None),
         ("integer", "-12", -12), ("integer", "1.5", None), ("integer", "9" * 19, None), ("integer", "1e5", None),
-        ("number", "1.5", 1.5), ("number", "nan", None), ("boolean", "true", True), ("boolean", "yes", None),
+        ("number", "1.5", 1.5), ("number", "nan", None), ("number", "1e-05", 1e-05), ("number", "1e99", None),
+        ("number", "9" * 18, None), ("boolean", "true", True), ("boolean", "yes", None),
         ("choice", "a", "a"), ("choice", "c", None),
     ],
 )  # fmt: skip

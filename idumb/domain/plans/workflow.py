@@ -38,7 +38,7 @@ VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _PHASE = re.compile(r"[Ww]0*([1-9][0-9]{0,5})")
 _NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def from_text(declared: Value, text: str) -> Any:
     if declared.type == INTEGER:
         return int(text) if _INTEGER.fullmatch(text) else None
     if declared.type == NUMBER:
-        return float(text) if _NUMBER.fullmatch(text) else None
+        return from_json(declared, float(text)) if _NUMBER.fullmatch(text) else None
     if declared.type == BOOLEAN:
         return {"true": True, "false": False}.get(text)
     if declared.type == CHOICE:
