@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
@@ -16,7 +16,7 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.imported import SourcePlan
+    from idumb.domain.plans.imported import Marked, SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 PLANNING = ".planning"
@@ -146,16 +146,11 @@ class PlanningFolder:
 
         return registry.read(path, self._texts(path), kind)
 
-    def marked(self, path: str, kind: str, ids: Collection[str]) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
-        from idumb.markdown.importers import registry
+    def marked(self, path: str, kind: str, done: Mapping[str, str]) -> Marked:
+        from idumb.markdown.importers import marks
 
-        texts = self._texts(path)
-        rows = []
-        for name in [""] if "" in texts else sorted(texts):
-            whole = f"{path}/{name}" if name else path
-            after, marked_ids = registry.with_done(whole, texts[name], kind, ids)
-            rows += [(whole, texts[name], after, marked_ids)] if marked_ids else []
-        return tuple(rows)
+        marks.require_writable(path)
+        return marks.marked(path, self._texts(path), kind, done)
 
     def _texts(self, path: str) -> dict[str, str]:
         """Return the text of a file as "", with its neighbours, or of the Markdown and JSON files of a folder."""

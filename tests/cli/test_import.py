@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from idumb.cli import options
+from idumb.domain.decision import Answer as UserAnswer
+from idumb.domain.decision import Decision
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -72,6 +77,63 @@ def test_a_source_that_changed_is_shown_and_amends_the_run(project: Project) -> 
     (project.folder / SOURCE).write_text(TASKS.replace("Make `b", "Please make `b"), encoding="utf-8")
     refused = project.quick("import", SOURCE, "--yes", "--json")
     assert (refused.code, project.read(PLAN)) == (4, before)  # a completed task cannot change
+
+
+class Editing:
+    """A person who edits a file before the yes."""
+
+    def __init__(self, place: Path, text: str) -> None:
+        self._place, self._text = place, text
+
+    def ask(self, decision: Decision) -> UserAnswer:
+        self._place.write_text(self._text, encoding="utf-8")
+        return UserAnswer(decision.id, "yes", "pat")
+
+
+def test_a_file_that_changes_while_its_change_is_shown_is_not_overwritten(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
+    add_checks(project)
+    assert project.execute(phase="7").code == 0
+    source, plan = project.folder / SOURCE, project.folder / PLAN
+    for place, text, arguments in (
+        (source, TASKS + "Mine.\n", ("export", "--done")),
+        (plan, project.read(PLAN) + "\nMine.\n", ("import", SOURCE)),
+    ):
+        person = Editing(place, text)
+        monkeypatch.setattr(options, "_asker", lambda *_, person=person, **__: person)
+        answer = project.quick(*arguments, "--json")
+        assert (answer.code, answer.error["code"]) == (4, f"{arguments[0]}.changed"), answer
+        assert place.read_text(encoding="utf-8") == text
+        source.write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
+
+
+def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops_no_other(
+    project: Project,
+) -> None:
+    (project.folder / "TODO.md").write_text("- [ ] Make `d.txt`\n", encoding="utf-8")
+    for source, phase in ((SOURCE, "7"), ("TODO.md", "8")):
+        assert project.quick("import", source, "--to", phase, "--json").code == 0
+    add_checks(project)
+    place = ".planning/phases/8/01-PLAN.md"
+    (project.folder / place).write_text(
+        project.read(place).replace("`d.txt`\n- **x", "`d.txt` — check: `test -s d.txt`\n- **x"), encoding="utf-8"
+    )
+    text = project.read(PLAN)
+    second = text.index("### T7-02")
+    (project.folder / ".planning/phases/7/02-PLAN.md").write_text(
+        text[: text.index("### T7-01")].replace('plan: "01"', 'plan: "02"') + text[second:], encoding="utf-8"
+    )
+    (project.folder / PLAN).write_text(text[:second], encoding="utf-8")
+    project.commit_own()
+    assert [project.execute(phase=phase).code for phase in ("7", "8")] == [0, 0]
+    (project.folder / "TODO.md").unlink()
+    answer = project.quick("export", "--done", "--yes", "--json")
+    assert answer.code == 0, answer
+    assert [row["tasks"] for row in answer.data["files"]] == [["T001", "T002"]]
+    assert [row["path"] for row in answer.data["unmarked"]] == ["TODO.md"]
+    assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
 
 
 def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) -> None:

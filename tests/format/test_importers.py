@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 
@@ -11,7 +12,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed, SourcePlan
-from idumb.markdown.importers import registry
+from idumb.markdown.importers import marks, registry
 from idumb.markdown.plans import plan_parser
 
 SPEC_KIT = """# Tasks: Shop
@@ -216,6 +217,84 @@ def test_marks_are_written_and_nothing_else(kind: str) -> None:
     changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
     assert len(changed) == 1
     assert registry.with_done(path, after, kind, {last}) == (after, ())
+
+
+CURSOR_REORDERED = """---
+name: Shop
+todos:
+  - id: a
+    content: Make a
+    status: pending
+  - status: pending
+    id: b
+    content: Make b
+  - content: Make c
+    status: pending
+---
+"""
+
+
+@pytest.mark.parametrize("id", ["a", "b", "3"])
+def test_a_mark_of_cursor_is_that_of_its_own_todo_whatever_the_order_of_keys(id: str) -> None:
+    after, _ = registry.with_done("x.plan.md", CURSOR_REORDERED, "cursor", {id})
+    done = [task.id for task in registry.read("x.plan.md", {"": after}, "cursor").tasks if task.done]
+    assert done == ([] if id == "3" else [id])  # a todo without an id has a number here only
+
+
+def done_of(path: str, text: str, kind: str) -> dict[str, str]:
+    return {task.id: task.digest() for task in registry.read(path, {"": text}, kind).tasks}
+
+
+def test_a_task_that_is_another_one_by_now_is_not_marked() -> None:
+    before, after = "- [ ] Make a\n- [ ] Make b\n", "- [ ] Ship it\n- [ ] Make b\n"
+    done = done_of("TODO.md", before, "checklist")
+    found = marks.marked("TODO.md", {"": after}, "checklist", done)
+    assert (found.changed, [row[2:] for row in found.files]) == (("1",), [("- [ ] Ship it\n- [x] Make b\n", ("2",))])
+
+
+def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
+    path, text = SOURCES["spec-kitty"]
+    done = done_of(path, text, "spec-kitty")
+    ticked = text.replace("- [ ]", "- [x]", 1)
+    assert ticked != text
+    assert marks.marked(path, {"": ticked}, "spec-kitty", done).changed == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("task-master", '{"tasks": [{"id": 1, "title": "a", "acceptanceCriteria": 5}]}'),
+        ("task-master", '{"tasks": [{"id": 1, "title": "\\ud83d"}]}'),
+        ("task-master", '{"tasks": [{"id": 1, "title": "a", "status": {}}]}'),
+        ("cursor", "---\ntodos:\n---\n"),
+        ("cursor", "---\ntodos: 5\n---\n"),
+    ],
+)
+def test_a_value_of_another_type_is_read_or_refused(kind: str, text: str) -> None:
+    with contextlib.suppress(InputError):
+        written(registry.read("f", {"": text}, kind)).encode()
+
+
+def test_an_id_of_two_tasks_marks_neither() -> None:
+    text = "- [ ] T001 Make a\n- [ ] T001 Make b\n- [ ] T002 Make c\n"
+    done = done_of("tasks.md", text, "spec-kit")
+    found = marks.marked("tasks.md", {"": text}, "spec-kit", {id: done[id] for id in ("T001", "T002")})
+    assert (found.unclear, found.files[0][2]) == (("T001",), text.replace("[ ] T002", "[x] T002"))
+
+
+def test_a_repeated_number_that_was_not_read_is_not_ticked() -> None:
+    text = "## 1. Setup\n\n- [ ] 1.1 Make a\n- [ ] 1.1 Make b\n"
+    assert registry.with_done("tasks.md", text, "openspec", {"1.1"})[0] == text.replace(
+        "[ ] 1.1 Make a", "[x] 1.1 Make a"
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["../notes.md", "/etc/notes.md", ".git/notes.md", "a/.GIT/notes.md", ".idumb/notes.md"]
+)
+def test_marks_go_only_into_the_working_tree(path: str) -> None:
+    with pytest.raises(InputError, match="no file of the working tree"):
+        marks.require_writable(path)
 
 
 def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> None:

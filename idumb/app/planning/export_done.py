@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import imported
+from idumb.domain.plans.imported import Marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,11 @@ def run(services: Services, request: Request) -> Result:
             else f"No plan of phase {request.phase} was imported from another tool.",
             hint="idumb import PATH imports one",
         )  # fmt: skip
-    files = [row for each in plans for row in _files(services, each)]
+    marked = _marked(services, plans)
+    files, unmarked = _files(marked), _unmarked(marked)
     data: dict[str, Any] = {
         "files": [{"path": path, "tasks": list(ids)} for path, _, _, ids in files],
+        "unmarked": unmarked,
         "diff": "".join(import_plan.difference(before, after, path) for path, before, after, _ in files),
         "written": False,
     }
@@ -58,6 +62,12 @@ def run(services: Services, request: Request) -> Result:
         )
     with operation.owned(services, "export") as owned:
         owned.record()
+        if _files(_marked(services, plans)) != files:  # the question may have been open for hours
+            raise Refusal(
+                "export.changed",
+                "The source changed while you were asked; nothing was written.",
+                hint=shlex.join(words),
+            )
         for path, _, after, _ in files:
             services.reports.write_source(path, after)
     return Result({**data, "written": True, "next": []})
@@ -67,14 +77,37 @@ def _wanted(services: Services, request: Request, each: Imported) -> bool:
     return request.phase is None or services.plans.same_phase(each.plan.phase, request.phase)
 
 
-def _files(services: Services, each: Imported) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
-    """Return the files of the source whose marks change."""
-    state = run_lookup.latest_run(services, each.plan.phase)
-    states = state.tasks if state is not None else {}
-    done = {
-        task.extra[imported.SOURCE_ID]
-        for task in each.plan.tasks
-        if imported.SOURCE_ID in task.extra and task.id in states and states[task.id].status in outcome.DONE
-    }
-    kind, path = import_plan.origin(each.plan)
-    return services.plans.marked(path, kind, done) if done else ()
+def _marked(services: Services, plans: Sequence[Imported]) -> dict[str, Marked | InputError]:
+    """Return the marks of each source by its path, or why it gets none. Several plans may be of one source."""
+    done: dict[tuple[str, str], dict[str, str]] = {}
+    for each in plans:
+        state = run_lookup.latest_run(services, each.plan.phase)
+        states = state.tasks if state is not None else {}
+        for task in each.plan.tasks:
+            if imported.SOURCE_ID in task.extra and task.id in states and states[task.id].status in outcome.DONE:
+                digests = done.setdefault(import_plan.origin(each.plan), {})
+                digests[task.extra[imported.SOURCE_ID]] = task.extra.get(imported.SOURCE_DIGEST, "")
+    marked: dict[str, Marked | InputError] = {}
+    for (kind, path), digests in done.items():
+        try:
+            marked[path] = services.plans.marked(path, kind, digests)
+        except InputError as problem:  # a source that was moved away must not keep the others from their marks
+            marked[path] = problem
+    return marked
+
+
+def _files(marked: Mapping[str, Marked | InputError]) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    return [row for each in marked.values() if isinstance(each, Marked) for row in each.files]
+
+
+def _unmarked(marked: Mapping[str, Marked | InputError]) -> list[dict[str, Any]]:
+    """Return what idumb does not mark, with the reason."""
+    rows: list[dict[str, Any]] = []
+    for path, each in marked.items():
+        if isinstance(each, InputError):
+            rows.append({"path": path, "tasks": [], "reason": each.message})
+            continue
+        again = f"changed since the import: {shlex.join(['idumb', 'import', path])}"
+        for tasks, reason in ((each.changed, again), (each.unclear, "several tasks have this id")):
+            rows += [{"path": path, "tasks": list(tasks), "reason": reason}] if tasks else []
+    return rows

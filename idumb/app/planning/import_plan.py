@@ -181,14 +181,21 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             hint=again,
             details={"diff": data["diff"], "command": again},
         )
-    _write(services, plan, earlier.text, text, who)
+    _write(services, plan, earlier.text, text, who, _command(request))
     return Result({**data, "written": True, "next": [f"idumb check-plan {plan.phase}"]})
 
 
-def _write(services: Services, plan: Plan, before: str, text: str, who: str) -> None:
+def _write(services: Services, plan: Plan, before: str, text: str, who: str, again: str) -> None:
     """Write the changed plan; if its phase has a run, as an amendment, and otherwise not at all."""
     with operation.owned(services, "import") as owned:
         owned.record()
+        if services.plans.plan(plan.path) != before.encode("utf-8", "surrogateescape"):
+            raise Refusal(
+                "import.changed",
+                f"{plan.path} changed while you were asked; nothing was written.",
+                hint=again,
+                details={"command": again},
+            )
         services.reports.write_source(plan.path, text)
         services.trees.force((plan.path,))
     state = services.runs.latest(plan.phase)

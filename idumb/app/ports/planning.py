@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,7 @@ from idumb.domain.plans.plan import Plan
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.amendment import Amendment
-    from idumb.domain.plans.imported import SourcePlan
+    from idumb.domain.plans.imported import Marked, SourcePlan
     from idumb.domain.runs.legacy import OldFile
 
 
@@ -83,8 +83,11 @@ class PlanFiles(Protocol):
     def source(self, path: str, kind: str | None) -> SourcePlan:
         """Read a file or folder of another tool. InputError `import.unknown-format` or `import.unreadable`."""
 
-    def marked(self, path: str, kind: str, ids: Collection[str]) -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
-        """(path, text, text with these tasks marked as done, ids whose marks change) of each file of a source."""
+    def marked(self, path: str, kind: str, done: Mapping[str, str]) -> Marked:
+        """A source with tasks marked as done, given by id with the digest that was imported.
+
+        InputError as for `source`, or `export.outside` or `export.unclear-marks` if it must not be changed.
+        """
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""

@@ -18,6 +18,7 @@ _DONE = "marked as done in the source; idumb did not witness it"
 _RISKY = re.compile(r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-*+][ \t]|\d+[.)]|\*\*|__|id[ \t]*:)|[ ]{4}|\t")
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
 _COMMENT = re.compile(r"<!--|-->")
+_MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
 _LONGEST_TITLE = 200
 
 
@@ -42,7 +43,8 @@ class SourceTask:
 
     def digest(self) -> str:
         """Return a digest of what the import takes from the source, except its mark of progress."""
-        content = [self.id, self.title, self.description, list(self.depends_on), list(self.files), list(self.criteria)]
+        about = _MARK.sub(r"\1", self.description)
+        content = [self.id, self.title, about, list(self.depends_on), list(self.files), list(self.criteria)]
         return canonical_json.digest({"task": [*content, list(self.checks)]})[:16]
 
 
@@ -56,6 +58,19 @@ class SourcePlan:
     goal: str
     tasks: tuple[SourceTask, ...]
     unread: tuple[tuple[str, int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A source with tasks marked as done.
+
+    - `files`: (path, text, text with the marks, ids whose marks change) of each file that changes.
+    - `changed`: ids that are other tasks than the imported ones by now, or gone. `unclear`: ids of several tasks.
+    """
+
+    files: tuple[tuple[str, str, str, tuple[str, ...]], ...] = ()
+    changed: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from idumb.markdown.importers import boxes, metadata
 
 KIND = "cursor"
 _STATUS = re.compile(
-    r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>id|status):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
+    r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>[\w-]+):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
 )
 
 
@@ -24,7 +24,8 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     """Read the list `todos`; a todo without dependencies waits for the one before it."""
     values, body = metadata.read(text)
     tasks: list[SourceTask] = []
-    for number, todo in enumerate(values.get("todos", ()), 1):
+    todos = values.get("todos")
+    for number, todo in enumerate(todos if isinstance(todos, list) else (), 1):
         if not isinstance(todo, dict) or not todo.get("content"):
             continue
         words, id = str(todo["content"]), str(todo.get("id") or number)
@@ -46,13 +47,16 @@ def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with the status `completed`, and the ids that changed."""
     end = text.find("\n---", 3)
     edits: list[tuple[int, int, str]] = []
-    current = ""
-    for match in _STATUS.finditer(text, 0, max(end, 0)):
-        value = match["value"].strip("'\"")
-        if match["key"] == "id":
-            current = value
-        elif current in ids and value != "completed":
-            edits.append((match.start("value"), match.end("value"), current))
+    id, status = "", None
+    for match in [*_STATUS.finditer(text, 0, max(end, 0)), None]:
+        if match is None or match["dash"]:  # the todo before ends, whatever the order of its keys
+            if status is not None and id in ids and status["value"].strip("'\"") != "completed":
+                edits.append((status.start("value"), status.end("value"), id))
+            id, status = "", None
+        if match is not None and match["key"] == "id":
+            id = match["value"].strip("'\"")
+        elif match is not None and match["key"] == "status":
+            status = match
     for start, stop, _ in reversed(edits):
         text = text[:start] + "completed" + text[stop:]
     return text, tuple(id for _, _, id in edits)

@@ -46,5 +46,9 @@ def _why(proposal: str) -> str:
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with ticked boxes, and the ids whose boxes were ticked."""
     rows = boxes.read(text, fences=True).boxes
-    chosen = [(m[1], box.mark) for box in rows if not box.done and (m := _TASK.fullmatch(box.text)) and m[1] in ids]
+    first: dict[str, boxes.Box] = {}  # a number that repeats is no task of its own
+    for box in rows:
+        if match := _TASK.fullmatch(box.text):
+            first.setdefault(match[1], box)
+    chosen = [(id, box.mark) for id, box in first.items() if id in ids and not box.done]
     return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

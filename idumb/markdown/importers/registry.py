@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.imported import SourcePlan
+from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import backlog, checklist, cursor, gsd, openspec, spec_kit, spec_kitty, task_master
 
 Sibling = Callable[[str], str | None]
@@ -64,6 +64,7 @@ def _read(path: str, text: str, kind: str | None, sibling: Sibling) -> SourcePla
     found = format_of(path, text, kind)
     try:
         source = found.read(path, text, sibling)
+        _require_text(source)
     except ValueError as problem:
         raise InputError(
             "import.unreadable", f"{path} cannot be read: {problem}", hint="idumb import --help"
@@ -71,6 +72,20 @@ def _read(path: str, text: str, kind: str | None, sibling: Sibling) -> SourcePla
     if not source.tasks:
         raise _unknown(path, "has no tasks that idumb can read")
     return _distinct(source)
+
+
+def _require_text(source: SourcePlan) -> None:
+    """Raise ValueError for a text that no file can hold. JSON can name half of a character."""
+    try:
+        words = "\0".join([source.title, source.goal, *(_words(task) for task in source.tasks)])
+        words.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as problem:
+        raise ValueError("a text has half of a surrogate pair") from problem
+
+
+def _words(task: SourceTask) -> str:
+    lists = (task.depends_on, task.files, task.criteria, task.checks)
+    return "\0".join([task.id, task.title, task.description, *(words for each in lists for words in each)])
 
 
 def _distinct(source: SourcePlan) -> SourcePlan:

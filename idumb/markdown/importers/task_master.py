@@ -68,8 +68,8 @@ def _task(row: Mapping[str, Any], id: str, parent: str, subtasks: tuple[str, ...
     ]
     details = "\n\n".join(str(row[name]) for name in ("description", "details", "testStrategy") if row.get(name))
     files = tuple(named) or boxes.paths_in(details)
-    criteria = row.get("acceptanceCriteria") or row.get("testStrategy") or ()
-    criteria = [criteria] if isinstance(criteria, str) else list(criteria)
+    stated = row.get("acceptanceCriteria") or row.get("testStrategy") or []
+    criteria = stated if isinstance(stated, list) else [stated]
     status = str(row.get("status", "pending"))
     guessed = ("Files: paths in the text",) if files and not named else ()
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()

@@ -1,0 +1,48 @@
+"""Mark completed tasks in the files of other tools, and nothing that the plan did not do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from idumb.domain import paths
+from idumb.domain.errors import InputError
+from idumb.domain.plans.imported import Marked, SourcePlan
+from idumb.markdown.importers import registry
+
+_OWN_FOLDERS = frozenset(paths.ALWAYS_PROTECTED[:4])  # those of git and idumb; a checklist may be in .planning
+
+
+def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, str]) -> Marked:
+    """Return the source at `path` with tasks marked. `done` has their ids and the digests that were imported.
+
+    `files` are as in `registry.read`. A task that differs from the imported one is not marked, and neither is one whose
+    id several tasks have. InputError as in `registry.read`, and `export.unclear-marks` if other tasks would change.
+    """
+    before = registry.read(path, files, kind)
+    digests = {task.id: task.digest() for task in before.tasks}
+    unclear = {id for id in done if f"{id}~2" in digests}
+    changed = {id for id in done if digests.get(id) != done[id]} - unclear
+    wanted = done.keys() - unclear - changed
+    rows: list[tuple[str, str, str, tuple[str, ...]]] = []
+    after = dict(files)
+    for name in [""] if "" in files else sorted(files):
+        whole = f"{path}/{name}" if name else path
+        after[name], ids = registry.with_done(whole, files[name], kind, wanted)
+        rows += [(whole, files[name], after[name], ids)] if ids else []
+    _require_same(before, registry.read(path, after, kind), wanted)
+    return Marked(tuple(rows), tuple(id for id in done if id in changed), tuple(id for id in done if id in unclear))
+
+
+def require_writable(path: str) -> None:
+    """Refuse a source whose marks idumb does not write: plans name it, and a plan may come from anybody."""
+    if paths.problem(path) is not None or paths.protecting_rule(path, ()) in _OWN_FOLDERS:
+        message = f"{path} is no file of the working tree, so idumb does not change it."
+        raise InputError("export.outside", message, hint="Mark the tasks by hand")
+
+
+def _require_same(before: SourcePlan, after: SourcePlan, wanted: set[str]) -> None:
+    """Raise InputError if a reader would see another change than that the wanted tasks are done."""
+    was, now = ({task.id: task.done for task in each.tasks} for each in (before, after))
+    if was.keys() != now.keys() or any(now[id] != was[id] and id not in wanted for id in now):
+        message = f"The marks of {before.path} cannot be changed without a change of other tasks."
+        raise InputError("export.unclear-marks", message, hint="Mark the tasks by hand")
