@@ -12,7 +12,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed, SourcePlan
-from idumb.markdown.importers import marks, registry
+from idumb.markdown.importers import marks, openspec, registry
 from idumb.markdown.plans import plan_parser
 
 SPEC_KIT = """# Tasks: Shop
@@ -273,6 +273,14 @@ def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
 def test_a_value_of_another_type_is_read_or_refused(kind: str, text: str) -> None:
     with contextlib.suppress(InputError):
         written(registry.read("f", {"": text}, kind)).encode()
+
+
+@pytest.mark.parametrize("text", ["\n" * 200_000, "# " + " " * 100_000 + "x", "# a" + "#" * 100_000 + "b"])
+def test_long_runs_of_one_character_are_read_in_linear_time(text: str) -> None:
+    """A quadratic search takes minutes for these; the limit of a test ends it."""
+    with contextlib.suppress(InputError):
+        registry.read("f", {"": text}, "spec-kit")
+    openspec.matches("f", text)
 
 
 def test_an_id_of_two_tasks_marks_neither() -> None:

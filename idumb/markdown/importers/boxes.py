@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 _BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
 _DONE = frozenset("xX✓✔")
 
@@ -56,9 +56,9 @@ def read(text: str, *, fences: bool = False) -> Checklist:
             current = Box(box[3].strip(), indent, box[2] in _DONE, at + box.start(2), number, names)
             boxes.append(current)
         elif heading:
-            level = len(heading[1])
-            open_headings = [(lv, name) for lv, name in open_headings if lv < level] + [(level, heading[2])]
-            headings.append((level, heading[2], number))
+            level, name = len(heading[1]), heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")
+            open_headings = [(lv, above) for lv, above in open_headings if lv < level] + [(level, name)]
+            headings.append((level, name, number))
             current = None
         elif current is not None:
             if bare.strip() and len(bare) - len(bare.lstrip()) <= current.indent and not fenced:
