@@ -136,6 +136,26 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
 
 
+def test_items_that_moved_do_not_get_the_checks_of_their_neighbours(project: Project) -> None:
+    place = project.folder / "TODO.md"
+    place.write_text("- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")
+    assert project.quick("import", "TODO.md", "--to", "7", "--json").code == 0
+    before = project.read(PLAN)
+    place.write_text("- [ ] Think\n- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")
+    answer = project.quick("import", "TODO.md", "--yes", "--json")
+    assert (answer.code, answer.error["code"]) == (4, "import.moved")
+    assert answer.error["details"]["tasks"] == {"T7-01": "2", "T7-02": "3"}
+    assert project.read(PLAN) == before
+    moved = before.replace("x-source-id:** 2", "x-source-id:** 3").replace("x-source-id:** 1", "x-source-id:** 2")
+    (project.folder / PLAN).write_text(moved, encoding="utf-8")
+    assert project.quick("import", "TODO.md", "--yes", "--json").code == 0
+    assert [line for line in project.read(PLAN).split("\n") if line.startswith("### ")] == [
+        "### T7-01: Make a",
+        "### T7-02: Make b",
+        "### T7-03: Think",
+    ]
+
+
 def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) -> None:
     (project.folder / "notes.md").write_text("Only text.\n", encoding="utf-8")
     for arguments, code in (

@@ -162,6 +162,15 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             f"{source.path} was imported as {plan.path}, which is not in phase {request.phase}.",
             hint=f"idumb import {shlex.quote(request.path)} updates that plan",
         )
+    moved = imported.moved(plan, source)
+    if moved:
+        named = wording.listed([f"{id} (now {number})" for id, number in moved.items()], 12)
+        raise Refusal(
+            "import.moved",
+            f"{source.path} numbers its tasks by position, and these are at another one: {named}. Nothing was written.",
+            hint=f"Correct {imported.SOURCE_ID} of these tasks in {plan.path}, or put new items at the end",
+            details={"tasks": moved},
+        )
     own = {task.extra[imported.SOURCE_ID]: task.id for task in plan.tasks if imported.SOURCE_ID in task.extra}
     ids = imported.ids(plan.phase, source.tasks, {**_taken(services, where), **own})
     placed = Placed(plan.phase, plan.plan, {task.id: ids[task.id] for task in source.tasks})

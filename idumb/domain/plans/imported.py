@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -142,6 +143,24 @@ def task_text(task: SourceTask, placed: Placed, exists: Callable[[str], bool]) -
     lines += [f"- **{INFERRED}:** {'; '.join(task.inferred)}"] if task.inferred else []
     lines.append(f"- **{SOURCE_DIGEST}:** {task.digest()}")
     return "\n".join([*lines, ""])
+
+
+def moved(plan: Plan, source: SourcePlan) -> dict[str, str]:
+    """Return the tasks of a plan that the source has under another id, with that id.
+
+    Formats without ids number their tasks. An item above them would give each the files and checks of its neighbour.
+    """
+    titles = {task.id: _heading(task.title) for task in source.tasks}
+    counts = Counter(titles.values())
+    ids = {title: id for id, title in titles.items() if counts[title] == 1}
+    return {
+        task.id: ids[task.title]
+        for task in plan.tasks
+        if (id := task.extra.get(SOURCE_ID)) is not None
+        and task.title in ids
+        and ids[task.title] != id
+        and titles.get(id) != task.title
+    }
 
 
 def updated(
