@@ -24,6 +24,8 @@ from idumb.system.files import file_systems
 
 _NOTHING = "0" * 40
 _ATTRIBUTES = ".gitattributes"
+_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
+"""While one of these is in git's folder, `git commit --only` refuses."""
 
 
 def commit(
@@ -87,17 +89,19 @@ def _is_plain(
 ) -> bool:
     """Return whether `tree` differs from `head` in these paths only, and no file of attributes is near or tracked.
 
-    If the index is locked, `git commit` says so before it changes anything.
+    If the index is locked, or if the user merges, `git commit` says so before it changes anything. It does not commit
+    an entry with the flag skip-worktree, which only an index of version 3 has.
     """
     before = tree_objects.tree_of(repository, head)
     if not {change.path for change in tree_objects.changes(repository, before, tree)} <= {*paths}:
         return False
     index = index_file.read(place)
-    if index is None or not index_file.has_whole_paths(index) or _ATTRIBUTES.encode() in index:
+    if index is None or not index_file.is_without_flags(index) or _ATTRIBUTES.encode() in index:
         return False
     folders = {folder for path in paths for folder in path_rules.folders_above(path)}
     near = (os.path.join(place.root, folder, _ATTRIBUTES) for folder in ("", *folders))
-    return not any(map(os.path.lexists, (f"{index_file.path_of(place)}.lock", *near)))
+    unfinished = (os.path.join(place.git_dir, name) for name in _UNFINISHED)
+    return not any(map(os.path.lexists, (f"{index_file.path_of(place)}.lock", *unfinished, *near)))
 
 
 def _commit_tree(
@@ -130,7 +134,8 @@ def _commit_tree(
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     git_program.write(place.root, ["update-index", "--add", "--remove", "-z", "--stdin"], names)
     # A file may have changed since it was proven. That change stays, and is not staged.
-    differing = [*index_file.staged(place, repository, paths)]
+    present = index_file.entries(place, repository, paths)
+    differing = [path for path in paths if present.get(path) != tree_objects.entry(repository, tree, path)]
     if differing and not index_file.set_to_head(place, repository, differing):
         return CommitAttempt(None, "the branch moved, but git could not write the index")
     _force(place, branch)

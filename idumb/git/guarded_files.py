@@ -35,6 +35,9 @@ _WRAPPERS = "_"
 _CONVERTING = frozenset({"core.autocrlf", "core.eol"})
 _CHANGING_COMMITS = frozenset({*_CONVERTING, "core.safecrlf", "core.sparsecheckout", "core.splitindex"})
 _FOR_COMMITS = ("commit.", "filter.", "hook.", "i18n.", "index.")
+_IF_FALSE = ("core.filemode", "core.symlinks")
+"""If git does not trust the file system here, it commits the modes of its index."""
+_FALSE = frozenset({"false", "no", "off", "0", ""})
 _MOST_HOOKS = 1_000
 _MOST_INCLUDED = 200
 
@@ -123,6 +126,8 @@ class GuardedFiles:
         """Return whether a commit runs no hook and no filter, converts nothing, and no setting changes it."""
         settings = self.effective()
         if not _CHANGING_COMMITS.isdisjoint(settings) or any(name.startswith(_FOR_COMMITS) for name in settings):
+            return False
+        if any(settings.get(name, "true").lower() in _FALSE for name in _IF_FALSE):
             return False
         return not (hooks and self.hooks()) and not self.has_attributes
 

@@ -54,6 +54,11 @@ def has_whole_paths(data: bytes) -> bool:
     return data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data
 
 
+def is_without_flags(data: bytes) -> bool:
+    """Return whether no entry has a flag such as skip-worktree or intent-to-add, and paths are whole."""
+    return has_whole_paths(data) and data[7:8] == b"\2"
+
+
 def opened(repository: pygit2.Repository) -> pygit2.Index:
     """Return the user's index as it is on disk now.
 

@@ -411,18 +411,19 @@ def test_a_known_tree_is_committed_as_git_commit_does(sandbox: GitSandbox, tmp_p
 
 
 @pytest.mark.usefixtures("no_git_commit")
+@pytest.mark.parametrize("theirs", ["the user's\n", ""])
 def test_what_changed_after_a_tree_was_proven_is_neither_committed_nor_staged(
-    sandbox: GitSandbox, history: GitHistory, trees: GitTrees
+    sandbox: GitSandbox, history: GitHistory, trees: GitTrees, theirs: str
 ) -> None:
     sandbox.write_all({"a": "1\n", "b": "1\n"})
     head = sandbox.commit()
     sandbox.write_all({"a": "2\n", "b": "2\n"})
     tree = trees.committed(head, trees.scan(), ["a", "b"])
-    sandbox.write("a", "the user's\n")
+    sandbox.write("a", theirs)
     result = history.commit(["a", "b"], "T1", expected_head=head, hooks=True, allow_empty=True, tree=tree)
     assert sandbox.git("show", f"{result.commit}:a") == "2"
     assert sandbox.status() == [" M a"]
-    assert sandbox.read("a") == "the user's\n"
+    assert sandbox.read("a") == theirs
 
 
 @pytest.mark.usefixtures("no_git_commit")
@@ -447,18 +448,28 @@ def test_a_known_tree_is_not_committed_on_a_head_that_moves_meanwhile(
     assert sandbox.status() == [" M a"]
 
 
-@pytest.mark.parametrize("theirs", ["hook", "signature", "attributes", "untracked attributes", "autocrlf", "encoding"])
+@pytest.mark.parametrize(
+    "theirs",
+    ["hook", "signature", "attributes", "untracked attributes", "autocrlf", "encoding", "modes", "links", "merge",
+     "cherry-pick", "hidden file"],
+)  # fmt: skip
 def test_git_itself_commits_if_anything_of_the_user_s_may_change_the_commit(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch, theirs: str
 ) -> None:
     settings = {"signature": ("commit.gpgsign", "true"), "autocrlf": ("core.autocrlf", "input")}
     settings["encoding"] = ("i18n.commitEncoding", "iso-8859-1")
+    settings |= {"modes": ("core.fileMode", "off"), "links": ("core.symlinks", "false")}
+    unfinished = {"merge": ".git/MERGE_HEAD", "cherry-pick": ".git/CHERRY_PICK_HEAD"}
     sandbox.write_all({"a": "1\n", **({"d/.gitattributes": "* text\n"} if theirs == "attributes" else {})})
     sandbox.commit()
     if theirs == "hook":
         sandbox.write(".git/hooks/post-commit", "#!/bin/sh\n:\n", mode=0o755)
     elif theirs in settings:
         sandbox.git("config", *settings[theirs])
+    elif theirs in unfinished:
+        sandbox.write(unfinished[theirs], f"{sandbox.head()}\n")
+    elif theirs == "hidden file":
+        sandbox.git("update-index", "--skip-worktree", "a")
     elif theirs == "untracked attributes":
         sandbox.write(".gitattributes", "* text\n")
     sandbox.write("a", "2\n")
