@@ -121,7 +121,8 @@ def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> 
             lines.append(Line(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, declared))
     lines += [Line("any", path, NOT_JUDGED, None, None) for path in unjudged]
     if claims is not None:
-        extra = [c for c in changed if c not in taken and not _aside(c, changed)]
+        index = _index(changed)
+        extra = [c for c in changed if c not in taken and not _aside(c, index)]
         lines += [Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra]
         taken.update(extra)
     replaced = ((each.path, name, CHANGED) for each in sets for name in each.names(CHANGED))
@@ -157,13 +158,12 @@ def means(claim: str, path: str, name: str) -> bool:
     return any(fnmatch.fnmatchcase(form, pattern) for form in (plain, f"{module}.{plain}", plain.rpartition(".")[2]))
 
 
-def _aside(change: _Change, changed: Iterable[_Change]) -> bool:
+def _aside(change: _Change, index: Mapping[tuple[str, str], set[str]]) -> bool:
     path, name, actual = change
     if any(part.startswith("_") for part in name.split(".")):
         return True
     owner = name.rpartition(".")[0]
     other = REMOVED if actual == ADDED else ADDED
-    index = _index(changed)
     moved = any(at != path for at in index.get((name, other), ()))
     return moved or (bool(owner) and path in index.get((owner, actual), ()))
 

@@ -7,6 +7,7 @@ it only must not fail.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -169,13 +170,20 @@ def _region(text: str, found: re.Match[str], ends: str) -> str:
 
 def _calls_asserting(body: str, file: str, asserts: re.Pattern[str], defines: re.Pattern[str], ends: str) -> bool:
     """Return whether the body calls a function of the same file that asserts."""
-    return any(
-        asserts.search(_region(file, found, ends).partition("(")[2]) is not None
+    return not _asserting(file, asserts, defines, ends).isdisjoint(_WORD.findall(body))
+
+
+@functools.lru_cache(maxsize=4)
+def _asserting(file: str, asserts: re.Pattern[str], defines: re.Pattern[str], ends: str) -> frozenset[str]:
+    """Return the names of the functions of a file that assert; each of its tests may call one."""
+    return frozenset(
+        found["name"]
         for found in defines.finditer(file)
-        if re.search(rf"\b{re.escape(found['name'])}\b", body)
+        if asserts.search(_region(file, found, ends).partition("(")[2]) is not None
     )
 
 
+_WORD = re.compile(r"\w+")
 _SCRIPT_TEST = re.compile(
     r"^(?P<indent>[ \t]*)(?:it|test|specify)(?:\.\w+)*\(\s*(?P<quote>['\"`])(?P<name>.+?)(?P=quote)", re.MULTILINE
 )
@@ -202,12 +210,18 @@ def _script_asserts(block: str, file: str) -> bool:
     return (
         _SCRIPT_ASSERTS.search(body) is not None
         or _calls_asserting(body, file, _SCRIPT_ASSERTS, _SCRIPT_DEFINES, _SCRIPT_ENDS)
-        or any(
-            re.search(rf"\b{name}\b", body)
-            for made in _SCRIPT_IMPORTS.finditer(file)
-            if _HELPERS.search(re.sub(r"[/-]", ".", made["module"]))
-            for name in re.findall(r"\w+", made["a"] or made["b"])
-        )
+        or not _imported_helpers(file).isdisjoint(_WORD.findall(body))
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _imported_helpers(file: str) -> frozenset[str]:
+    """Return the names that a file imports from modules that may assert."""
+    return frozenset(
+        name
+        for made in _SCRIPT_IMPORTS.finditer(file)
+        if _HELPERS.search(re.sub(r"[/-]", ".", made["module"]))
+        for name in _WORD.findall(made["a"] or made["b"])
     )
 
 

@@ -28,11 +28,11 @@ def definitions(path: str, data: bytes) -> Definitions | None:
     if listed is None:
         return None
     lines = data.decode("utf-8").split("\n")
-    texts: dict[str, tuple[str, ...]] = {}
+    texts: dict[str, list[str]] = {}
     for name, first, last in listed:
         end = _end(lines, first) if last is None else last
-        texts[name] = (*texts.get(name, ()), "\n".join(line.rstrip("\r") for line in lines[first:end]))
-    return texts
+        texts.setdefault(name, []).append("\n".join(line.rstrip("\r") for line in lines[first:end]))
+    return {name: tuple(found) for name, found in texts.items()}
 
 
 def _end(lines: Sequence[str], first: int) -> int:
@@ -108,19 +108,20 @@ def _by_lines(*patterns: str) -> Callable[[str], list[Place] | None]:
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
 
     def reader(text: str) -> list[Place]:
-        bare = _BLOCK_COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
-        matches = ((match, match.groupdict()) for pattern in compiled for match in pattern.finditer(bare))
-        return [
-            (
-                f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"],
-                bare.count("\n", 0, match.start()),
-                None,
-            )
-            for match, names in matches
-            if names["name"] not in _NOT_NAMES
-        ]
+        closed = text.rfind("*/") + 2  # after that, a search from each `/*` would go through the rest of the file
+        bare = _BLOCK_COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text[:closed]) + text[closed:]
+        return [place for pattern in compiled for place in _matched(pattern, bare)]
 
     return reader
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> Iterator[Place]:
+    line, counted = 0, 0
+    for match in pattern.finditer(text):
+        line, counted = line + text.count("\n", counted, match.start()), match.start()
+        names = match.groupdict()
+        if names["name"] not in _NOT_NAMES:
+            yield f"{names['owner']}.{names['name']}" if names.get("owner") else names["name"], line, None
 
 
 _SCRIPT = _by_lines(

@@ -132,7 +132,17 @@ def test_unreadable_source_is_not_judged(path: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["ts", "go", "rs", "c", "java", "sh"])
-@pytest.mark.parametrize("text", ["func (" * 20_000, "a " * 50_000, "public static " * 20_000, "a<" * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func (" * 20_000,
+        "a " * 50_000,
+        "public static " * 20_000,
+        "a<" * 50_000,
+        "/* " * 300_000,
+        "const a = 1\n" * 70_000,
+    ],
+)
 def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     """S11: the patterns read untrusted text."""
     assert symbols.definitions(f"a.{suffix}", text.encode()) is not None
