@@ -77,7 +77,9 @@ _PARSED = (
 
 
 def _has_parsed_files(inputs: Inputs) -> bool:
-    return any(change.new is not None and change.path.lower().endswith(_PARSED) for change in inputs.changes)
+    known = () if gate_table.SYNTAX in inputs.asked else inputs.parsed
+    unknown = (change for change in inputs.changes if change.new is not None and change.path not in known)
+    return any(change.path.lower().endswith(_PARSED) for change in unknown)
 
 
 def _syntax() -> Judge:

@@ -92,16 +92,16 @@ def _is_plain(
     If the index is locked, or if the user merges, `git commit` says so before it changes anything. It does not commit
     an entry with the flag skip-worktree, which only an index of version 3 has.
     """
+    index, lock = index_file.read(place), f"{index_file.path_of(place)}.lock"
+    if index is None or not index_file.is_without_flags(index) or _ATTRIBUTES.encode() in index:
+        return False
     before = tree_objects.tree_of(repository, head)
     if not {change.path for change in tree_objects.changes(repository, before, tree)} <= {*paths}:
-        return False
-    index = index_file.read(place)
-    if index is None or not index_file.is_without_flags(index) or _ATTRIBUTES.encode() in index:
         return False
     folders = {folder for path in paths for folder in path_rules.folders_above(path)}
     near = (os.path.join(place.root, folder, _ATTRIBUTES) for folder in ("", *folders))
     unfinished = (os.path.join(place.git_dir, name) for name in _UNFINISHED)
-    return not any(map(os.path.lexists, (f"{index_file.path_of(place)}.lock", *unfinished, *near)))
+    return not any(map(os.path.lexists, (lock, *unfinished, *near)))
 
 
 def _commit_tree(

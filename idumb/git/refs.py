@@ -146,24 +146,38 @@ def tags(common_dir: str) -> Mapping[str, str]:
 
 
 def _loose(common_dir: str, top: str, but: str | None = None) -> Iterator[tuple[str, str]]:
-    pending = [top]
+    pending, settled = [top], 0
     while pending:
         folder = pending.pop()
-        listing = _listed(f"{common_dir}/{folder}")
+        path = f"{common_dir}/{folder}"
+        signature = _signature(path)
+        listing = _noted(path, signature)
+        if listing is None:
+            settled = settled or clock.nanoseconds() - clock.TICK
+            listing = _list(path, signature, settled)
         pending += [name for each in listing.folders if (name := f"{folder}/{each}") != but]
         for each in listing.files:
             with contextlib.suppress(FileNotFoundError):  # packed or deleted between the two reads
                 yield f"{folder}/{each}", _value(f"{common_dir}/{folder}/{each}")
 
 
-def _listed(path: str) -> _Listing:
-    """Return what a folder of refs contains. It is not listed again while its times show that this is the same."""
+def _signature(path: str) -> tuple[int, ...] | None:
     try:
         status = os.stat(path)
-        signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
-        noted = _listings.get(path)
-        if noted is not None and noted[0] == signature:
-            return noted[1]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
+
+
+def _noted(path: str, signature: tuple[int, ...] | None) -> _Listing | None:
+    """Return what a folder of refs contains if its times show that it is as it was when it was listed."""
+    noted = _listings.get(path)
+    return noted[1] if noted is not None and noted[0] == signature else None
+
+
+def _list(path: str, signature: tuple[int, ...] | None, settled: int) -> _Listing:
+    """List a folder of refs. Note the listing if the folder is older than `settled`: its next change then shows."""
+    try:
         with os.scandir(path) as entries:
             kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
@@ -171,7 +185,7 @@ def _listed(path: str) -> _Listing:
     folders = (name for name, is_folder in kinds.items() if is_folder)
     files = (name for name, is_folder in kinds.items() if not is_folder and not name.endswith(".lock"))
     listing = _Listing(tuple(folders), tuple(files))
-    if status.st_ctime_ns < clock.nanoseconds() - clock.TICK:  # the next change shows
+    if signature is not None and signature[0] < settled:
         _listings[path] = signature, listing
     return listing
 

@@ -21,6 +21,7 @@ from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
+from idumb.domain.proof.symbols import NOT_JUDGED
 from idumb.domain.settings import Settings
 
 _Phase = TypeVar("_Phase", bound=Prepared)
@@ -231,6 +232,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         tuple(checked),
         context.services.settings.gates,
         lambda path: work.entry(attempt.candidate, path),
+        parsed=_parsed(attempt),
     )
     if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
         from idumb.app.attempt import gate_commands  # most configurations name no gate
@@ -244,6 +246,13 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
             for proof in gate.evidence_of(name, judged, level):
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
+
+
+def _parsed(attempt: Measured) -> frozenset[str]:
+    """Return the Python files that the ledger parsed; others it reads by patterns."""
+    unjudged = {line.path for line in attempt.ledger.symbols if line.status == NOT_JUDGED}
+    python = (change.path for change in attempt.changes if change.path.endswith((".py", ".pyi")))
+    return frozenset(path for path in python if path not in unjudged)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

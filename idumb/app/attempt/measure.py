@@ -163,7 +163,10 @@ def _compare_symbols(context: RunContext, task: Task, changes: Sequence[Change],
         before, size = _definitions(context, change.path, change.old, left)
         after, more = _definitions(context, change.path, change.new, left)
         left -= size + more if task.symbols is None else 0
-        read.append(symbols.SymbolSet(change.path, before, after))
+        if before is None or after is None or before != after:
+            read.append(symbols.SymbolSet(change.path, before, after))
+    if not read and task.symbols is None:
+        return compared
     return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
 
 

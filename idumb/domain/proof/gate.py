@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -35,6 +35,7 @@ class Inputs:
     that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path, `before` one
     of the tree before the task. `run` runs a command of a gate as checks run, on the frozen files or on the tree before
     the task; it returns None if it cannot show that tree. Without `run`, no gate runs anything of the project's.
+    `parsed` are changed files whose two sides were parsed already.
     """
 
     task: Task
@@ -47,6 +48,7 @@ class Inputs:
     entry: Callable[[str], Entry | None] = _absent
     before: Callable[[str], Entry | None] = _absent
     run: Run | None = None
+    parsed: Collection[str] = ()
 
 
 class Violation(NamedTuple):
