@@ -18,7 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import material, parsing, proving, running, snapshots, starting
+from bench import corpus, material, parsing, proving, running, snapshots, starting
 from bench.measure import Effort, Figure
 
 PAGE = "docs/performance.md"
@@ -29,6 +29,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "status": starting.reading,
     "check-plan": parsing.check_plan,
     "parse": parsing.parse,
+    "corpus": corpus.corpus,
     "order": parsing.order,
     "snapshot": snapshots.snapshot,
     "proving": proving.proving,

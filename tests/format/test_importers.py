@@ -345,3 +345,12 @@ def test_a_folder_is_read_as_its_tool_would() -> None:
     assert [task.files for task in registry.read("kitty-specs/001-a", kitty, None).tasks] == [(), ("src/w.py",)]
     backlog = {f"tasks/back-{n} - A.md": BACKLOG.replace("back-12", f"back-{n}") for n in (12, 9)}
     assert [task.id for task in registry.read("backlog", backlog, None).tasks] == ["back-9", "back-12"]
+
+
+def test_reading_a_checklist_again_finds_the_same_tasks() -> None:
+    text = "# Trip\n\n- [ ] Pack\n  - [x] Socks\n  - [ ] Shirts\n- [ ] Go\n"
+
+    first = registry.read("TODO.md", {"": text}, None)
+
+    assert registry.read("TODO.md", {"": text}, None) == first
+    assert first.tasks[0].description.splitlines() == ["- (done) Socks", "- Shirts"]

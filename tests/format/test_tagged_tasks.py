@@ -249,3 +249,19 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(text: str) -> None:
 def test_an_idumb_plan_with_a_tag_in_it_stays_one() -> None:
     text = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n<task>\n'
     assert foreign_formats.dialect(text.split("\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("# Story 1.2: Pay\n", ("BMAD", 0)),
+        ("text\n\n# Story 1.2: Pay", ("BMAD", 2)),
+        ("text # Story 1.2: Pay\n", None),
+        ('{"a": {"tasks" : [', ("Task Master", 0)),
+        ('[\n{\n"tasks":\n[', ("Task Master", 1)),
+    ],
+)
+def test_a_file_of_another_tool_is_named_at_the_line_that_identifies_it(
+    text: str, tool: tuple[str, int] | None
+) -> None:
+    assert foreign_formats.tool(text.split("\n")) == tool

@@ -16,10 +16,11 @@ _STATUS = re.compile(r"^status:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
 
 def matches(_path: str, text: str) -> bool:
     values, _ = metadata.read(text)
-    has_marks = re.search(r"<!-- (?:AC|SECTION:\w+):BEGIN -->", text) is not None
-    return {"id", "title", "status"} <= values.keys() and (
-        has_marks or bool({"assignee", "labels", "created_date"} & values.keys())
-    )
+    if not {"id", "title", "status"} <= values.keys():
+        return False
+    if {"assignee", "labels", "created_date"} & values.keys():
+        return True
+    return re.search(r"<!-- (?:AC|SECTION:\w+):BEGIN -->", text) is not None
 
 
 def task(text: str) -> SourceTask | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Checklist:
     headings: tuple[tuple[int, str, int], ...]
 
 
+# Recognizing a format reads the boxes, and so does the format.
+@functools.lru_cache(maxsize=1)
 def read(text: str, *, fences: bool = False) -> Checklist:
     """Return the boxes in order. `fences` reads boxes inside code fences too."""
     boxes: list[Box] = []
@@ -41,15 +44,19 @@ def read(text: str, *, fences: bool = False) -> Checklist:
     open_headings: list[tuple[int, str]] = []
     fence, at, current = "", 0, None
     for number, line in enumerate(text.split("\n"), 1):
+        may_fence = "``" in line or "~~" in line
+        if current is None and not may_fence and "[" not in line and not line.startswith("#"):
+            at += len(line) + 1
+            continue
         bare = line.rstrip("\r")
-        mark = _FENCE.match(bare)
+        mark = _FENCE.match(bare) if may_fence else None
         fenced = bool(fence) or mark is not None
         if fence and mark and mark[1].startswith(fence) and not bare.strip().strip(fence[0]):
             fence = ""
         elif mark and not fence:
             fence = mark[1]
-        box = _BOX.match(bare) if fences or not fenced else None
-        heading = _HEADING.match(bare) if not fenced else None
+        box = _BOX.match(bare) if "[" in bare and (fences or not fenced) else None
+        heading = _HEADING.match(bare) if not fenced and bare.startswith("#") else None
         if box:
             indent = len(box[1].expandtabs(4))
             names = tuple(name for _, name in open_headings)
@@ -69,6 +76,11 @@ def read(text: str, *, fences: bool = False) -> Checklist:
     return Checklist(tuple(boxes), tuple(headings))
 
 
+def has_plain(text: str) -> bool:
+    """Whether a text has a box that is empty or ticked with an x, perhaps outside an item."""
+    return "[ ] " in text or "[x] " in text or "[X] " in text
+
+
 def tick(text: str, marks: Iterable[int]) -> str:
     """Return the text with `x` in the boxes whose marks are given; nothing else changes."""
     chars = list(text)
@@ -79,6 +91,8 @@ def tick(text: str, marks: Iterable[int]) -> str:
 
 def paths_in(text: str) -> tuple[str, ...]:
     """Return what looks like paths of files in a text, in order."""
+    if "`" not in text and "/" not in text:
+        return ()
     found = ((match[1] or match[2]).rstrip(".,;:)") for match in PATH.finditer(text))
     return tuple(dict.fromkeys(path.removeprefix("./") for path in found if _is_file(path)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
@@ -13,17 +14,19 @@ _STEP = re.compile(
     r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
     r"[ \t]+(?P<title>\S.*)$"
 )
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
 _STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 
 def matches(_path: str, text: str) -> bool:
-    return bool(_boxes(text)) or len(_steps(text)) > 1
+    return bool(boxes.read(text).boxes) or len(_steps(text)) > 1
 
 
 def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
     """Read top-level boxes as tasks; without boxes, numbered steps. Each task waits for the one before it."""
     checklist = boxes.read(text)
-    top = _boxes(text)
+    top = _top(checklist)
     rows = [
         (str(number), box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
         for number, box in enumerate(top, 1)
@@ -38,14 +41,14 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     return SourcePlan(KIND, path, title, title, tuple(tasks))
 
 
-def _boxes(text: str) -> list[boxes.Box]:
-    """Return the boxes that are in no other box; the others are text of theirs."""
+def _top(checklist: boxes.Checklist) -> list[boxes.Box]:
+    """Return the boxes that are in no other box; the others become text of theirs."""
     top: list[boxes.Box] = []
-    for box in boxes.read(text).boxes:
+    for box in checklist.boxes:
         if top and box.indent > top[-1].indent and box.headings == top[-1].headings:
             top[-1].below.append(f"- {'(done) ' * box.done}{box.text}")
         else:
-            top.append(box)
+            top.append(replace(box, below=[*box.below]))
     return top
 
 
@@ -55,14 +58,18 @@ def _steps(text: str) -> list[tuple[str, str, str]]:
     fence, inside, by_heading = (
         "",
         False,
-        re.search(r"^#{2,4}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]", text, re.MULTILINE),
+        re.search(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]", f"\n{text}"),
     )
     for line in text.split("\n"):
-        mark = re.match(r"[ \t]*(`{3,}|~{3,})", line)
+        may_fence = "``" in line or "~~" in line
+        may_start = line.startswith("#") or line[:1].isdigit()
+        if not (found or may_fence or may_start):
+            continue
+        mark = _FENCE.match(line) if may_fence else None
         if mark:
             fence = "" if fence else mark[1]
-        step = None if fence or mark else _STEP.match(line.rstrip())
-        heading = None if fence else re.match(r"#{1,6}[ \t]+(.*)", line)
+        step = _STEP.match(line.rstrip()) if may_start and not (fence or mark) else None
+        heading = _HEADING.match(line) if not fence and line.startswith("#") else None
         if step and (step["level"] if by_heading else inside and step["item"]):
             found.append((step["id"] or step["item"], step["title"].strip("* "), []))
         elif heading and not (step and by_heading):
@@ -82,5 +89,5 @@ def _steps(text: str) -> list[tuple[str, str, str]]:
 
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with ticked boxes, and the ids whose boxes were ticked. Numbered steps have no marks."""
-    chosen = [(str(n), box.mark) for n, box in enumerate(_boxes(text), 1) if str(n) in ids and not box.done]
+    chosen = [(str(n), box.mark) for n, box in enumerate(_top(boxes.read(text)), 1) if str(n) in ids and not box.done]
     return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,8 @@ _HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | r
 _AT = re.compile(r"^(\s*(?:-\s+|[\w-]+:\s+))(@\S.*)$", re.MULTILINE)
 
 
+# Several formats look at the front matter before one of them reads the file.
+@functools.lru_cache(maxsize=1)
 def read(text: str) -> tuple[Mapping[str, Any], str]:
     """Return the front matter, {} if it is absent or unreadable, and the text after it."""
     match = _HEAD.match(text)

@@ -14,7 +14,7 @@ _CHANGE = re.compile(r"openspec/changes/(?:archive/)?([^/]+)/")
 
 
 def matches(path: str, text: str) -> bool:
-    numbered = re.search(r"^[ \t]*[-*] \[[ xX]\] \**\d+\.\d+", text, re.MULTILINE) is not None
+    numbered = boxes.has_plain(text) and re.search(r"^[ \t]*[-*] \[[ xX]\] \**\d+\.\d+", text, re.MULTILINE) is not None
     return numbered and (_CHANGE.search(path) is not None or re.search(r"^## \d+\. ", text, re.MULTILINE) is not None)
 
 

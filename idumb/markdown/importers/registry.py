@@ -90,6 +90,8 @@ def _words(task: SourceTask) -> str:
 
 def _distinct(source: SourcePlan) -> SourcePlan:
     """Return the plan with ids that differ: of several tasks with one id, the later ones get a number."""
+    if len({task.id for task in source.tasks}) == len(source.tasks):
+        return source
     counts: Counter[str] = Counter()
     tasks = []
     for task in source.tasks:

@@ -15,7 +15,9 @@ _NEEDS = re.compile(r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*
 
 def matches(_path: str, text: str) -> bool:
     return (
-        re.search(r"^- \[[ xX]\] \**T\d{3,}[a-z]?\b", text, re.MULTILINE) is not None and "Work Package WP" not in text
+        boxes.has_plain(text)
+        and re.search(r"^- \[[ xX]\] \**T\d{3,}[a-z]?\b", text, re.MULTILINE) is not None
+        and "Work Package WP" not in text
     )
 
 

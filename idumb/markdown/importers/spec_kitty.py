@@ -16,9 +16,9 @@ _NEEDED = re.compile(r"WP\d{2,}")
 
 def matches(_path: str, text: str) -> bool:
     values, _ = metadata.read(text)
-    return (
-        "work_package_id" in values or re.search(r"^#{2,3} (?:Work Package )?WP\d{2,}", text, re.MULTILINE) is not None
-    )
+    if "work_package_id" in values:
+        return True
+    return "WP" in text and re.search(r"^#{2,3} (?:Work Package )?WP\d{2,}", text, re.MULTILINE) is not None
 
 
 def package(text: str) -> SourceTask | None:

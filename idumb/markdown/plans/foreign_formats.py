@@ -16,18 +16,22 @@ _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_
 _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
 
 
-# Tool, pattern of one line of its files, and pattern that another line must match (if any).
 def _line(pattern: str) -> re.Pattern[str]:
-    return re.compile(f"^(?:{pattern})", re.MULTILINE)
+    """Return a pattern for the start of a line, in a text that begins with a line end.
+
+    A search for the line end and the literal text after it is several times as fast as one for `^`.
+    """
+    return re.compile(rf"\n{pattern}")
 
 
+# Tool, pattern of one line of its files, and pattern that another line must match (if any).
 _LINES: tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...] = (
     ("spec-kitty", _line(r"## Work Package WP\d"), None),
     ("spec-kit", _line(r"- \[[ xX]\] \**T\d{3,}\**\s"), None),
     ("OpenSpec", _line(r"- \[[ xX]\] \d+\.\d+ "), _line(r"## \d+\. ")),
     ("BMAD", _line(r"# Story \d+\.\d+"), None),
     ("Backlog.md", _line(r"<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
-    ("Task Master", _line(r"\{"), _line(r'.*"tasks"\s*:\s*\[')),
+    ("Task Master", _line(r"\{"), re.compile(r'"tasks"\s*:\s*\[')),
 )
 
 
@@ -40,7 +44,7 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
         if matches(frozenset(keys)):
             shown = [keys[key][0] for key in keys if key in _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
-    text = "\n".join(lines)
+    text = _joined(lines)
     for name, first_pattern, second_pattern in _LINES:
         match = first_pattern.search(text)
         if match is not None and (second_pattern is None or second_pattern.search(text)):
@@ -51,10 +55,12 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
 _GSD_2 = frozenset({"estimated_steps", "estimated_files", "skills_used"})
 _OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
 _OLD_LABEL = re.compile(
-    r"[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE
+    r"^[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE | re.MULTILINE
 )
-_OLD_TASK = re.compile(r"#{2,4}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
-_NUMBERED_TASK = re.compile(r"#{2,4}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE)
+_OLD_TASK = _line(r"##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
+_NUMBERED_TASK = re.compile(
+    r"\n##{1,3}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE | re.MULTILINE
+)
 _SLICE = re.compile(r"# [ST]\d+: ")
 _TASK_TAG = re.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
@@ -76,25 +82,24 @@ def dialect(lines: Sequence[str]) -> str | None:
 def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str | None:
     """Return the dialect that the tasks show, or the type of the plan."""
     type = keys.get("type", (0, ""))[1]
-    tag = next(filter(None, map(_TASK_TAG.match, (line for line in lines if "<task" in line))), None)
+    text = _joined(lines)
+    tagged = (line for line in lines if "<task" in line) if "<task" in text else ()
+    tag = next(filter(None, map(_TASK_TAG.match, tagged)), None)
     if tag is not None:
         return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
-    if type in ("", "plan") and _any(_OLD_TASK, lines):
-        return FIRST_IDUMB if _any(_OLD_LABEL, lines) else None
+    if type in ("", "plan") and _OLD_TASK.search(text):
+        return FIRST_IDUMB if _OLD_LABEL.search(text) else None
     if type == "plan":
         return None
     if not keys and any(map(_SLICE.match, lines[:5])):
         return GSD_2
-    is_gsd = {"phase", "plan"} <= keys.keys() if keys else _any(_NUMBERED_TASK, lines)
+    is_gsd = {"phase", "plan"} <= keys.keys() if keys else _NUMBERED_TASK.search(text) is not None
     return GSD if is_gsd else None
 
 
-def _any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
-    return any(map(pattern.match, (line for line in lines if line.startswith(_STARTS))))
-
-
-_STARTS = ("#", "-", "*", "<", " ", "\t")
-"""What the lines begin with that the patterns for tasks and labels fit."""
+def _joined(lines: Sequence[str]) -> str:
+    """Return the lines as a text for the patterns of `_line`."""
+    return "\n" + "\n".join(lines)
 
 
 def findings(source: Source, name: str, line: int) -> tuple[Finding, ...]:

@@ -6,6 +6,7 @@ text: `06.2` does not become a number, nor `no` a boolean.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -76,12 +77,26 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
 
 
 def _events(text: str) -> Iterator[Any]:
-    from ruamel.yaml import YAML
-
     # libyaml treats the line breaks of YAML 1.1 as line ends, and rejects escaped surrogates, which JSON writers
     # produce for names that are not UTF-8. Use the slow reader only for these texts.
     slow = _LINE_BREAKS.search(text) or _SURROGATE.search(text)
-    return iter(YAML(typ="safe", pure=bool(slow)).parse(text))
+    parser = None if slow else _libyaml()
+    if parser is not None:
+        return iter(parser(text).get_event, None)
+    from ruamel.yaml import YAML
+
+    return iter(YAML(typ="safe", pure=True).parse(text))
+
+
+@functools.cache
+def _libyaml() -> Callable[[str], Any] | None:
+    """Return the parser of libyaml, which `YAML` wraps in a new class for each text; None where it is not installed."""
+    try:
+        from ruamel.yaml.cyaml import CParser  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    parser: Callable[[str], Any] = CParser
+    return parser
 
 
 def _paired(value: str) -> str:
@@ -118,9 +133,11 @@ class _Reader:
     def node(self, event: Any, depth: int) -> Node:
         kind = event.__class__.__name__
         at = event.start_mark.index
-        self._refuse(event, kind, at)
+        if kind == "AliasEvent" or event.anchor or getattr(event, "tag", None):
+            self._refuse(event, kind, at)
         if kind == "ScalarEvent":
-            return Scalar(_paired(event.value), not event.style, self.place(at), self.place(event.end_mark.index))
+            value = event.value if event.value.isascii() else _paired(event.value)
+            return Scalar(value, not event.style, self.place(at), self.place(event.end_mark.index))
         if depth >= MAX_DEPTH:
             raise ReadError("plan.too-deep", f"YAML is nested more than {MAX_DEPTH} levels deep", at, "", "nest less")
         if kind == "SequenceStartEvent":

@@ -38,6 +38,7 @@ _NOTE = re.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
 _NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
 _TASK_ID = re.compile(r"T[\w.]+-\d{2,9}[a-z]?")
+_is_protected = paths.cover(paths.ALWAYS_PROTECTED)
 _PLACE = re.compile(r":\d+(?:-\d+)?$")
 
 
@@ -275,7 +276,7 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
     path = quoted[2] if quoted else path.strip("*")
     path = _PLACE.sub("", path.strip()).removeprefix("./").rstrip(",;")
     problem = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
-    if problem is None and paths.matches_any(path, paths.ALWAYS_PROTECTED):
+    if problem is None and _is_protected(path):
         problem = "belongs to idumb or git, and no task may write it"
     if problem is None and "/" not in path and not re.search(r"[.*]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$", path):
         problem = "does not look like a path"

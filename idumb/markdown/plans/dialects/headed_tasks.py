@@ -64,7 +64,7 @@ def read(
 
 def _starts(reading: _Reading, row: Line) -> bool:
     """Whether a line starts a task or a section; what came before is then complete."""
-    heading = labels.HEADING.match(row.text)
+    heading = labels.HEADING.match(row.text) if row.text.startswith("#") else None
     if heading:
         return _heading(reading, row, len(heading[1]), heading[2].strip())
     if not reading.in_tasks or (reading.level and reading.level < 7):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN
 from idumb.markdown.plans.dialects import checks
@@ -44,8 +45,7 @@ _PRIORITIES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line with its offset. `fenced` lines, the marks included, are text only."""
 
     text: str
@@ -58,13 +58,14 @@ def lines(text: str, at: int = 0) -> tuple[list[Line], int | None]:
     rows: list[Line] = []
     fence, opened = "", None
     for line in text.split("\n"):
-        mark = FENCE.match(line)
-        inside = bool(fence) or mark is not None
-        if fence:
-            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence, opened = "", None
-        elif mark and not (mark[1][0] == "`" and "`" in line[mark.end() :]):
-            fence, opened = mark[1], len(rows)
+        inside = bool(fence)
+        if ("``" in line or "~~" in line) and (mark := FENCE.match(line)):
+            inside = True
+            if fence:
+                if mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                    fence, opened = "", None
+            elif not (mark[1][0] == "`" and "`" in line[mark.end() :]):
+                fence, opened = mark[1], len(rows)
         rows.append(Line(line.removesuffix("\r"), at, inside))
         at += len(line) + 1
     return rows, opened
@@ -136,11 +137,11 @@ def _ends(current: _Label, label: _Label) -> bool:
 
 
 def _label(row: Line) -> _Label | None:
-    heading = HEADING.match(row.text)
+    heading = HEADING.match(row.text) if row.text.startswith("#") else None
     if heading:
         known = _BY_LABEL.get(_plain(heading[2]).strip(" :*"), "")
         return _Label(known, row.at, len(row.text), 0, len(heading[1]))
-    for pattern in (_BOLD, _BARE, _KEY):
+    for pattern in (_BOLD, _BARE, _KEY) if ":" in row.text else ():
         match = pattern.match(row.text)
         if match:
             indent = len(match["indent"])

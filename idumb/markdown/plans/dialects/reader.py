@@ -44,6 +44,8 @@ _LONGEST_LINE = 64 * 1024
 
 
 def _long_lines(source: Source, problems: Problems) -> None:
+    if max(map(len, source.lines)) <= _LONGEST_LINE // 4:
+        return
     for number, line in enumerate(source.lines):
         if len(line) > _LONGEST_LINE // 4 and len(line.encode("utf-8", "replace")) > _LONGEST_LINE:
             problems.error(
@@ -93,9 +95,10 @@ def _tasks(
     begin: int, dialect: str, source: Source, problems: Problems
 ) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
     text = source.text
-    if tagged_tasks.task_tag(text) is None:
+    task_name = tagged_tasks.task_tag(text)
+    if task_name is None:
         return headed_tasks.read(text, begin, dialect, problems, lambda kind, at: drafts.kind_of(kind, at, problems))
-    tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), begin, len(text))
+    tasks, texts = tagged_tasks.read(tagged_tasks.Scanner(text, problems), task_name, begin, len(text))
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         problems.warning(
             "dialect.unknown-tag", texts[name][0][1], f"idumb does not know the tag `<{name}>` and does not read it",

@@ -6,6 +6,7 @@ do not close. Therefore fences do not count inside tags; a tag runs to its own c
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -84,7 +85,7 @@ class Scanner:
         inside a line closes the tag.
         """
         depth = 0
-        for match in re.compile(rf"</?{re.escape(name)}(?:\s[^<>]*)?>").finditer(self.text, start, end):
+        for match in _either(name).finditer(self.text, start, end):
             line = self.text.rfind("\n", max(start, match.start() - _LONGEST_LINE), match.start()) + 1 or start
             before = self.text[line : match.start()]
             if match[0][1] != "/":
@@ -98,16 +99,23 @@ class Scanner:
         return None
 
 
+@functools.lru_cache(maxsize=256)
+def _either(name: str) -> re.Pattern[str]:
+    """Return the pattern of an opening or a closing tag."""
+    return re.compile(rf"</?{re.escape(name)}(?:\s[^<>]*)?>")
+
+
 def task_tag(text: str) -> str | None:
     """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
+    if "<task" not in text and "<feature" not in text:
+        return None
     names = {match[1] for match in _TASK_LINE.finditer(text)}
     return "task" if "task" in names else next(iter(names), None)
 
 
-def read(scanner: Scanner, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
-    """Return the tasks in document order, and the texts of the other tags of the plan by name."""
+def read(scanner: Scanner, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+    """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name."""
     tasks: list[TaskDraft] = []
-    name = task_tag(scanner.text) or "task"
     others: dict[str, list[Part]] = {}
     region = _region(scanner, start, end)
     inside = region is not None
