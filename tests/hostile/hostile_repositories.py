@@ -51,6 +51,9 @@ READING: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "audit": ("audit", "verify"),
     "backup": ("backup", "none.backup", "--verify"),
+    "recommend": ("recommend", "1"),
+    "export": ("export", "1", "--done"),
+    "workflow": ("workflow", "check", "release"),
 }
 """Commands that only look."""
 WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
@@ -72,9 +75,9 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "deinit": ("deinit",),
 }
 """Commands that would run or write, but that nobody's word was given for."""
-WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive", "install")
+WRITING = ("init", "discuss", "pause", "cancel", "accept", "skip", "decide", "archive", "install", "plan", "import")
 """Commands whose whole sense is to write; they run nothing of a plan."""
-ELSEWHERE = ("fake-model", "help", "mcp")
+ELSEWHERE = ("fake-model", "help", "mcp", "schema")
 """Commands that look at no repository themselves."""
 COMMANDS = {**READING, **WITHOUT_CONSENT}
 ALL: tuple[Payload, ...] = (*payloads.GIT, *payloads.PROGRAMS, *unpacked.PAYLOADS)
