@@ -253,13 +253,13 @@ def source_path(name: str, root: str) -> str:
 
 def phase_of_file(path: str) -> str | None:
     """Return the phase whose folder holds a plan; None for a file elsewhere."""
-    from idumb.domain.plans import quick_plan
+    from idumb.domain.plans.numbered_phases import QUICK
 
     match = _IN_PHASE.fullmatch(path)
     if match is None:
         return None
-    number = quick_plan.number_in(match[2]) if match[1] == "quick" else None
-    return quick_plan.phase(number) if number is not None else match[2] if match[1] == "phases" else None
+    number = QUICK.number_in(match[2]) if match[1] == "quick" else None
+    return QUICK.phase(number) if number is not None else match[2] if match[1] == "phases" else None
 
 
 _IN_PHASE = re.compile(r"\.planning/(phases|quick)/([^/]+)/[^/]*PLAN\.md")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import paths
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.plans import quick_plan, step_plan, workflow
+from idumb.domain.plans import numbered_phases, step_plan
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown.plans import phase_names
 from idumb.system.files import named_files
 
@@ -38,10 +39,9 @@ class PlanningFolder:
         steps = _steps_of(phase)
         if steps is not None:
             return step_plan.folder_of(steps)
-        if quick_plan.number_of(phase) is not None:
-            return self._numbered_folder(phase, self._quick(), quick_plan.FOLDER)
-        if workflow.number_of(phase) is not None:
-            return self._numbered_folder(phase, self._workflow_runs(), workflow.FOLDER)
+        for kind in numbered_phases.ALL:
+            if kind.number_of(phase) is not None:
+                return self._numbered_folder(phase, kind)
         names = self._names(PHASES)
         if not phase.strip():
             raise InputError("phase.not-found", "No phase was given.", hint="idumb roadmap")
@@ -97,38 +97,26 @@ class PlanningFolder:
         numbered = phase_names.numbered(self._names(PHASES))
         return (
             *((number, f"{PHASES}/{name}") for number, name in numbered),
-            *self._quick(),
-            *self._workflow_runs(),
+            *(row for kind in numbered_phases.ALL for row in self._numbered(kind)),
         )
 
-    def _quick(self) -> tuple[tuple[str, str], ...]:
-        return self._numbered(quick_plan.FOLDER, quick_plan.number_in, quick_plan.phase)
-
-    def _workflow_runs(self) -> tuple[tuple[str, str], ...]:
-        return self._numbered(workflow.FOLDER, workflow.number_in, workflow.phase)
-
-    def _numbered(
-        self, parent: str, number_in: Callable[[str], int | None], phase: Callable[[int], str]
-    ) -> tuple[tuple[str, str], ...]:
+    def _numbered(self, kind: NumberedPhases) -> tuple[tuple[str, str], ...]:
         """Return (phase, folder) of the plans that idumb itself numbered."""
-        numbered = [(n, f"{parent}/{name}") for name in self._names(parent) if (n := number_in(name))]
-        return tuple((phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
+        parent = kind.parent
+        numbered = [(n, f"{parent}/{name}") for name in self._names(parent) if (n := kind.number_in(name))]
+        return tuple((kind.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
 
     def _has_plan(self, folder: str) -> bool:
         return bool(phase_names.plan_files(self._names(folder, files=True)))
 
-    def _numbered_folder(self, phase: str, numbered: Sequence[tuple[str, str]], parent: str) -> str:
-        number = int(phase[1:])
-        folders = [folder for name, folder in numbered if int(name[1:]) == number]
+    def _numbered_folder(self, phase: str, kind: NumberedPhases) -> str:
+        number = kind.number_of(phase)
+        folders = [folder for name, folder in self._numbered(kind) if kind.number_of(name) == number]
         if len(folders) == 1:
             return folders[0]
         if folders:
             raise _ambiguous(phase, folders)
-        raise InputError(
-            "phase.not-found",
-            f"There is no {'workflow run' if parent == workflow.FOLDER else 'quick plan'} {phase} in {parent}.",
-            hint="idumb status",
-        )
+        raise InputError("phase.not-found", f"There is no {kind.words} {phase} in {kind.parent}.", hint="idumb status")
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         steps = step_plan.path_in(folder)
@@ -181,7 +169,7 @@ class PlanningFolder:
             from idumb.markdown.importers import step_plan as steps
 
             return steps.parse(data, path)
-        if workflow.phase_of(path) is not None:
+        if WORKFLOW_RUNS.phase_of(path) is not None:
             from idumb.markdown.workflows import workflow_parser
 
             return workflow_parser.parse(data, path)
@@ -197,7 +185,7 @@ class PlanningFolder:
                 hint=f"Edit it, approve it again (idumb approve {path}), then run idumb execute {path}",
                 details={"path": path},
             )
-        if workflow.phase_of(path) is not None:
+        if WORKFLOW_RUNS.phase_of(path) is not None:
             raise Refusal(
                 "amend.workflow",
                 f"{path} is the definition that a workflow runs under, which idumb never changes.",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans import workflow
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
 from tests.meta import source
 
@@ -68,7 +69,7 @@ def test_a_run_has_the_definitions_bytes_first_and_then_its_inputs() -> None:
     text = "Zwei\nWörter: \"'\\ 🎉 $(rm -rf .) # {"
     data = workflow.run_part(definition, origin, {"word": text}, "an-id")
     assert data.startswith(definition)
-    plan = workflow_parser.parse(data, f"{workflow.FOLDER}/007-x/01-PLAN.md").plan
+    plan = workflow_parser.parse(data, f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md").plan
     assert plan is not None
     assert plan.workflow is not None
     assert (plan.phase, plan.tasks[0].id) == ("W7", "TW7-01")
@@ -82,7 +83,7 @@ def test_a_number_that_is_accepted_can_be_read_again_from_the_run(text: str) -> 
     value = workflow.from_text(workflow.Value("n", "number"), text)
     definition = HEAD.replace("word: text", "n: number") + step(SCRIPT)
     data = workflow.run_part(definition.encode(), {}, {"n": value})
-    plan = workflow_parser.parse(data, f"{workflow.FOLDER}/007-x/01-PLAN.md").plan
+    plan = workflow_parser.parse(data, f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md").plan
     assert plan is not None
     assert plan.workflow is not None
     assert plan.workflow.values == {"n": float(text)}
@@ -97,7 +98,7 @@ def test_a_number_that_is_accepted_can_be_read_again_from_the_run(text: str) -> 
 )  # fmt: skip
 def test_a_run_with_wrong_inputs_is_no_plan(values: dict[str, object], code: str) -> None:
     data = workflow.run_part((HEAD + step("kind: script\nrun: 'true'")).encode(), {}, values)
-    result = workflow_parser.parse(data, f"{workflow.FOLDER}/007-x/01-PLAN.md")
+    result = workflow_parser.parse(data, f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md")
     assert result.plan is None
     assert [finding.code for finding in result.findings] == [code]
 
@@ -199,7 +200,7 @@ def test_a_definition_must_have_the_name_of_its_file() -> None:
 
 def test_a_path_that_an_input_makes_must_stay_in_the_repository() -> None:
     definition = (HEAD + step(f"{SCRIPT}\nfiles: {{create: ['{{inputs.word}}/a']}}")).encode()
-    path = f"{workflow.FOLDER}/007-x/01-PLAN.md"
+    path = f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md"
     good = workflow_parser.parse(workflow.run_part(definition, {}, {"word": "docs"}), path).plan
     assert good is not None
     assert [claim.path for claim in good.tasks[0].files or ()] == ["docs/a"]

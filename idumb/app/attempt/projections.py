@@ -17,7 +17,7 @@ from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
-from idumb.domain.plans import quick_plan, workflow
+from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import RunState
@@ -287,7 +287,7 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
     """Return the plans that idumb wrote, and amended ones whose earlier version is committed."""
-    folders = (f"{quick_plan.FOLDER}/", f"{workflow.FOLDER}/")
+    folders = tuple(f"{kind.parent}/" for kind in numbered_phases.ALL)
     own = [path for path, _ in state.contract.plans if path.startswith(folders)]
     return [*own, *contract_versions.committable(services, state)]
 

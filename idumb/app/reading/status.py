@@ -16,7 +16,7 @@ from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
-from idumb.domain.plans import quick_plan, step_plan, workflow
+from idumb.domain.plans import numbered_phases, step_plan
 from idumb.domain.runs.run import ACTIVE, COMPLETED, EXHAUSTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -36,7 +36,8 @@ def view(services: Services) -> dict[str, Any]:
     numbers = _merged(numbers, folders)
     outside = OutsideWork(services)
     phases = [_phase(services, outside, n, roadmap.get(n), folders.get(n)) for n in numbers]
-    phases = [row for row in phases if not _is_written(row["phase"]) or not _is_done(row)]  # done elsewhere
+    # What idumb wrote itself is not listed once it is done, here or elsewhere.
+    phases = [row for row in phases if not (numbered_phases.is_numbered(row["phase"]) and _is_done(row))]
     phases += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]
     questions = [*open_consents(services), *_open_plan_questions(services)]
     by_phase = {row["phase"]: row for row in phases}
@@ -84,14 +85,9 @@ def _open_plan_questions(services: Services) -> list[dict[str, Any]]:
     return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in plan_questions.open_questions(services)]
 
 
-def _is_written(phase: str) -> bool:
-    """Return whether idumb wrote the plan: of a quick task, or of a run of a workflow. Done ones are not listed."""
-    return quick_plan.number_of(phase) is not None or workflow.number_of(phase) is not None
-
-
 def _is_verified_and_written(services: Services, phase: str) -> bool:
     """Return whether a plan that idumb wrote is verified, even if the configuration changed since."""
-    state = run_lookup.latest_run(services, phase) if _is_written(phase) else None
+    state = run_lookup.latest_run(services, phase) if numbered_phases.is_numbered(phase) else None
     return state is not None and state.verified and state.restoring is None
 
 
@@ -315,7 +311,7 @@ def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, init
         return {"command": "idumb init", "why": "idumb is not set up here"}
     if questions:
         return {"command": "idumb decisions", "why": f"a question needs an answer: {questions[0]['what']}"}
-    for row in sorted(phases, key=lambda row: not _is_written(row["phase"])):
+    for row in sorted(phases, key=lambda row: not numbered_phases.is_numbered(row["phase"])):
         number, state = row["phase"], row["state"]
         if _is_done(row) and not row.get("restoring"):
             continue

@@ -16,6 +16,7 @@ from idumb.domain import finding
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.plans import quick_plan
+from idumb.domain.plans.numbered_phases import QUICK
 from idumb.domain.plans.quick_plan import QuickRequest
 
 UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
@@ -68,8 +69,8 @@ def run(services: Services, quick_request: QuickRequest, request: Request, *, ag
 def _plan(services: Services, quick_request: QuickRequest) -> tuple[str, str, str]:
     """Return the next free phase, its folder, and the plan's text."""
     phases = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
-    number = max((n for phase in phases if (n := quick_plan.number_of(phase)) is not None), default=0) + 1
-    phase = quick_plan.phase(number)
+    number = QUICK.next_number(phases)
+    phase = QUICK.phase(number)
     return phase, quick_plan.folder(number, quick_request.words), quick_plan.text(phase, quick_request)
 
 

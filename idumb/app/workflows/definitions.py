@@ -14,6 +14,7 @@ from idumb.domain import errors, finding
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding
 from idumb.domain.plans import workflow
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value
 
@@ -75,7 +76,7 @@ def check(services: Services, name: str) -> Result:
 def _findings(services: Services, definition: DefinitionFile, parsed: ParsedPlan) -> Sequence[Finding]:
     if parsed.plan is None:
         return parsed.findings
-    phase, folder = parsed.plan.phase, workflow.folder(0, definition.name)
+    phase, folder = parsed.plan.phase, WORKFLOW_RUNS.folder(0, definition.name)
     sources = [(definition.path, definition.data)]
     loaded = loading.assemble(
         phase, folder, [(definition.path, parsed)], services.settings, sources, policy=services.policy

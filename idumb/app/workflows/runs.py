@@ -12,7 +12,7 @@ from idumb.app.core.services import Services
 from idumb.domain import finding
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
-from idumb.domain.plans import workflow
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.runs.run import RunState
 
 
@@ -30,11 +30,11 @@ def status(services: Services, name: str | None) -> Result:
 
 
 def _same(name: str, phase: str) -> bool:
-    return workflow.number_of(name) is not None and workflow.number_of(name) == workflow.number_of(phase)
+    return WORKFLOW_RUNS.number_of(name) is not None and WORKFLOW_RUNS.number_of(name) == WORKFLOW_RUNS.number_of(phase)
 
 
 def _run(services: Services, phase: str, folder: str) -> dict[str, Any] | None:
-    if workflow.number_of(phase) is None:
+    if WORKFLOW_RUNS.number_of(phase) is None:
         return None
     loaded = loading.load(services.plans, phase, services.settings, services.policy)
     contract, state = loaded.contract, run_lookup.latest_run(services, phase)

@@ -20,6 +20,7 @@ from idumb.app.worktree import preconditions
 from idumb.domain import finding
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import workflow
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.runs import handoff
 from idumb.domain.runs.handoff import Document
@@ -58,13 +59,14 @@ def _place(services: Services, definition: DefinitionFile, data: bytes) -> tuple
     """Return phase and folder of the run: those of an unfinished run of the same bytes, or the next free ones."""
     phases = services.plans.phases()
     for phase, folder in reversed(phases):
-        if workflow.number_of(phase) is not None and [bytes for _, bytes in services.plans.plans(folder)] == [data]:
+        is_run = WORKFLOW_RUNS.number_of(phase) is not None
+        if is_run and [source for _, source in services.plans.plans(folder)] == [data]:
             state = run_lookup.latest_run(services, phase)
             if state is None or state.state != COMPLETED:
                 return phase, folder
     taken = (*(phase for phase, _ in phases), *services.runs.phases())
-    number = max((n for phase in taken if (n := workflow.number_of(phase)) is not None), default=0) + 1
-    return workflow.phase(number), workflow.folder(number, definition.name)
+    number = WORKFLOW_RUNS.next_number(taken)
+    return WORKFLOW_RUNS.phase(number), WORKFLOW_RUNS.folder(number, definition.name)
 
 
 def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> dict[str, Any]:

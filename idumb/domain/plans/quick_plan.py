@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from idumb.domain import paths
+from idumb.domain.plans.numbered_phases import QUICK
 
-FOLDER = ".planning/quick"
 PLAN = "01-PLAN.md"
 LONGEST_TITLE = 100
 _LONGEST_SLUG = 40
-_PHASE = re.compile(r"[Qq]0*([1-9][0-9]{0,5})")
-_NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _EVERYTHING = ("create", "modify", "delete")
 ANYWHERE = tuple((verb, "**") for verb in _EVERYTHING)
 """The claims of a task without named files; a person reviews its changes."""
@@ -59,27 +57,11 @@ class QuickRequest:
         return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
-def phase(number: int) -> str:
-    return f"Q{number}"
-
-
-def number_of(phase: str) -> int | None:
-    """Return 3 for `Q3`, `q3` and `Q003`; None for every other phase."""
-    match = _PHASE.fullmatch(phase)
-    return int(match[1]) if match else None
-
-
-def number_in(folder: str) -> int | None:
-    """Return the number in a folder name such as `003-fix-the-typo`, or None."""
-    match = _NUMBERED.match(folder)
-    return int(match[1]) if match else None
-
-
 def folder(number: int, words: str) -> str:
     """Return the folder of the plan, relative to the repository's root."""
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
     slug = "-".join(re.findall("[a-z0-9]+", plain))[:_LONGEST_SLUG].strip("-")
-    return f"{FOLDER}/{number:03d}{'-' if slug else ''}{slug}"
+    return QUICK.folder(number, slug)
 
 
 def claims(named_paths: Iterable[str], exists: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,6 @@ from typing import Any
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression
 
 DIALECT = "workflow"
-FOLDER = ".planning/workflows"
 PLAN = "01-PLAN.md"
 DEFINITIONS = ".idumb/workflows"
 RECEIVER = "workflow:"
@@ -35,8 +34,6 @@ MOST_TEXT = 64 * 1024
 NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 VALUE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-_PHASE = re.compile(r"[Ww]0*([1-9][0-9]{0,5})")
-_NUMBERED = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,2})?")  # also what Python prints
 
@@ -117,35 +114,6 @@ class Workflow:
     def variables(self) -> dict[str, str]:
         """Return the environment variables that hold the inputs: `INPUT_VERSION` for `version`."""
         return {f"INPUT_{name.upper()}": shown(value) for name, value in self.values.items()}
-
-
-def phase(number: int) -> str:
-    return f"W{number}"
-
-
-def number_of(phase: str) -> int | None:
-    """Return 3 for `W3`, `w3` and `W003`; None for every other phase."""
-    match = _PHASE.fullmatch(phase)
-    return int(match[1]) if match else None
-
-
-def number_in(folder: str) -> int | None:
-    """Return the number in a folder name such as `003-release`, or None."""
-    match = _NUMBERED.match(folder)
-    return int(match[1]) if match else None
-
-
-def folder(number: int, name: str) -> str:
-    """Return the folder of a run, relative to the repository's root."""
-    return f"{FOLDER}/{number:03d}-{name}"
-
-
-def phase_of(path: str) -> str | None:
-    """Return the phase of the run file at a path; None for other files."""
-    if not path.startswith(f"{FOLDER}/"):
-        return None
-    number = number_in(path.removeprefix(f"{FOLDER}/").partition("/")[0])
-    return None if number is None else phase(number)
 
 
 def task_id(phase: str, number: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import workflow
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import fields, frontmatter, near_misses, plan_parser, steps
@@ -67,7 +68,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
                        accepted=file_name, mend=mend)  # fmt: skip
     outline = _Outline(problems)
     outline.read(blocks.scan(source, end_line, problems, fast=False))
-    phase = workflow.phase_of(path)
+    phase = WORKFLOW_RUNS.phase_of(path)
     values, origin = _run(outline, head, problems, is_run=phase is not None)
     tasks = step_reader.tasks(outline.drafts, phase or DEFINITION, head.inputs, values, problems)
     if not outline.drafts:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from idumb.domain.plans import quick_plan
+from idumb.domain.plans.numbered_phases import QUICK
 
 
 @pytest.mark.parametrize(
     ("phase", "number"), [("Q1", 1), ("q1", 1), ("Q012", 12), ("Q0", None), ("1", None), ("Q1x", None), ("Q", None)]
 )
 def test_the_phase_of_a_quick_plan_contains_its_number(phase: str, number: int | None) -> None:
-    assert quick_plan.number_of(phase) == number
+    assert QUICK.number_of(phase) == number
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_the_phase_of_a_quick_plan_contains_its_number(phase: str, number: int |
 )
 def test_a_folder_name_has_number_and_words(words: str, folder: str) -> None:
     assert quick_plan.folder(1, words) == f".planning/quick/{folder}"
-    assert quick_plan.number_in(folder) == 1
+    assert QUICK.number_in(folder) == 1
 
 
 def test_a_named_file_must_change_and_files_below_a_folder_may() -> None:

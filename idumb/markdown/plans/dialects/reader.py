@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.plans import quick_plan
+from idumb.domain.plans.numbered_phases import QUICK
 from idumb.domain.plans.plan import GSD_2, HUMAN, Criterion, Plan, Span
 from idumb.markdown.plans import phase_names
 from idumb.markdown.plans.dialects import checks, drafts, foreign_head, headed_tasks, tagged_tasks, titles
@@ -140,8 +140,8 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
         file = _FILE.fullmatch(path.rpartition("/")[2].removesuffix(".md"))
         return own or (file[1] if file else "") or _id(stated) or (slice_of[1] if slice_of else "0")
     if folder[1] == "quick":
-        number = quick_plan.number_in(folder[2])
-        return quick_plan.phase(number) if number is not None else _id(folder[2])
+        number = QUICK.number_in(folder[2])
+        return QUICK.phase(number) if number is not None else _id(folder[2])
     phase = _number(folder[2]) or _id(folder[2])
     if own and not phase_names.same_phase(own, phase) and "phase" in head.spans:
         problems.warning(
