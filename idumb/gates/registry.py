@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import STRICT
@@ -21,11 +23,19 @@ Judge = Callable[[Inputs], Judged | None]
 
 
 class StepGate(NamedTuple):
-    """`name` is the setting of its level. `applies` is quick: it reads no file."""
+    """`name` is the setting of its level. `applies` is quick: it reads no file.
+
+    `function` of `module`, below `idumb.gates`, judges.
+    """
 
     name: str
     applies: Callable[[Inputs], bool]
-    load: Callable[[], Judge]
+    module: str
+    function: str = "judge"
+
+    def load(self) -> Judge:
+        judge: Judge = getattr(import_module(f"idumb.gates.{self.module}"), self.function)
+        return judge
 
 
 class StepGates:
@@ -64,12 +74,6 @@ def _has_limits(inputs: Inputs) -> bool:
     return (inputs.task.limits or inputs.plan.limits) is not None
 
 
-def _size() -> Judge:
-    from idumb.gates import size
-
-    return size.judge
-
-
 _PARSED = (
     *(".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml", ".sh", ".bash"),
     *(".js", ".jsx", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".go", ".rs", ".c", ".h", ".java"),
@@ -82,70 +86,16 @@ def _has_parsed_files(inputs: Inputs) -> bool:
     return any(change.path.lower().endswith(_PARSED) for change in unknown)
 
 
-def _syntax() -> Judge:
-    from idumb.gates import syntax
-
-    return syntax.judge
-
-
 def _has_non_goals(inputs: Inputs) -> bool:
     return any(goal.paths or goal.symbols for goal in inputs.plan.non_goals)
 
 
-def _non_goals() -> Judge:
-    from idumb.gates import non_goals
-
-    return non_goals.judge
-
-
-def _is_to_be_specified(inputs: Inputs) -> bool:
-    return gate_table.SPECIFICATION in inputs.asked or inputs.plan.mode == STRICT
-
-
-def _specification() -> Judge:
-    from idumb.gates import specification
-
-    return specification.judge
-
-
-def _is_designed(inputs: Inputs) -> bool:
-    return gate_table.DESIGN in inputs.asked or inputs.plan.mode == STRICT
-
-
-def _design() -> Judge:
-    from idumb.gates import design
-
-    return design.judge
+def _asked_or_strict(name: str, inputs: Inputs) -> bool:
+    return name in inputs.asked or inputs.plan.mode == STRICT
 
 
 def _declares_class(inputs: Inputs) -> bool:
     return inputs.task.change is not None
-
-
-def _change_class() -> Judge:
-    from idumb.gates import change_class
-
-    return change_class.judge
-
-
-def _runs_types(inputs: Inputs) -> bool:
-    return _runs(gate_table.TYPES, inputs)
-
-
-def _types() -> Judge:
-    from idumb.gates.project import checkers
-
-    return checkers.types
-
-
-def _runs_lint(inputs: Inputs) -> bool:
-    return _runs(gate_table.LINT, inputs)
-
-
-def _lint() -> Judge:
-    from idumb.gates.project import checkers
-
-    return checkers.lint
 
 
 _TESTS = re.compile(
@@ -157,20 +107,14 @@ def _has_tests(inputs: Inputs) -> bool:
     return any(change.new is not None and _TESTS.search(change.path) for change in inputs.changes)
 
 
-def _test_intent() -> Judge:
-    from idumb.gates import test_intent
-
-    return test_intent.judge
-
-
 GATES: tuple[StepGate, ...] = (
-    StepGate(gate_table.TEST_INTENT, _has_tests, _test_intent),
-    StepGate(gate_table.NON_GOALS, _has_non_goals, _non_goals),
-    StepGate(gate_table.SYNTAX, _has_parsed_files, _syntax),
-    StepGate(gate_table.TYPES, _runs_types, _types),
-    StepGate(gate_table.LINT, _runs_lint, _lint),
-    StepGate(gate_table.LIMITS, _has_limits, _size),
-    StepGate(gate_table.SPECIFICATION, _is_to_be_specified, _specification),
-    StepGate(gate_table.DESIGN, _is_designed, _design),
-    StepGate(gate_table.CHANGE_CLASS, _declares_class, _change_class),
+    StepGate(gate_table.TEST_INTENT, _has_tests, "test_intent"),
+    StepGate(gate_table.NON_GOALS, _has_non_goals, "non_goals"),
+    StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
+    StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "project.checkers", "types"),
+    StepGate(gate_table.LINT, partial(_runs, gate_table.LINT), "project.checkers", "lint"),
+    StepGate(gate_table.LIMITS, _has_limits, "size"),
+    StepGate(gate_table.SPECIFICATION, partial(_asked_or_strict, gate_table.SPECIFICATION), "specification"),
+    StepGate(gate_table.DESIGN, partial(_asked_or_strict, gate_table.DESIGN), "design"),
+    StepGate(gate_table.CHANGE_CLASS, _declares_class, "change_class"),
 )

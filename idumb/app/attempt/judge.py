@@ -230,7 +230,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         lambda entry, limit: measure.bytes_of(work, entry, limit),
         lambda: work.line_counts(attempt.base, attempt.candidate),
         tuple(checked),
-        context.services.settings.gates,
+        settings.gates,
         lambda path: work.entry(attempt.candidate, path),
         parsed=_parsed(attempt),
     )
