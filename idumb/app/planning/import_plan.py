@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core.result import Result
@@ -83,8 +83,7 @@ def _exists(services: Services, path: str) -> bool:
 def _written(services: Services, request: Request, source: SourcePlan) -> Result:
     where = _location(services, request, source)
     identity, path = draft_plan.next_path(services, where)
-    placed = Placed(where.phase, identity, imported.ids(where.phase, source.tasks, _taken(services, where)))
-    placed = replace(placed, ids={task.id: placed.ids[task.id] for task in source.tasks})
+    placed = Placed(where.phase, identity, imported.ids(where.phase, source.tasks, {}, _taken(services, where)))
     text = imported.text(source, placed, lambda each: _exists(services, each))
     draft = draft_plan.judge(services, where, identity, path, text)
     _require_readable(services, draft, source)
@@ -95,14 +94,14 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [f"idumb check-plan {where.phase}"]})
 
 
-def _taken(services: Services, where: PhaseLocation) -> dict[str, str]:
-    """Return the ids that other plans of the phase use, under keys that no source has."""
-    ids = []
+def _taken(services: Services, where: PhaseLocation) -> list[str]:
+    """Return the ids that plans of the phase use."""
+    ids: list[str] = []
     for path, data in services.plans.plans(where.folder) if where.exists else ():
         parsed = services.plans.parse(data, path)
         plan = parsed.plan or parsed.draft
         ids += [task.id for task in plan.tasks] if plan is not None else []
-    return {f"\0{id}": id for id in ids}
+    return ids
 
 
 def _location(services: Services, request: Request, source: SourcePlan) -> PhaseLocation:
@@ -172,8 +171,8 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             details={"tasks": moved},
         )
     own = {task.extra[imported.SOURCE_ID]: task.id for task in plan.tasks if imported.SOURCE_ID in task.extra}
-    ids = imported.ids(plan.phase, source.tasks, {**_taken(services, where), **own})
-    placed = Placed(plan.phase, plan.plan, {task.id: ids[task.id] for task in source.tasks})
+    ids = imported.ids(plan.phase, source.tasks, own, _taken(services, where))
+    placed = Placed(plan.phase, plan.plan, ids)
     text, changes = imported.updated(earlier.text, plan, source, placed, lambda each: _exists(services, each))
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
     data = {**_data(source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}

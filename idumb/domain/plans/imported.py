@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idumb.domain import canonical_json, paths
@@ -83,15 +84,14 @@ class Placed:
     ids: Mapping[str, str] = field(default_factory=dict)
 
 
-def ids(phase: str, tasks: Sequence[SourceTask], taken: Mapping[str, str], first: int = 1) -> dict[str, str]:
-    """Return an id for every task: the one that it has already, or the next free number."""
-    used = [int(match[1]) for id in taken.values() if (match := re.search(r"-(\d+)[a-z]?$", id))]
-    number = max([first - 1, *used]) + 1
-    placed = dict(taken)
+def ids(phase: str, tasks: Sequence[SourceTask], own: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
+    """Return an id for every task: its `own` one, or the next number that is free beside those and `others`."""
+    used = [int(match[1]) for id in (*own.values(), *others) if (match := re.search(r"-(\d+)[a-z]?$", id))]
+    numbers = itertools.count(max(used, default=0) + 1)
+    placed: dict[str, str] = {}
     for task in tasks:
         if task.id not in placed:
-            placed[task.id] = f"T{phase}-{number:02d}"
-            number += 1
+            placed[task.id] = own.get(task.id) or f"T{phase}-{next(numbers):02d}"
     return placed
 
 
