@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.app.attempt.measure import bytes_of
 from idumb.app.core.run_context import Attempt, Judged, Measured, RunContext
 from idumb.domain import outcome, reply
 from idumb.domain.contract import Contract
@@ -116,13 +117,11 @@ def _in_file(context: RunContext, attempt: Measured, value: Value) -> _Found:
     entry = context.work.entry(attempt.candidate, value.file)
     if entry is None or entry.mode in (LINK, SUBMODULE):
         return None, f"is missing: there is no file {value.file}"
-    pieces = b""
-    for piece in context.work.pieces(entry.oid):
-        pieces += piece
-        if len(pieces) > _MOST_BYTES:
-            return None, f"cannot be read: {value.file} is larger than {_MOST_BYTES} bytes"
+    data = bytes_of(context.work, entry, _MOST_BYTES)
+    if data is None:
+        return None, f"cannot be read: {value.file} is larger than {_MOST_BYTES} bytes"
     try:
-        text = pieces.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None, f"cannot be read: {value.file} is not UTF-8"
     if not value.key:
