@@ -253,16 +253,17 @@ def source_path(name: str, root: str) -> str:
 
 def phase_of_file(path: str) -> str | None:
     """Return the phase whose folder holds a plan; None for a file elsewhere."""
-    from idumb.domain.plans.numbered_phases import QUICK
+    from idumb.domain.plans import numbered_phases
 
     match = _IN_PHASE.fullmatch(path)
     if match is None:
         return None
-    number = QUICK.number_in(match[2]) if match[1] == "quick" else None
-    return QUICK.phase(number) if number is not None else match[2] if match[1] == "phases" else None
+    if match[1] == "phases":
+        return match[2]
+    return next(filter(None, (kind.phase_of(path) for kind in numbered_phases.ALL)), None)
 
 
-_IN_PHASE = re.compile(r"\.planning/(phases|quick)/([^/]+)/[^/]*PLAN\.md")
+_IN_PHASE = re.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
 
 
 def declared_path(path: str, root: str) -> str:

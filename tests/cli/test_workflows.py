@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def test_a_workflow_is_consented_to_run_proven_committed_and_rolled_back_like_a_
     jsonschema.Draft202012Validator(schema).validate(done.data)
     assert project.read("greeting.txt") == "Hello World\n"
     assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted"}
+    assert project.quick("check-plan", f"{RUN}/01-PLAN.md", "--json").data["phase"] == "W1"
     assert project.read(f"{RUN}/01-PLAN.md").startswith(EXAMPLE)
     subjects = project.repo.git("log", "--format=%s", "-2").splitlines()
     assert subjects == ["Phase W1: reports of run 1", "Write the words"]
@@ -180,6 +182,50 @@ def test_definitions_of_the_repository_hide_those_of_the_user_and_the_program(
     ]  # fmt: skip
     assert look(project, "show", "greet")["version"] == "1.0.0"
     assert look(project, "show", "release")["path"] == str(folder / "release.md")
+    assert [other["origin"] for other in look(project, "show", "greet")["hides"]] == ["user"]
+
+
+def test_the_consent_question_names_the_definitions_that_do_not_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A repository can name a workflow like one of idumb or of the user, but not secretly."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    define(project, EXAMPLE.replace("name: greet", "name: release"), "release")
+    asked = project.quick("workflow", "run", "release", "--input", "name=x", "--json")
+    lines = asked.error["details"]["evidence"]
+    assert lines[0] == "workflow release 1.0.0 of this repository: .idumb/workflows/release.md"
+    assert lines[1].startswith("  not the workflow release of idumb, which differs: ")
+    own = tmp_path / "idumb/workflows/greet.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(EXAMPLE)
+    asked = project.quick("workflow", "run", "greet", "--input", "name=x", "--json")
+    assert asked.error["details"]["evidence"][1] == '  input name = "x"', "the same text hides nothing"
+
+    plan = project.folder / ".planning/workflows/001-release/01-PLAN.md"
+    plan.write_text(plan.read_text().replace('"repository"', '"program"').replace("Hello", "Goodbye"))
+    forged = project.quick("execute-phase", "W1", "--json").error["details"]["evidence"]
+    assert forged[0].endswith("01-PLAN.md defines it; no present definition has this text")
+    assert [line.split(" which ")[0] for line in forged[1:3]] == [
+        "  not the workflow release of this repository,", "  not the workflow release of idumb,"
+    ]  # fmt: skip
+
+
+def test_a_definition_that_cannot_be_read_is_listed_as_broken_and_stops_only_itself(project: Project) -> None:
+    folder = project.folder / ".idumb/workflows"
+    os.mkfifo(folder / "docs-review.md")
+    (folder / "release.md").mkdir()
+    (folder / "large.md").write_bytes(b"x" * (1024 * 1024 + 1))
+    rows = {(row["name"], row["origin"]): row for row in look(project, "list")["workflows"]}
+    broken = [name for (name, _), row in rows.items() if row["errors"]]
+    assert broken == ["docs-review", "large", "release"]
+    assert rows["docs-review", "program"]["hidden"] is True, "nothing else runs in its place"
+    checked = project.quick("workflow", "check", "release", "--json")
+    assert [(f["code"], f["path"]) for f in checked.data["findings"]] == [
+        ("workflow.unreadable", ".idumb/workflows/release.md")
+    ]
+    assert project.quick("workflow", "run", "release", "--json").error["code"] == "workflow.invalid"
+    assert "1 error" in project.quick("workflow", "list").out
+    assert start(project, "greet", "--input", "name=x").code == 0
 
 
 HUMAN = """---

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.ports.planning import ParsedPlan
+from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
+from idumb.markdown.workflows.definition_files import DefinitionFolders
 from tests.meta import source
 
 PAGE = (source.ROOT / "docs/workflow-format.md").read_text(encoding="utf-8")
@@ -65,10 +66,13 @@ def test_every_shipped_workflow_is_valid_and_on_the_page(path: Path) -> None:
 def test_a_run_has_the_definitions_bytes_first_and_then_its_inputs() -> None:
     """The definition is pinned: its bytes are the beginning of the plan that is locked."""
     definition = (HEAD + step("kind: script\nrun: 'true'")).encode()
-    origin = {"path": "x.md", "sha256": "0" * 64}
+    origin = {"origin": "user", "sha256": "0" * 64}
     text = "Zwei\nWörter: \"'\\ 🎉 $(rm -rf .) # {"
     data = workflow.run_part(definition, origin, {"word": text}, "an-id")
     assert data.startswith(definition)
+    assert workflow.is_pinned(definition, data)
+    assert not workflow.is_pinned(definition[:-20], data)
+    assert not workflow.is_pinned(data, data)
     plan = workflow_parser.parse(data, f"{WORKFLOW_RUNS.parent}/007-x/01-PLAN.md").plan
     assert plan is not None
     assert plan.workflow is not None
@@ -186,11 +190,18 @@ def test_every_mistake_in_the_frontmatter_is_reported_at_its_line(
 
 def test_every_code_of_the_parser_is_on_the_page_and_has_a_test() -> None:
     texts = [path.read_text(encoding="utf-8") for path in (source.ROOT / "idumb/markdown/workflows").glob("*.py")]
-    codes = set(re.findall(r'"(workflow\.[a-z-]+)"', "\n".join(texts))) - {"workflow.unreadable"}
+    codes = set(re.findall(r'"(workflow\.[a-z-]+)"', "\n".join(texts)))
     table = PAGE.partition("## Errors")[2]
     assert codes == set(re.findall(r"`(workflow\.[a-z-]+)`", table))
     own = Path(__file__).read_text(encoding="utf-8")
     assert {code for code in codes if f'"{code}"' not in own} == set()
+
+
+def test_a_definition_that_cannot_be_read_has_a_finding_and_no_plan(tmp_path: Path) -> None:
+    file = DefinitionFile("x", "repository", ".idumb/workflows/x.md", b"", "Permission denied")
+    (finding,) = DefinitionFolders(str(tmp_path)).parse(file).findings
+    assert (finding.code, finding.severity, finding.place) == ("workflow.unreadable", "error", f"{file.path}:1")
+    assert finding.message == "The file cannot be read: Permission denied"
 
 
 def test_a_definition_must_have_the_name_of_its_file() -> None:

@@ -40,13 +40,14 @@ class ParsedPlan:
 class DefinitionFile:
     """A file with the definition of a workflow. `origin` is `repository`, `user` or `program`.
 
-    `path` is from the repository's root, or absolute if the file is outside.
+    `path` is from the repository's root, or absolute if the file is outside. `problem` says why it cannot be read.
     """
 
     name: str
     origin: str
     path: str
     data: bytes
+    problem: str = ""
 
 
 class Definitions(Protocol):

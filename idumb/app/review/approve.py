@@ -331,7 +331,7 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
 
 def lines(services: Services, contract: Contract, approval: Approval) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from ask_consent.plan_lines(contract, ALL_PATHS)
+    yield from ask_consent.plan_lines(services, contract, ALL_PATHS)
     yield from ask_consent.prepare_lines(services)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import (
     agent_programs,
@@ -30,8 +30,11 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, InputError, Refusal
-from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Task
+from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Plan, Task
 from idumb.domain.proof import ledger
+
+if TYPE_CHECKING:
+    from idumb.domain.plans.workflow import Workflow
 
 SHOWN_PATHS = 8
 _WHY = (
@@ -296,7 +299,7 @@ def record(services: Services, pending: Pending) -> None:
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:
     """Yield what will run and what will be written, one line each."""
-    yield from plan_lines(contract)
+    yield from plan_lines(services, contract)
     for name, models in approval_parts.models_by_agent(services.settings, contract).items():
         yield f"agent {name}: {agent_programs.describe_binding(services, name, models=models)}"
     yield from prepare_lines(services)
@@ -334,17 +337,39 @@ def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATH
         yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
 
 
-def plan_lines(contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
+def plan_lines(services: Services, contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
     """Yield what tasks and plans run and write."""
     for plan in contract.plans:
         if plan.workflow is not None:
-            yield f"workflow {plan.workflow.name} {plan.workflow.version}"
-            yield from (f"  input {name} = {json.dumps(value)}" for name, value in plan.workflow.values.items())
+            yield from _workflow_lines(services, plan, plan.workflow)
         for task in plan.tasks:
             yield from _task_lines(task, shown_paths)
     for plan in contract.plans:
         yield from (f"after each task: {invariant.check}" for invariant in plan.invariants)
         yield from (f"at the end: {c.command}" for c in plan.success_criteria if c.command)
+
+
+_ORIGINS = {"repository": "this repository", "user": "your configuration folder", "program": "idumb"}
+
+
+def _workflow_lines(services: Services, plan: Plan, head: Workflow) -> Iterable[str]:
+    """Yield the definition of a run by its bytes, others with its name that do not run instead, and the inputs."""
+    from idumb.domain.plans import workflow  # only workflows need it
+
+    try:
+        data = services.plans.plan(plan.path)
+    except InputError:  # the plan is not written yet, or was removed
+        data = b""
+    named = [definition for definition in services.definitions.all() if definition.name == head.name]
+    pinned = next((d for d in named if not d.problem and workflow.is_pinned(d.data, data)), None)
+    if pinned is None:
+        yield f"workflow {head.name} {head.version}, as {plan.path} defines it; no present definition has this text"
+    else:
+        yield f"workflow {head.name} {head.version} of {_ORIGINS[pinned.origin]}: {pinned.path}"
+    for other in named:
+        if other is not pinned and (other.problem or not workflow.is_pinned(other.data, data)):
+            yield f"  not the workflow {head.name} of {_ORIGINS[other.origin]}, which differs: {other.path}"
+    yield from (f"  input {name} = {json.dumps(value)}" for name, value in head.values.items())
 
 
 def _task_lines(task: Task, shown_paths: int) -> Iterable[str]:

@@ -48,6 +48,11 @@ def show(services: Services, name: str) -> Result:
     return Result(
         {
             **_place(definition),
+            "hides": [
+                {"origin": other.origin, "path": other.path}
+                for other in services.definitions.all()
+                if other.name == name and other is not definition
+            ],
             "version": head.version,
             "description": head.description,
             "inputs": [_value(value) for value in head.inputs],

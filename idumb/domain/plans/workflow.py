@@ -122,6 +122,7 @@ def task_id(phase: str, number: int) -> str:
 
 
 FENCE = "yaml run"
+_RUN_PART = f"\n## Run\n\n```{FENCE}\n".encode()
 
 
 def run_part(definition: bytes, workflow: Mapping[str, str], values: Mapping[str, Any], handoff: str = "") -> bytes:
@@ -133,7 +134,13 @@ def run_part(definition: bytes, workflow: Mapping[str, str], values: Mapping[str
     origin = {**workflow, **({"handoff": handoff} if handoff else {})}
     body = f"from: {_json(origin)}\ninputs: {_json(dict(values))}\n"
     gap = b"" if definition.endswith(b"\n") else b"\n"
-    return definition + gap + f"\n## Run\n\n```{FENCE}\n{body}```\n".encode()
+    return definition + gap + _RUN_PART + f"{body}```\n".encode()
+
+
+def is_pinned(definition: bytes, plan: bytes) -> bool:
+    """Return whether the plan of a run holds the bytes of this definition, and not those of another one."""
+    pinned, part, _ = plan.rpartition(_RUN_PART)
+    return bool(part) and pinned.rstrip(b"\n") == definition.rstrip(b"\n")
 
 
 def _json(value: object) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
 from idumb.domain.errors import InputError
+from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans import workflow
 from idumb.system.files import named_files, shipped_files, user_folders
 
@@ -49,14 +50,17 @@ class DefinitionFolders:
             if name == file or name.upper() == "README":
                 continue
             path = os.path.join(folder, file)
-            try:
-                data = named_files.read(path, _LARGEST)
-            except OSError as problem:
-                raise _unreadable(path, problem) from problem
             shown = f"{workflow.DEFINITIONS}/{file}" if origin == REPOSITORY else path
-            yield DefinitionFile(name, origin, shown, data)
+            try:
+                data = named_files.read(path, _LARGEST + 1)
+                large = f"it is larger than {_LARGEST} bytes" if len(data) > _LARGEST else ""
+                yield DefinitionFile(name, origin, shown, data, large)
+            except OSError as problem:  # it still hides others of its name, so that nothing else runs in its place
+                yield DefinitionFile(name, origin, shown, b"", problem.strerror or str(problem))
 
     def parse(self, definition: DefinitionFile) -> ParsedPlan:
+        if definition.problem:
+            return ParsedPlan(None, (_unreadable_file(definition),))
         from idumb.markdown.workflows import workflow_parser
 
         return workflow_parser.parse(definition.data, definition.path, definition.name)
@@ -65,3 +69,8 @@ class DefinitionFolders:
 def _unreadable(path: str, problem: OSError) -> InputError:
     message = f"{path} cannot be read: {problem.strerror or problem}"
     return InputError("workflow.unreadable", message, hint=f"ls -ld {path}")
+
+
+def _unreadable_file(definition: DefinitionFile) -> Finding:
+    message, fix = f"The file cannot be read: {definition.problem}", "make it readable, or remove it"
+    return Finding("workflow.unreadable", ERROR, definition.path, 1, 1, "", "", "a readable file", message, fix)

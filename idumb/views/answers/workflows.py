@@ -41,6 +41,7 @@ def _note(row: phrases.Data) -> str:
 def _definition(data: phrases.Data) -> str:
     lines = [f"{data['name']} {markup.one_line(data['version'])}: {markup.one_line(data['description'])}"]
     lines += [f"  {markup.one_line(data['path'])} ({data['origin']})"]
+    lines += [f"  It hides {markup.one_line(other['path'])} ({other['origin']})" for other in data["hides"]]
     lines += ["", "Inputs:"] if data["inputs"] else []
     lines += [f"  {_input(value)}" for value in data["inputs"]]
     for phase in data["phases"]:
