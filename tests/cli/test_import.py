@@ -9,7 +9,10 @@ import pytest
 from idumb.cli import options
 from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
+from tests.crash import harness
 from tests.support import project as projects
+from tests.support import warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -62,7 +65,7 @@ def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(p
     assert project.quick("export", "--done", "--json").data["diff"] == ""
 
 
-def test_a_source_that_changed_is_shown_and_amends_the_run(project: Project) -> None:
+def test_a_source_that_changed_is_shown_and_completed_work_stays(project: Project) -> None:
     assert project.quick("import", SOURCE, "--to", "7", "--json").data["path"] == PLAN
     add_checks(project)
     before = project.read(PLAN)
@@ -72,11 +75,71 @@ def test_a_source_that_changed_is_shown_and_amends_the_run(project: Project) -> 
     shown = project.quick("import", SOURCE, "--json")
     assert (shown.code, shown.error["code"]) == (4, "import.not-confirmed")
     assert "T7-03: Make `c.txt`" in shown.error["details"]["diff"]
-    refused = project.quick("import", SOURCE, "--yes", "--json")
-    assert (refused.code, project.read(PLAN)) == (3, before)  # the new task has no check yet, so no run can adopt it
+    assert project.read(PLAN) == before
     (project.folder / SOURCE).write_text(TASKS.replace("Make `b", "Please make `b"), encoding="utf-8")
-    refused = project.quick("import", SOURCE, "--yes", "--json")
-    assert (refused.code, project.read(PLAN)) == (4, before)  # a completed task cannot change
+    kept = project.quick("import", SOURCE, "--yes", "--json")
+    assert (kept.code, kept.data["written"], project.read(PLAN)) == (0, False, before)
+    assert kept.data["changes"] == ["T7-02 changed in the source; it stays as it is"]  # because it is completed
+
+
+def halted(project: Project) -> None:
+    """Import the source and run it until its second task, which nobody can do yet, has failed."""
+    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
+    add_checks(project)
+    text = project.read(PLAN).replace("test -s b.txt", "test -s wanted.txt")
+    (project.folder / PLAN).write_text(text, encoding="utf-8")
+    project.commit_own()
+    assert project.execute(phase="7").code == 1
+
+
+def killed(project: Project, at: str) -> Answer:
+    """Import the source again and kill the import at a point."""
+    words = ("import", SOURCE, "--yes", "--json")
+    return warm.of_this_process().run(project.start, *words, hook="tests.crash.killing:arm", given={"at": at})
+
+
+def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(project: Project) -> None:
+    """R-PLAN-9, F30: completed work, files and checks stay where they are; plan and contract change together."""
+    halted(project)
+    before = project.read(PLAN)
+    changed = TASKS.replace("T002 Make `b.txt`", "T003 Make `b.txt`\n  with care")
+    (project.folder / SOURCE).write_text(changed, encoding="utf-8")
+    assert killed(project, "after SqliteEventLog.append amendment.intended").code == harness.KILLED
+    assert project.read(PLAN) == before
+    assert killed(project, "before SqliteEventLog.append contract.amended").code == harness.KILLED
+    after = project.read(PLAN)
+    assert ("with care" in after, "x-source-id:** T003" in after, "test -s wanted.txt" in after) == (True, True, True)
+    assert project.quick("import", SOURCE, "--yes", "--json").data["written"] is False
+    (project.folder / "wanted.txt").write_text("yes\n", encoding="utf-8")
+    project.repo.commit("what the check needs")
+    resumed = project.quick("resume", "7", "--retry-failed", "--json")
+    assert (resumed.code, project.read(PLAN)) == (0, after), resumed
+    assert [e.kind for e in harness.events(project)].count("contract.amended") == 1
+
+
+def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(project: Project) -> None:
+    halted(project)
+    (project.folder / SOURCE).write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
+    written = project.quick("import", SOURCE, "--yes", "--json")
+    assert (written.code, written.data["next"]) == (0, ["idumb check-plan 7", "idumb amend 7 --from-file"]), written
+    assert project.quick("resume", "7", "--json").code in (3, 4)
+    text = project.read(PLAN).replace("- [ ] Make `c.txt`\n", "- [ ] Make `c.txt` — check: `test -s c.txt`\n")
+    (project.folder / PLAN).write_text(text, encoding="utf-8")
+    amended = project.quick("amend", "7", "--from-file", "--yes", "--json")
+    assert (amended.code, amended.data["version"]) == (0, 2), amended
+
+
+def test_an_update_keeps_the_line_endings_of_the_plan(project: Project) -> None:
+    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
+    place = project.folder / PLAN
+    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+    changed = TASKS.replace("Make `a", "Please make `a") + "- [ ] T003 Make `c.txt`\n"
+    (project.folder / SOURCE).write_bytes(changed.replace("\n", "\r\n").encode())
+    answer = project.quick("import", SOURCE, "--yes", "--json")
+    assert answer.data["changes"] == ["T7-01 changed in the source", "T7-03 is new in the source"], answer
+    text = place.read_bytes()
+    assert text.count(b"\n") == text.count(b"\r\n") > 10
+    assert project.quick("import", SOURCE, "--yes", "--json").data["written"] is False
 
 
 class Editing:
@@ -136,24 +199,24 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
 
 
-def test_items_that_moved_do_not_get_the_checks_of_their_neighbours(project: Project) -> None:
+def test_items_that_moved_keep_their_own_files_and_checks(project: Project) -> None:
     place = project.folder / "TODO.md"
     place.write_text("- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")
     assert project.quick("import", "TODO.md", "--to", "7", "--json").code == 0
-    before = project.read(PLAN)
-    place.write_text("- [ ] Think\n- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")
+    text = project.read(PLAN).replace("- [ ] Make a\n", "- [ ] Make a — check: `test -s a.txt`\n")
+    (project.folder / PLAN).write_text(text, encoding="utf-8")
+    place.write_text("- [ ] Think\n- [ ] Make b\n- [ ] Make a\n", encoding="utf-8")
     answer = project.quick("import", "TODO.md", "--yes", "--json")
-    assert (answer.code, answer.error["code"]) == (4, "import.moved")
-    assert answer.error["details"]["tasks"] == {"T7-01": "2", "T7-02": "3"}
-    assert project.read(PLAN) == before
-    moved = before.replace("x-source-id:** 2", "x-source-id:** 3").replace("x-source-id:** 1", "x-source-id:** 2")
-    (project.folder / PLAN).write_text(moved, encoding="utf-8")
-    assert project.quick("import", "TODO.md", "--yes", "--json").code == 0
-    assert [line for line in project.read(PLAN).split("\n") if line.startswith("### ")] == [
-        "### T7-01: Make a",
-        "### T7-02: Make b",
-        "### T7-03: Think",
+    assert answer.data["changes"] == [
+        "T7-01 has another place in the source",
+        "T7-02 has another place in the source",
+        "T7-03 is new in the source",
     ]
+    tasks = project.quick("check-plan", "7", "--json").data["read"][0]
+    assert tasks["depends_on"] == {"T7-01": ["T7-02"], "T7-02": ["T7-03"], "T7-03": []}
+    first = project.read(PLAN).partition("### T7-02")[0]
+    assert "### T7-01: Make a\n" in first
+    assert "test -s a.txt" in first
 
 
 def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) -> None:

@@ -153,11 +153,12 @@ IDS = {
     "backlog": ["back-12"],
     "spec-kitty": ["WP01", "WP02"],
     "cursor": ["make", "show"],
-    "checklist": ["1", "2", "3"],
+    "checklist": ["first", "second-in-src-a-py", "third"],
     "claude": ["1", "2"],
     "gsd": ["T1-0101", "T1-0102"],
 }
-DONE = {"spec-kit": ["T001"], "openspec": ["1.1"], "task-master": ["1"], "spec-kitty": ["WP01"], "cursor": ["make"]}
+DONE = {"spec-kit": ["T001"], "openspec": ["1.1"], "task-master": ["1"], "spec-kitty": ["WP01"], "cursor": ["make"],
+        "checklist": ["first"]}  # fmt: skip
 
 
 def source(kind: str) -> SourcePlan:
@@ -174,7 +175,7 @@ def test_a_source_is_recognized_and_becomes_a_readable_plan(kind: str) -> None:
     plan = source(kind)
     assert plan.kind == ("checklist" if kind == "claude" else kind)
     assert [task.id for task in plan.tasks] == IDS[kind]
-    assert [task.id for task in plan.tasks if task.done] == DONE.get(kind, ["1"] if kind == "checklist" else [])
+    assert [task.id for task in plan.tasks if task.done] == DONE.get(kind, [])
     parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
     assert errors(parsed.findings) == ()
     assert parsed.plan
@@ -246,10 +247,13 @@ def done_of(path: str, text: str, kind: str) -> dict[str, str]:
 
 
 def test_a_task_that_is_another_one_by_now_is_not_marked() -> None:
-    before, after = "- [ ] Make a\n- [ ] Make b\n", "- [ ] Ship it\n- [ ] Make b\n"
-    done = done_of("TODO.md", before, "checklist")
-    found = marks.marked("TODO.md", {"": after}, "checklist", done)
-    assert (found.changed, [row[2:] for row in found.files]) == (("1",), [("- [ ] Ship it\n- [x] Make b\n", ("2",))])
+    before = "- [ ] T001 Make a\n- [ ] T002 Make b\n"
+    done = done_of("tasks.md", before, "spec-kit")
+    after = before.replace("Make a", "Ship it")
+    found = marks.marked("tasks.md", {"": after}, "spec-kit", done)
+    assert (found.changed, [row[2:] for row in found.files]) == (
+        ("T001",), [(after.replace("[ ] T002", "[x] T002"), ("T002",))],
+    )  # fmt: skip
 
 
 def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
@@ -314,12 +318,12 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     )
     plan = plan_parser.parse(own.encode(), "p").plan
     assert plan
-    ids = imported.ids("7", changed.tasks, {task.extra["x-source-id"]: task.id for task in plan.tasks})
+    ids = imported.ids("7", changed.tasks, {now.id: id for id, now in imported.pairs(plan, changed).items()})
     after, changes = imported.updated(own, plan, changed, Placed("7", "01", ids), lambda _: False)
     assert changes == (
-        "T7-06 is new in the source",
-        "T7-02: its mark changed in the source",
+        "T7-02 has another mark in the source",
         "T7-05 changed in the source",
+        "T7-06 is new in the source",
     )
     parsed = plan_parser.parse(after.encode(), "p")
     assert parsed.plan
@@ -354,3 +358,36 @@ def test_reading_a_checklist_again_finds_the_same_tasks() -> None:
 
     assert registry.read("TODO.md", {"": text}, None) == first
     assert first.tasks[0].description.splitlines() == ["- (done) Socks", "- Shirts"]
+
+
+def test_each_task_is_followed_by_its_id_its_title_and_last_its_words() -> None:
+    """R-PLAN-9: tools that number tasks by position renumber them."""
+
+    def followed(before: str, after: str) -> dict[str, str]:
+        path = "openspec/changes/a/tasks.md"
+        plan = plan_parser.parse(written(registry.read(path, {"": before}, None)).encode(), "p").plan
+        assert plan
+        return {id: task.id for id, task in imported.pairs(plan, registry.read(path, {"": after}, None)).items()}
+
+    three = "- [ ] 1.1 Make a\n- [ ] 1.2 Test\n- [ ] 1.3 Make c\n"
+    numbered = {"T7-01": "1.1", "T7-02": "1.2", "T7-03": "1.3"}
+    assert followed(three, three.replace("Make a", "Something else")) == numbered
+    inserted = "- [ ] 1.1 New\n- [ ] 1.2 Make a\n- [ ] 1.3 Test\n- [ ] 1.4 Make c\n"
+    assert followed(three, inserted) == {"T7-01": "1.2", "T7-02": "1.3", "T7-03": "1.4"}
+    assert followed(three, "- [ ] 1.1 Test\n- [ ] 1.2 Make c\n") == {"T7-02": "1.1", "T7-03": "1.2"}
+    path, boxes = "TODO.md", "- [ ] Make the frst page\n- [ ] Ship\n"
+    plan = plan_parser.parse(written(registry.read(path, {"": boxes}, None)).encode(), "p").plan
+    assert plan
+    for words, found in (("Make the first page", {"T7-01", "T7-02"}), ("Call a friend", {"T7-02"})):
+        now = registry.read(path, {"": boxes.replace("Make the frst page", words)}, None)
+        assert imported.pairs(plan, now).keys() == found
+
+
+def test_equal_items_of_a_checklist_are_told_apart_by_their_headings() -> None:
+    text = "# T\n## One\n- [ ] Write tests\n## Two\n- [ ] Write tests\n- [ ] Write tests\n- [ ] " + "long " * 60 + "\n"
+    ids = [task.id for task in registry.read("TODO.md", {"": text}, None).tasks]
+    assert ids[:3] == ["one-write-tests", "two-write-tests", "two-write-tests-2"]
+    assert len(ids[3]) == 48
+    assert (
+        registry.with_done("TODO.md", text, "checklist", {"two-write-tests"})[0].index("[x]") == text.index("Two") + 6
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from idumb.domain import outcome
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Marked
+from idumb.domain.plans.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,21 @@ def _wanted(services: Services, request: Request, each: Imported) -> bool:
 
 def _marked(services: Services, plans: Sequence[Imported]) -> dict[str, Marked | InputError]:
     """Return the marks of each source by its path, or why it gets none. Several plans may be of one source."""
-    done: dict[tuple[str, str], dict[str, str]] = {}
+    completed: dict[tuple[str, str], list[tuple[Plan, Collection[str]]]] = {}
     for each in plans:
         state = run_lookup.latest_run(services, each.plan.phase)
         states = state.tasks if state is not None else {}
-        for task in each.plan.tasks:
-            if imported.SOURCE_ID in task.extra and task.id in states and states[task.id].status in outcome.DONE:
-                digests = done.setdefault(import_plan.origin(each.plan), {})
-                digests[task.extra[imported.SOURCE_ID]] = task.extra.get(imported.SOURCE_DIGEST, "")
+        tasks = [task.id for task in each.plan.tasks if imported.SOURCE_ID in task.extra and task.id in states]
+        done = [id for id in tasks if states[id].status in outcome.DONE]
+        if done:
+            completed.setdefault(import_plan.origin(each.plan), []).append((each.plan, done))
     marked: dict[str, Marked | InputError] = {}
-    for (kind, path), digests in done.items():
+    for (kind, path), rows in completed.items():
         try:
+            source = services.plans.source(path, kind)
+            digests: dict[str, str] = {}
+            for plan, ids in rows:
+                digests |= imported.digests(plan, source, ids)
             marked[path] = services.plans.marked(path, kind, digests)
         except InputError as problem:  # a source that was moved away must not keep the others from their marks
             marked[path] = problem

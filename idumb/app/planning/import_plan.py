@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
@@ -16,13 +17,13 @@ from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import wording
+from idumb.domain import amendment, wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed, SourcePlan
-from idumb.domain.plans.plan import Plan
+from idumb.domain.plans.plan import STRICT, Plan
 
 _MARK = b"\nx-source:"
 
@@ -120,7 +121,7 @@ def _location(services: Services, request: Request, source: SourcePlan) -> Phase
 
 def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> None:
     """Refuse to write a text that idumb could not read again. What a person must add is no obstacle."""
-    parsed = services.plans.parse(draft.text.encode("utf-8", "surrogateescape"), draft.path)
+    parsed = services.plans.parse(_bytes(draft.text), draft.path)
     if parsed.plan is None:
         raise InputError(
             "import.cannot-write",
@@ -161,19 +162,14 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             f"{source.path} was imported as {plan.path}, which is not in phase {request.phase}.",
             hint=f"idumb import {shlex.quote(request.path)} updates that plan",
         )
-    moved = imported.moved(plan, source)
-    if moved:
-        named = wording.listed([f"{id} (now {number})" for id, number in moved.items()], 12)
-        raise Refusal(
-            "import.moved",
-            f"{source.path} numbers its tasks by position, and these are at another one: {named}. Nothing was written.",
-            hint=f"Correct {imported.SOURCE_ID} of these tasks in {plan.path}, or put new items at the end",
-            details={"tasks": moved},
-        )
-    own = {task.extra[imported.SOURCE_ID]: task.id for task in plan.tasks if imported.SOURCE_ID in task.extra}
+    own = {current.id: id for id, current in imported.pairs(plan, source).items()}
     ids = imported.ids(plan.phase, source.tasks, own, _taken(services, where))
     placed = Placed(plan.phase, plan.plan, ids)
-    text, changes = imported.updated(earlier.text, plan, source, placed, lambda each: _exists(services, each))
+    state = run_lookup.latest_run(services, plan.phase)
+    completed = {id for id, task in state.tasks.items() if amendment.is_completed(task)} if state is not None else ()
+    text, changes = imported.updated(
+        earlier.text, plan, source, placed, lambda each: _exists(services, each), completed
+    )
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
     data = {**_data(source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
@@ -189,15 +185,27 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             hint=again,
             details={"diff": data["diff"], "command": again},
         )
-    _write(services, plan, earlier.text, text, who, _command(request))
-    return Result({**data, "written": True, "next": [f"idumb check-plan {plan.phase}"]})
+    ways = [f"idumb check-plan {plan.phase}"]
+    if state is None:
+        _write(services, plan, earlier.text, text, _command(request))
+    elif data["findings"] or STRICT in (state.mode, plan.mode):
+        preconditions.require_settled(state)
+        _write(services, plan, earlier.text, text, _command(request))
+        ways += [f"idumb approve {plan.phase}"] if STRICT in (state.mode, plan.mode) else []
+        ways.append(f"idumb amend {plan.phase} --from-file")
+    else:
+        rewrite = amend.Rewrite(plan.path, _bytes(earlier.text), _bytes(text))
+        change = amend.Request(plan.phase, rewrite=rewrite, why="the source changed", yes=True, command=again)
+        amend.amend(services, change, who)
+        ways = [f"idumb resume {plan.phase}"]
+    return Result({**data, "written": True, "next": ways})
 
 
-def _write(services: Services, plan: Plan, before: str, text: str, who: str, again: str) -> None:
-    """Write the changed plan; if its phase has a run, as an amendment, and otherwise not at all."""
+def _write(services: Services, plan: Plan, before: str, text: str, again: str) -> None:
+    """Write the changed plan. A run that cannot adopt it, because something must be added first, waits for `amend`."""
     with operation.owned(services, "import") as owned:
         owned.record()
-        if services.plans.plan(plan.path) != before.encode("utf-8", "surrogateescape"):
+        if services.plans.plan(plan.path) != _bytes(before):
             raise Refusal(
                 "import.changed",
                 f"{plan.path} changed while you were asked; nothing was written.",
@@ -206,14 +214,10 @@ def _write(services: Services, plan: Plan, before: str, text: str, who: str, aga
             )
         services.reports.write_source(plan.path, text)
         services.trees.force((plan.path,))
-    state = services.runs.latest(plan.phase)
-    if state is None:
-        return
-    try:
-        amend.amend(services, amend.Request(plan.phase, from_file=True, why="the source changed", yes=True), who)
-    except (InputError, Refusal):
-        services.reports.write_source(plan.path, before)
-        raise
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def difference(before: str, after: str, path: str) -> str:

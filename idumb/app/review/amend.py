@@ -30,11 +30,20 @@ _VERBS = {ledger.CREATED: "create", ledger.MODIFIED: "modify", ledger.DELETED: "
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A plan that idumb wrote anew, such as one whose source changed: its path, its present bytes and the new ones."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Flags of `amend`. `deviations` are (task, path); `plan` is the plan id for changes that name no task.
 
     `agreed` is the contract hash that you agree to without a question; `yes` agrees to any outcome.
-    `command` is the command line without these two.
+    `command` is the command line without these two. `rewrite` is instead of `amendments` and `deviations`.
     """
 
     phase: str
@@ -46,6 +55,7 @@ class Request:
     yes: bool = False
     agreed: str | None = None
     command: str = "idumb amend"
+    rewrite: Rewrite | None = None
 
 
 def amend(services: Services, request: Request, who: str) -> Result:
@@ -111,15 +121,10 @@ def _amended(
 ) -> tuple[NextVersion, ChangesSinceLock, tuple[Overlap, ...]]:
     """Return the next contract, its difference from that of the run, and its overlaps with completed work."""
     sources = services.plans.plans(amended.folder)
-    path: str | None = None
-    original = b""
-    if not request.from_file:
-        changes = (*request.amendments, *(_deviation(services, state, *change) for change in request.deviations))
-        path = _one_plan(amended, request, changes)
-        contract_versions.require_file(services, path, state.phase)
-        original = dict(sources)[path]
-        changed = services.plans.amended(original, path, changes)
-        sources = tuple((p, changed if p == path else data) for p, data in sources)
+    rewrite = None if request.from_file else request.rewrite or _rewrite(services, request, state, amended)
+    if rewrite is not None:
+        contract_versions.require_file(services, rewrite.path, state.phase)
+        sources = tuple((p, rewrite.after if p == rewrite.path else data) for p, data in sources)
         loaded = loading.load_sources(services, state.phase, amended.folder, sources)
         amended = loading.runnable(services, loading.with_links(services, loaded))
     difference = since_lock(services, state, amended)
@@ -141,16 +146,25 @@ def _amended(
     decided = [
         f"decision: {' '.join(change.text.split())}" for change in request.amendments if change.kind == amendment.DECIDE
     ]
+    written = rewrite.path if rewrite is not None else None
     differences = (
         ()
-        if decided and difference.diff.texts == (path,) and not difference.diff.changes_tasks
+        if decided and difference.diff.texts == (written,) and not difference.diff.changes_tasks
         else plan_diff.lines(difference.diff)
     )
     summary = (*differences, *decided)
+    before = rewrite.before if rewrite is not None else b""
     next_version = NextVersion(
-        amended, sources, summary, "", path=path, before=original, changes_tasks=difference.diff.changes_tasks
+        amended, sources, summary, "", path=written, before=before, changes_tasks=difference.diff.changes_tasks
     )
     return replace(next_version, reset=amendment.tasks_to_reset(difference.diff, state)), difference, overlaps
+
+
+def _rewrite(services: Services, request: Request, state: RunState, contract: Contract) -> Rewrite:
+    changes = (*request.amendments, *(_deviation(services, state, *change) for change in request.deviations))
+    path = _one_plan(contract, request, changes)
+    before = services.plans.plan(path)
+    return Rewrite(path, before, services.plans.amended(before, path, changes))
 
 
 def _one_plan(contract: Contract, request: Request, changes: Sequence[Amendment]) -> str:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from idumb.domain import canonical_json, paths
-from idumb.domain.plans.plan import Plan
+from idumb.domain.plans.plan import Plan, Task
 
 SOURCE_ID = "x-source-id"
 SOURCE_DONE = "x-source-done"
 SOURCE_DIGEST = "x-source-digest"
 INFERRED = "x-inferred"
+ORDER = "Depends on: order of the list"
+"""What is inferred if a source states no dependencies: each task waits for the one before it."""
 _DONE = "marked as done in the source; idumb did not witness it"
 _RISKY = re.compile(r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-*+][ \t]|\d+[.)]|\*\*|__|id[ \t]*:)|[ ]{4}|\t")
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
 _COMMENT = re.compile(r"<!--|-->")
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
 _LONGEST_TITLE = 200
+_ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,11 @@ class SourceTask:
     inferred: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        """Return a digest of what the import takes from the source, except its mark of progress."""
+        """Return a digest of what the import takes from the source, except its mark of progress and its place."""
         about = _MARK.sub(r"\1", self.description)
-        content = [self.id, self.title, about, list(self.depends_on), list(self.files), list(self.criteria)]
-        return canonical_json.digest({"task": [*content, list(self.checks)]})[:16]
+        stated = [] if ORDER in self.inferred else list(self.depends_on)
+        content = [self.title, about, stated, list(self.files), list(self.criteria), list(self.checks)]
+        return canonical_json.digest({"task": content})[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +126,11 @@ def text(source: SourcePlan, placed: Placed, exists: Callable[[str], bool]) -> s
 
 def task_text(task: SourceTask, placed: Placed, exists: Callable[[str], bool]) -> str:
     """Return one task in idumb's format."""
-    needed = [placed.ids[id] for id in task.depends_on if id in placed.ids and id != task.id]
+    needed = _needed(task, placed)
     lines = [f"### {placed.ids[task.id]}: {_heading(task.title)}", ""]
     lines += [_described(task.description), ""] if task.description.strip() else []
     lines += ["- **Kind:** human-action"] if task.by_person else []
-    lines.append(f"- **Depends on:** {', '.join(dict.fromkeys(needed)) or 'none'}")
+    lines.append(f"- **Depends on:** {', '.join(needed) or 'none'}")
     files = [path for path in task.files if paths.problem(path) is None and "`" not in path]
     if files:
         lines.append("- **Files:**")
@@ -141,69 +146,144 @@ def task_text(task: SourceTask, placed: Placed, exists: Callable[[str], bool]) -
     lines.append(f"- **{SOURCE_ID}:** {task.id}")
     lines += [f"- **{SOURCE_DONE}:** {_DONE}"] if task.done else []
     lines += [f"- **{INFERRED}:** {'; '.join(task.inferred)}"] if task.inferred else []
-    lines.append(f"- **{SOURCE_DIGEST}:** {task.digest()}")
+    lines.append(f"- **{SOURCE_DIGEST}:** {_recorded(task, needed)}")
     return "\n".join([*lines, ""])
 
 
-def moved(plan: Plan, source: SourcePlan) -> dict[str, str]:
-    """Return the tasks of a plan that the source has under another id, with that id.
+def _recorded(task: SourceTask, needed: Sequence[str]) -> str:
+    """Return the digest of a task and, if its order decides what it waits for (`needed`), of that."""
+    order = canonical_json.digest({"after": list(needed)})[:8] if ORDER in task.inferred else ""
+    return f"{task.digest()}-{order}".rstrip("-")
 
-    Formats without ids number their tasks. An item above them would give each the files and checks of its neighbour.
+
+def _needed(task: SourceTask, placed: Placed) -> list[str]:
+    ids = (placed.ids[id] for id in task.depends_on if id in placed.ids and id != task.id)
+    return list(dict.fromkeys(ids))
+
+
+def pairs(plan: Plan, source: SourcePlan) -> dict[str, SourceTask]:
+    """Return what the source has now for each imported task of a plan, by the task's id in the plan.
+
+    Tools number tasks by position, so a task is followed by its title: first the task with the same id and title, then
+    the only one with this title, then the one with the same id. Last, one task whose words were corrected.
     """
-    titles = {task.id: _heading(task.title) for task in source.tasks}
-    counts = Counter(titles.values())
-    ids = {title: id for id, title in titles.items() if counts[title] == 1}
-    return {
-        task.id: ids[task.title]
-        for task in plan.tasks
-        if (id := task.extra.get(SOURCE_ID)) is not None
-        and task.title in ids
-        and ids[task.title] != id
-        and titles.get(id) != task.title
-    }
+    own = {task.id: task for task in plan.tasks if SOURCE_ID in task.extra}
+    rest = {task.id: task for task in source.tasks}
+    found: dict[str, SourceTask] = {}
+
+    def pair(id: str, of_source: str) -> None:
+        found[id] = rest.pop(of_source)
+        del own[id]
+
+    for id, task in list(own.items()):
+        current = rest.get(task.extra[SOURCE_ID])
+        if current is not None and _heading(current.title) == task.title:
+            pair(id, current.id)
+    titles, owned = _ids_by_title(rest.values()), Counter(task.title for task in own.values())
+    for id, task in list(own.items()):
+        if owned[task.title] == len(titles.get(task.title, ())) == 1:
+            pair(id, titles[task.title][0])
+    for id, task in list(own.items()):
+        if task.extra[SOURCE_ID] in rest:
+            pair(id, task.extra[SOURCE_ID])
+    if len(own) == len(rest) == 1:
+        (task,), (other,) = own.values(), rest.values()
+        if difflib.SequenceMatcher(None, task.title, _heading(other.title)).ratio() >= _ALIKE:
+            pair(task.id, other.id)
+    return found
+
+
+def digests(plan: Plan, source: SourcePlan, tasks: Collection[str]) -> dict[str, str]:
+    """Return the digests with which tasks of a plan were imported, by the ids that the source has for them now."""
+    found = pairs(plan, source)
+    chosen = [task for task in plan.tasks if task.id in tasks]
+    current = {task.id: found[task.id].id if task.id in found else task.extra[SOURCE_ID] for task in chosen}
+    gone = {current[task.id]: "" for task in chosen if task.id not in found}
+    kept = {current[task.id]: _content(task) for task in chosen if task.id in found}
+    return {**gone, **kept}
+
+
+def _content(task: Task) -> str:
+    """Return the recorded digest of a task without that of its order."""
+    return str(task.extra.get(SOURCE_DIGEST, "")).partition("-")[0]
+
+
+def _ids_by_title(tasks: Iterable[SourceTask]) -> dict[str, list[str]]:
+    titles: dict[str, list[str]] = {}
+    for task in tasks:
+        titles.setdefault(_heading(task.title), []).append(task.id)
+    return titles
 
 
 def updated(
-    text: str, plan: Plan, source: SourcePlan, placed: Placed, exists: Callable[[str], bool]
+    text: str,
+    plan: Plan,
+    source: SourcePlan,
+    placed: Placed,
+    exists: Callable[[str], bool],
+    completed: Collection[str] = (),
 ) -> tuple[str, tuple[str, ...]]:
     """Return an imported plan after its source changed, and what changed.
 
     Title, description, dependencies and marks follow the source. Everything else, above all files and checks, stays as
-    it is in the plan. New tasks are added at the end; tasks that the source no longer has stay.
+    it is in the plan. New tasks are added at the end. Tasks that are `completed`, and tasks that the source no longer
+    has, stay as they are.
     """
-    by_id = {task.id: task for task in source.tasks}
-    changes: list[str] = []
+    found = pairs(plan, source)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    known = {task.id for task in found.values()}
+    added = [task for task in source.tasks if task.id not in known]
+    changes = [f"{placed.ids[task.id]} is new in the source" for task in reversed(added)]
+    if added:
+        blocks = "\n".join(task_text(task, placed, exists) for task in added).rstrip("\n").replace("\n", newline)
+        at = _end_of_tasks(text, plan)
+        text = text[:at] + newline * 2 + blocks + text[at:]
     for task in reversed(plan.tasks):
-        current = by_id.pop(task.extra.get(SOURCE_ID, ""), None)
-        if current is None:
-            changes += [f"{task.id} is no longer in the source; it stays"] if SOURCE_ID in task.extra else []
+        current = found.get(task.id)
+        what = _change(task, current, placed)
+        if not what or (task.id in completed and current is not None and what != _CHANGED):
             continue
-        same = task.extra.get(SOURCE_DIGEST) == current.digest()
-        if task.span is None or (same and current.done == (SOURCE_DONE in task.extra)):
+        stays = current is None or task.id in completed
+        changes.append(f"{task.id} {what}{'; it stays as it is' if stays else ''}")
+        if current is None or stays or task.span is None:
             continue
         block = text[task.span.start : task.span.end]
-        text = text[: task.span.start] + _renewed(block, current, placed, exists) + text[task.span.end :]
-        changes.append(f"{task.id} changed in the source" if not same else f"{task.id}: its mark changed in the source")
-    added = [task for task in source.tasks if task.id in by_id]
-    changes += [f"{placed.ids[task.id]} is new in the source" for task in added]
-    blocks = "\n".join(task_text(task, placed, exists) for task in added)
-    at = max((task.span.end for task in plan.tasks if task.span is not None), default=len(text))
-    at = len(text.rstrip("\n")) if not plan.tasks or at >= len(text.rstrip("\n")) else _end_of_tasks(text)
-    return (text[:at] + "\n\n" + blocks.rstrip("\n") + text[at:] if added else text), tuple(reversed(changes))
+        renewed = _renewed(block, current, placed, exists).replace("\n", newline)
+        text = text[: task.span.start] + renewed + text[task.span.end :]
+    return text, tuple(reversed(changes))
 
 
-def _end_of_tasks(text: str) -> int:
-    """Return where the section of the tasks ends."""
-    section = text.find("\n## Tasks")
-    following = re.compile(r"\n## ").search(text, section + 1)
-    return len(text[: following.start()].rstrip("\n")) if following else len(text.rstrip("\n"))
+_CHANGED = "changed in the source"
+
+
+def _change(task: Task, current: SourceTask | None, placed: Placed) -> str:
+    """Say how a task differs from what the source has now; "" if it does not."""
+    if SOURCE_ID not in task.extra:
+        return ""
+    if current is None:
+        return "is no longer in the source"
+    digest, order = current.digest(), _recorded(current, _needed(current, placed))
+    if _content(task) != digest:
+        return _CHANGED
+    if current.done != (SOURCE_DONE in task.extra):
+        return "has another mark in the source"
+    if task.extra.get(SOURCE_DIGEST) != order or task.extra[SOURCE_ID] != current.id:
+        return "has another place in the source"
+    return ""
+
+
+def _end_of_tasks(text: str, plan: Plan) -> int:
+    """Return where a task can be added: behind the last task and its steps, before the section that follows."""
+    last = max((task.span.end for task in plan.tasks if task.span is not None), default=len(text))
+    following = re.compile(r"\n## ").search(text, max(last - 1, 0))
+    return len(text[: following.start() if following else len(text)].rstrip("\r\n"))
 
 
 def _renewed(block: str, current: SourceTask, placed: Placed, exists: Callable[[str], bool]) -> str:
-    """Return the text of a task with what the source gives now, and the fields that the plan has."""
+    """Return the text of a task with what the source gives now, and the fields that the plan has. Lines end with LF."""
     fresh = task_text(current, placed, exists).rstrip("\n").split("\n")
     begin = next(index for index, line in enumerate(fresh) if _FIELD.match(line))
-    kept = block.split("\n")
+    kept = block.replace("\r\n", "\n").split("\n")
     first = next((index for index, line in enumerate(kept) if _FIELD.match(line)), len(kept))
     values = {match[1]: line for line in fresh[begin:] if (match := _FIELD.match(line))}
     fields: list[str] = []
@@ -212,7 +292,7 @@ def _renewed(block: str, current: SourceTask, placed: Placed, exists: Callable[[
         name = match[1] if match else ""
         if name == SOURCE_DONE:
             continue
-        fields.append(values[name] if name in (SOURCE_DIGEST, "Depends on") else line)
+        fields.append(values[name] if name in (SOURCE_ID, SOURCE_DIGEST, "Depends on") else line)
         if name == SOURCE_ID and SOURCE_DONE in values:
             fields.append(values[SOURCE_DONE])
     return "\n".join([*fresh[:begin], *fields])

@@ -170,9 +170,6 @@ ROWS: Mapping[str, Row] = {
     "import.elsewhere": row(_IMPORT, way("same", "omit --to", "the plan that was imported before is updated")),
     "import.not-confirmed": row(_IMPORT, way("yes", "agree to the change", "the plan changes as shown", "{command}")),
     "export.not-confirmed": row(_MARK, way("yes", "agree to the marks", "the file changes as shown", "{command}")),
-    "import.moved": row(
-        _IMPORT, way("number", "correct x-source-id in the plan", "each task keeps its files and checks")
-    ),
     "import.changed": row(
         "Adopt the changed source", way("again", "look at the change again", "nothing was written", "{command}")
     ),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "checklist"
+_WORDS = re.compile(r"\w+")
+_LONGEST_ID = 48
 _STEP = re.compile(
     r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
     r"[ \t]+(?P<title>\S.*)$"
@@ -28,13 +32,13 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     checklist = boxes.read(text)
     top = _top(checklist)
     rows = [
-        (str(number), box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
-        for number, box in enumerate(top, 1)
+        (id, box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
+        for id, box in zip(_ids(top), top, strict=True)
     ] or [(id, title, about, False) for id, title, about in _steps(text)]
     tasks: list[SourceTask] = []
     for id, words, about, done in rows:
         files = boxes.paths_in(words)
-        inferred = ("Depends on: order of the list", *(("Files: paths in the text",) if files else ()))
+        inferred = (ORDER, *(("Files: paths in the text",) if files else ()))
         before = (tasks[-1].id,) if tasks else ()
         tasks.append(SourceTask(id, words, about, done, before, files, inferred=inferred))
     title = next((name for level, name, _ in checklist.headings if level == 1), path)
@@ -50,6 +54,30 @@ def _top(checklist: boxes.Checklist) -> list[boxes.Box]:
         else:
             top.append(replace(box, below=[*box.below]))
     return top
+
+
+def _ids(top: Sequence[boxes.Box]) -> list[str]:
+    """Return ids from the words of the items; an item that moves keeps its own. Equal items have that of their heading.
+
+    Items of the same words under the same heading get numbers.
+    """
+    words = [_slug(box.text) for box in top]
+    repeated = Counter(words)
+    ids: list[str] = []
+    counts: Counter[str] = Counter()
+    for word, box in zip(words, top, strict=True):
+        id = f"{_slug(box.headings[-1])}-{word}" if repeated[word] > 1 and box.headings else word
+        counts[id] += 1
+        ids.append(id if counts[id] == 1 else f"{id}-{counts[id]}")
+    return ids
+
+
+def _slug(text: str) -> str:
+    """Return the words of a text, joined by `-`; a long text is cut and gets a digest."""
+    whole = "-".join(_WORDS.findall(text.casefold()))
+    if whole and len(whole) <= _LONGEST_ID:
+        return whole
+    return f"{whole[: _LONGEST_ID - 9]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}".lstrip("-")
 
 
 def _steps(text: str) -> list[tuple[str, str, str]]:
@@ -89,5 +117,6 @@ def _steps(text: str) -> list[tuple[str, str, str]]:
 
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with ticked boxes, and the ids whose boxes were ticked. Numbered steps have no marks."""
-    chosen = [(str(n), box.mark) for n, box in enumerate(_top(boxes.read(text)), 1) if str(n) in ids and not box.done]
+    top = _top(boxes.read(text))
+    chosen = [(id, box.mark) for id, box in zip(_ids(top), top, strict=True) if id in ids and not box.done]
     return boxes.tick(text, [mark for _, mark in chosen]), tuple(id for id, _ in chosen)

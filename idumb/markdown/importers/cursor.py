@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, metadata
 
 KIND = "cursor"
@@ -32,7 +32,7 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
         stated = metadata.texts(todo, "dependencies")
         files = boxes.paths_in(words)
         inferred = (
-            *(["Depends on: order of the list"] if not stated else []),
+            *([ORDER] if not stated else []),
             *(["Files: paths in the text"] if files else []),
         )
         before = (tasks[-1].id,) if tasks else ()

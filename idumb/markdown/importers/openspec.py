@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from idumb.domain.plans.imported import SourcePlan, SourceTask
+from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "openspec"
@@ -28,7 +28,7 @@ def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePl
             unread.append((path, box.line, box.text))
             continue
         files = boxes.paths_in(box.text)
-        inferred = ("Depends on: order of the list", *(("Files: paths in the text",) if files else ()))
+        inferred = (ORDER, *(("Files: paths in the text",) if files else ()))
         before = (tasks[-1].id,) if tasks else ()
         about = "\n".join(filter(None, (" / ".join(box.headings[-1:]), "\n".join(box.below).strip("\n"))))
         tasks.append(SourceTask(match[1], match[2], about, box.done, before, files, inferred=inferred))

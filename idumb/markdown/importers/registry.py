@@ -63,7 +63,7 @@ def read(path: str, files: Mapping[str, str], kind: str | None) -> SourcePlan:
 def _read(path: str, text: str, kind: str | None, sibling: Sibling) -> SourcePlan:
     found = format_of(path, text, kind)
     try:
-        source = found.read(path, text, sibling)
+        source = found.read(path, text.replace("\r\n", "\n"), sibling)
         _require_text(source)
     except ValueError as problem:
         raise InputError(
