@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
@@ -97,14 +98,42 @@ BRANCH_PHASE = "phase"
 BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
 
 
+MESSAGE = "{title}"
+MESSAGE_FIELDS = ("title", "id", "phase")
+_FIELD = re.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
+REPORTS_BRANCH = "branch"
+REPORTS_NONE = "none"
+REPORTS = (REPORTS_BRANCH, REPORTS_NONE)
+
+
 @dataclass(frozen=True, slots=True)
 class GitSettings:
+    """`reports`: where reports are kept, one of REPORTS; `message` is the template of commit messages."""
+
     commit: str = COMMIT_TASK
     hooks: bool = True
-    commit_reports: bool = True
+    reports: str = REPORTS_BRANCH
     network: bool = False
     branch: str = BRANCH_CURRENT
     branch_name: str = "idumb/phase-{phase}"
+    message: str = MESSAGE
+
+    def deciding(self) -> dict[str, Any]:
+        """Return these settings as plain data, in the words of earlier versions, so that approvals stay valid."""
+        values = asdict(self)
+        values["commit_reports"] = values.pop("reports") != REPORTS_NONE
+        if self.message == MESSAGE:
+            del values["message"]
+        return values
+
+    def commit_message(self, values: Mapping[str, str], trailers: Mapping[str, str], body: str = "") -> str:
+        """Return a commit message in the user's template. `values` has MESSAGE_FIELDS; `body` follows the template.
+
+        A value becomes one line, without characters that could control a terminal.
+        """
+        text = _FIELD.sub(lambda match: _one_line(values[match[0][1:-1]]), self.message)
+        paragraphs = (text.strip("\n"), body, "".join(f"{name}: {value}\n" for name, value in trailers.items()))
+        return "\n\n".join(filter(None, paragraphs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +390,7 @@ class Settings:
         unset = (name for name in ("checks", "sandbox") if getattr(self, name) is None)
         omitted = (*_UNBOUND, *unset)
         values = {name: value for name, value in asdict(self).items() if name not in omitted}
+        values["git"] = self.git.deciding()
         for own in values["gates"].values():  # older hashes do not contain what only some gates have
             for name in ("threshold", "run", "entry_point"):
                 if not own[name]:
@@ -376,6 +406,10 @@ class Settings:
 
 
 T = TypeVar("T")
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _without_outside(by_role: Mapping[str, T]) -> dict[str, T]:

@@ -102,7 +102,7 @@ def test_every_setting_can_be_given() -> None:
             ),
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
-        git=GitSettings("none", hooks=False, commit_reports=False, network=True),
+        git=GitSettings("none", hooks=False, reports="none", network=True),
         run=RunSettings(5, 2, "accept", 120, 45, 1000, "clone", 1200, 90),
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
@@ -122,6 +122,37 @@ def test_every_setting_can_be_given() -> None:
         configured_keys=frozenset({"run.idle_timeout"}),
     )
     assert settings.digest() != Settings().digest()
+
+
+@pytest.mark.parametrize(("old", "new"), [("true", "branch"), ("false", "none")])
+def test_reports_have_an_older_name_with_which_approvals_stay_valid(old: str, new: str) -> None:
+    """R-OPS-4."""
+    before, now = parsed(f"git: {{commit_reports: {old}}}"), parsed(f"git: {{reports: {new}}}")
+    assert before == now
+    assert now.deciding()["git"] == {
+        "commit": "task",
+        "hooks": True,
+        "network": False,
+        "branch": "current",
+        "branch_name": "idumb/phase-{phase}",
+        "commit_reports": old == "true",
+    }
+    assert parsed('git: {message: "{id} {title}"}').digest() != Settings().digest()
+
+
+def test_both_names_of_reports_and_a_wrong_message_are_errors_with_their_line() -> None:
+    assert problems("git:\n  reports: none\n  commit_reports: false\n") == [
+        (
+            ".idumb/config.yaml:3:3 git.commit_reports: git.commit_reports is not allowed: git.reports replaces it"
+            " Remove git.commit_reports."
+        )
+    ]
+    assert problems('git:\n  message: "{titel}"\n') == [
+        (
+            ".idumb/config.yaml:2:12 git.message: git.message: '{titel}' is not a template of commit messages:"
+            " it has {titel}, but only {title}, {id}, {phase} are replaced Fix the template."
+        )
+    ]
 
 
 def test_the_question_timeout_changes_nothing_that_consent_is_bound_to() -> None:

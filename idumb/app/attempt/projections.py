@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
-from idumb.app.core import projection_paths, schedule, task_commits
+from idumb.app.core import projection_paths, run_lookup, schedule, task_commits
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Recorded, RunContext
 from idumb.app.core.services import Services
@@ -20,8 +20,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
-from idumb.domain.runs.run import RunState
-from idumb.domain.settings import COMMIT_BUILDER, COMMITTED
+from idumb.domain.runs.run import COMPLETED, RunState
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED, REPORTS_BRANCH
 
 SET_ASIDE = "set-aside"
 EVERY_SECONDS = 2.0
@@ -279,10 +279,28 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files are omitted; a removed document is committed as removed.
     """
-    if not services.settings.git.commit_reports or state.policy not in COMMITTED or _commits_wait(state):
+    if not _on_branch(services, state) or _commits_wait(state):
         return ()
     plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
     return tuple(services.history.uncommitted([*reports, *plans]))
+
+
+def _on_branch(services: Services, state: RunState) -> bool:
+    return services.settings.git.reports == REPORTS_BRANCH and state.policy in COMMITTED
+
+
+def corrections(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
+    """Return `to_commit` for a restore, if reports of the run are committed: they must say what is true now."""
+    committed = run_lookup.last_event(services, "reports.committed", state.id)
+    return () if committed is None else to_commit(services, state, reports)
+
+
+def _is_settled(state: RunState) -> bool:
+    """Return whether a run is over and nothing waits for an answer, so that its reports will not change again."""
+    record = state.verification or {}
+    asked = record.get("decision")
+    waits = record.get("status") == "waiting" or (asked is not None and asked not in state.answers)
+    return state.state == COMPLETED and not waits
 
 
 def _own_plans(services: Services, state: RunState) -> Sequence[str]:
@@ -311,18 +329,28 @@ def _commits_wait(state: RunState) -> bool:
 
 
 def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the reports that must be committed, and record that; return warnings."""
+    """Commit the reports of a run that is over, and record that; return warnings.
+
+    A halted run makes no such commit: its reports will change.
+    """
     state = journal.state
-    changed = to_commit(services, state, reports)
-    subject = f"Phase {state.phase}: reports of run {state.number}"
-    committed = preconditions.commit(
-        services, state, changed, f"{subject}\n\nIdumb-Run: {state.id}\nIdumb-Reports: {state.phase}\n"
-    )
+    return _commit_reports(services, journal, to_commit(services, state, reports)) if _is_settled(state) else ()
+
+
+def record_corrections(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit the reports that a restore could not commit together with its files; return warnings."""
+    return _commit_reports(services, journal, corrections(services, journal.state, reports))
+
+
+def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ...]) -> tuple[str, ...]:
+    state = journal.state
+    message = preconditions.message_of_run(services, state, f"Phase {state.phase}: reports of run {state.number}")
+    committed = preconditions.commit(services, state, changed, f"{message}Idumb-Reports: {state.phase}\n")
     if committed.commit is not None:
         journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
     refused = committed.words if committed.commit is None else ""
     warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
-    if services.settings.git.commit_reports and state.policy in COMMITTED:
+    if _on_branch(services, state):
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(warnings)

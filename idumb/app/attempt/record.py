@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
@@ -12,6 +12,7 @@ from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import clone_losses, preconditions, staged_changes, task_base
 from idumb.domain import agent, canonical_json, outcome, settings, wording
+from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import evidence, symbols
@@ -39,7 +40,7 @@ def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
             events += completion_events(context, attempt, kept, None)
         context.journal.write(*events)
         return attempt.become(Recorded)
-    message = commit_message(context, attempt) if commits else ""
+    message = task_message(context, attempt) if commits else ""
     head = context.services.history.head().commit
     expected = own.base if own is not None and advances else head
     context.journal.write(*events, _intention(context, attempt, message, expected))
@@ -71,20 +72,30 @@ def _commits(context: RunContext, attempt: Judged) -> bool:
     )
 
 
-def commit_message(context: RunContext, attempt: Judged) -> str:
-    """Return the title, and trailers that tie the commit to run, task, attempt and the plan's bytes."""
-    return (
-        f"{subject(attempt.task)}\n\n"
-        f"Idumb-Run: {context.run}\n"
-        f"Idumb-Task: {attempt.task.id}\n"
-        f"Idumb-Attempt: {attempt.number}\n"
-        f"Idumb-Plan: {attempt.plan.sha256}\n"
-    )
+def task_message(context: RunContext, attempt: Judged) -> str:
+    """Return the message of a task's commit. Its trailers name run, task, attempt and the plan's bytes."""
+    trailers = {
+        "Idumb-Run": context.run,
+        "Idumb-Task": attempt.task.id,
+        "Idumb-Attempt": str(attempt.number),
+        "Idumb-Plan": attempt.plan.sha256,
+    }
+    return words_of(context.services.settings, context.contract, attempt.task.id, trailers)
 
 
-def subject(task: Task) -> str:
-    """Return the first line of a task's commit, without characters that could control a terminal."""
-    return "".join(c if c.isprintable() else " " for c in task.title)
+def words_of(chosen: settings.Settings, contract: Contract, task_id: str, trailers: Mapping[str, str]) -> str:
+    """Return the message of a task's commit with these trailers."""
+    title, body = _title_and_body(contract.tasks[task_id])
+    return chosen.git.commit_message({"title": title, "id": task_id, "phase": contract.phase}, trailers, body)
+
+
+def _title_and_body(task: Task) -> tuple[str, str]:
+    """Return title and body of a task's commit: all words of a person whose description the title shortens."""
+    words = task.description
+    if not words or not " ".join(words.split()).startswith(task.title.removesuffix("…")):
+        return task.title, ""
+    first, _, rest = words.partition("\n")
+    return (first, rest.strip()) if len(first) <= len(task.title) else (task.title, words)
 
 
 def _moved(attempt: Judged, base: str | None, head: str | None) -> str:

@@ -257,7 +257,7 @@ def _commit(
     services: Services, state: RunState, intended: Mapping[str, Any], paths: Sequence[str], reports: Sequence[str]
 ) -> tuple[str | None, tuple[str, ...]]:
     """Commit the files and reports, or only the files if git refuses that; return the commit and its reports."""
-    committable = projections.to_commit(services, state, reports)
+    committable = projections.corrections(services, state, reports)
     existing = _existing_commit(services, intended)
     if existing is not None:
         services.history.settle_index(existing, (*paths, *reports))
@@ -268,8 +268,8 @@ def _commit(
     files = tuple(path for path in uncommitted if not services.trees.is_folder(intended["before_tree"], path))
     unwanted = _uncommitted_before(services, state, intended["after_tree"], files)
     changed = tuple(path for path in files if path not in unwanted)
-    message = f"{intended['subject']}\n\nIdumb-Run: {state.id}\n{intended['trailer']}\n"
-    message += f"Idumb-Operation: {intended['operation']}\n"
+    message = preconditions.message_of_run(services, state, intended["subject"])
+    message += f"{intended['trailer']}\nIdumb-Operation: {intended['operation']}\n"
     # The user may have staged something between a kill and the command that finishes the restore.
     ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
     trees = (intended["before_tree"], intended["expected_tree"], intended["after_tree"])
@@ -326,7 +326,7 @@ def _missing_in_head(services: Services, paths: Sequence[str], tree: str) -> Ite
 
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Write the reports again and commit those that the restore could not commit; return warnings."""
-    return projections.record_reports(services, journal, _reports(services, journal.state, contract, tasks))
+    return projections.record_corrections(services, journal, _reports(services, journal.state, contract, tasks))
 
 
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:

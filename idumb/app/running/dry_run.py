@@ -326,7 +326,7 @@ def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
     return [
         {
             "task": t,
-            "subject": record.subject(ended.contract.tasks[t]),
+            "subject": record.words_of(ended.services.settings, ended.contract, t, {}).partition("\n")[0],
             "files": list(ended.state.tasks[t].work.touched),
         }
         for t in committed

@@ -205,8 +205,9 @@ def _commit(
     """Commit what the accepted task left, if the run's policy commits and something changed."""
     if journal.state.policy not in COMMITTED or not touched:
         return None
-    title = contract.tasks[task].title
-    message = f"{title}\n\nAccepted: {why}\n\nIdumb-Run: {journal.state.id}\nIdumb-Task: {task}\nIdumb-Accepted: true\n"
+    values = {"title": contract.tasks[task].title, "id": task, "phase": contract.phase}
+    trailers = {"Idumb-Run": journal.state.id, "Idumb-Task": task, "Idumb-Accepted": "true"}
+    message = services.settings.git.commit_message(values, trailers, f"Accepted: {why}")
     changed = services.history.uncommitted(touched)
     ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt.number, "accepted-staged")
     present = services.trees.scan(changed)

@@ -154,6 +154,12 @@ def guarded_words(how: Mapping[str, str]) -> list[str]:
     return [f"{name} ({words})" if words else name for name, words in how.items()]
 
 
+def message_of_run(services: Services, state: RunState, subject: str) -> str:
+    """Return the message of a commit of a run that is no task's, in the user's template. More trailers can follow."""
+    values = {"title": subject, "id": state.phase, "phase": state.phase}
+    return services.settings.git.commit_message(values, {"Idumb-Run": state.id})
+
+
 def commit(services: Services, state: RunState, paths: Sequence[str], message: str) -> CommitAttempt:
     """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal."""
     if not paths:

@@ -24,6 +24,9 @@ from idumb.domain.settings import (
     NAMED,
     NETWORKS,
     REGRESSIONS,
+    REPORTS,
+    REPORTS_BRANCH,
+    REPORTS_NONE,
     SANDBOXES,
     Binding,
     Ceiling,
@@ -123,7 +126,7 @@ class _Reading:
     def settings(self, node: Any) -> Settings:
         top = self._section(node, "", _TOP)
         bindings = self._bindings(top.pop("bindings", None))
-        git = self._section(top.pop("git", None), "git", _GIT)
+        git = self._git(top.pop("git", None))
         run = self._section(top.pop("run", None), "run", _RUN)
         limits = self._section(top.pop("limits", None), "limits", _LIMITS)
         gates = self._gates(top.pop("gates", None))
@@ -149,7 +152,7 @@ class _Reading:
             top["environment"] = tuple(dict.fromkeys((*DEFAULT_ENVIRONMENT, *top["environment"])))
         return Settings(
             bindings=bindings,
-            git=GitSettings(**git),
+            git=git,
             run=RunSettings(**run),
             limits=Limits(**limits),
             gates=gates,
@@ -312,6 +315,16 @@ class _Reading:
             profiles[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
         return profiles
 
+    def _git(self, node: Any) -> GitSettings:
+        section = self._section(node, "git", _GIT)
+        old, new = section.pop("commit_reports", None), section.get("reports")
+        if old is not None and new is not None:
+            key = next(key for key, _ in self._pairs(node, "git") if key.value == "commit_reports")
+            self._not_allowed("git.commit_reports", key.start, key.value, "git.reports replaces it")
+        elif old is not None:
+            section["reports"] = REPORTS_BRANCH if old else REPORTS_NONE
+        return GitSettings(**section)
+
     def _ceilings(self, node: Any) -> dict[str, Ceiling]:
         read = self._section(node, "ceilings", {"task": values.node, "run": values.node})
         return {name: self._ceiling(value, f"ceilings.{name}") for name, value in read.items()}
@@ -438,7 +451,9 @@ _SANDBOX: Mapping[str, values.Reader] = {
 _GIT: Mapping[str, values.Reader] = {
     "commit": values.one_of(COMMIT_POLICIES),
     "hooks": values.boolean,
+    "reports": values.one_of(REPORTS),
     "commit_reports": values.boolean,
+    "message": values.message,
     "branch": values.one_of(BRANCHES),
     "branch_name": values.branch_name,
     "network": values.boolean,

@@ -9,6 +9,7 @@ from typing import Any
 from idumb.domain import paths, whole_numbers
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
+from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
 
@@ -195,6 +196,36 @@ def branch_name(node: Node) -> str:
     if "{" in text.replace("{phase}", ""):
         raise WrongValue(node.start, text, "the name of a branch; {phase} is replaced by the number of the phase")
     return text
+
+
+def message(node: Node) -> str:
+    """Read a template of commit messages."""
+    text = argument(node)
+    problem = _message_problem(text)
+    if problem is not None:
+        raise WrongValue(node.start, text, f"a template of commit messages: it {problem}", "Fix the template.")
+    return text
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}|[{}]")
+_TRAILER = re.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
+
+
+def _message_problem(template: str) -> str | None:
+    """Return why a template makes no commit message, as the end of a sentence about it; None if it makes one."""
+    shown = ", ".join(f"{{{name}}}" for name in MESSAGE_FIELDS)
+    for match in _BRACES.finditer(template):
+        if match[1] is None:
+            return f"has a brace alone; only {shown} are replaced"
+        if match[1] not in MESSAGE_FIELDS:
+            return f"has {match[0]}, but only {shown} are replaced"
+    if not template.split("\n", 1)[0].strip():
+        return "begins with an empty line"
+    if _TRAILER.search(template):
+        return "has a line that begins with Idumb-, as only idumb's own trailers do"
+    if any(not c.isprintable() and c != "\n" for c in template):
+        return "has a control character"
+    return None
 
 
 def anything(node: Node) -> Any:

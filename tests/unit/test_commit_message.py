@@ -1,0 +1,70 @@
+"""Messages of commits: the user's template, and idumb's trailers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from idumb.app.attempt import record
+from idumb.domain.plans.plan import Task
+from idumb.domain.settings import GitSettings
+from idumb.markdown.settings import configuration
+
+VALUES = {"title": "Split\x1b words", "id": "T1-01", "phase": "1"}
+TRAILERS = {"Idumb-Run": "r", "Idumb-Task": "T1-01"}
+
+
+@pytest.mark.parametrize(
+    ("template", "body", "message"),
+    [
+        ("{title}", "", "Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+        ("feat({phase}): {title}", "", "feat(1): Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+        ("{title}\n\nRefs: {id}\n", "Why.", "Split  words\n\nRefs: T1-01\n\nWhy.\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+    ],
+)
+def test_a_template_makes_the_message_and_the_trailers_are_the_last_paragraph(
+    template: str, body: str, message: str
+) -> None:
+    assert GitSettings(message=template).commit_message(VALUES, TRAILERS, body) == message
+
+
+def test_a_value_that_looks_like_a_placeholder_stays_text() -> None:
+    values = {**VALUES, "title": "Show {id}"}
+    assert GitSettings(message="{title} {id}").commit_message(values, {}) == "Show {id} T1-01"
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{title", "a brace alone"),
+        ("title}", "a brace alone"),
+        ("{{title}}", "a brace alone"),
+        ("{titel}", "has {titel}, but only {title}, {id}, {phase} are replaced"),
+        ("{title:.5}", "has {title:.5}"),
+        ("", "an empty line"),
+        (" \n{title}", "an empty line"),
+        ("{title}\n\nIdumb-Task: T9-09", "begins with Idumb-"),
+        ("{title}\r", "a control character"),
+    ],
+)
+def test_a_template_that_makes_no_message_says_why(template: str, words: str) -> None:
+    settings, findings = configuration.read(f"git:\n  message: {json.dumps(template)}\n".encode())
+    assert settings is None
+    assert findings[0].place == ".idumb/config.yaml:2"
+    assert words in findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("title", "description", "message"),
+    [
+        ("Fix the typo", "", ("Fix the typo", "")),
+        ("Fix the typo Readers see it.", "Fix the typo\n\nReaders see it.", ("Fix the typo", "Readers see it.")),
+        ("one two…", "one two three", ("one two…", "one two three")),
+        ("Title", "Notes for the builder", ("Title", "")),
+    ],
+)
+def test_a_title_that_shortens_a_description_is_committed_with_all_of_its_words(
+    title: str, description: str, message: tuple[str, str]
+) -> None:
+    assert record._title_and_body(Task("TQ1-01", title, description=description)) == message
