@@ -19,7 +19,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`kind` is one that `docs/schemas/decision.json` lists, or consent, approval, undo, halt or plan."""
+    """`kind` is one that `docs/schemas/decision.json` lists, or consent, approval, undo, halt or plan.
+
+    `until` is the time, in UTC, after which the answer is no; None if the question waits without end.
+    """
 
     id: str
     kind: str
@@ -28,6 +31,7 @@ class Decision:
     evidence: tuple[str, ...]
     choices: tuple[Choice, ...]
     task: str | None = None
+    until: str | None = None
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Decision:
@@ -47,8 +51,26 @@ class Decision:
         """Return whether the answer to a confirmation is its choice."""
         return answer is not None and answer.choice == self.choices[0].id
 
+    def seconds_left(self, now: str) -> float | None:
+        """Return how long the question waits; 0 if its time is over, None if it waits without end."""
+        return None if self.until is None else seconds_until(self.until, now)
+
     def choice(self, choice_id: str) -> Choice | None:
         return next((c for c in self.choices if c.id == choice_id), None)
+
+
+def seconds_until(end: str, now: str) -> float:
+    """Return the seconds from one UTC time to another; 0 if it is over."""
+    from datetime import datetime  # most commands ask nothing
+
+    return max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(now)).total_seconds())
+
+
+def end_of(now: str, seconds: float) -> str:
+    """Return the UTC time some seconds later."""
+    from datetime import datetime, timedelta
+
+    return f"{(datetime.fromisoformat(now) + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()}Z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from idumb.agents.adapter import Equipment
+from idumb.agents.human import HumanAgent
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Pace, RunContext
 from idumb.app.core.services import Services
 from idumb.app.engine import recovery, runner
 from idumb.domain import contract as contracts
-from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.agent import HUMAN, AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted
 from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
@@ -117,7 +119,8 @@ class EngineRun:
         if not journal.state.id:
             journal.write(self._started(services))
         here = SimpleNamespace(kind="here", trees=services.trees)
-        agents = SimpleNamespace(get=lambda _: self.builder, forget=lambda: None)
+        person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str, self.asker))
+        agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
         values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(
             services,
@@ -210,6 +213,10 @@ class EngineRun:
 
     def _is_empty(self, path: str) -> bool:
         return self.repository.files.get(path) == b""
+
+
+def _no_patch(_: str, __: object) -> tuple[bool, str]:
+    raise AssertionError("a person applies no patch")
 
 
 def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:

@@ -35,16 +35,16 @@ def build(context: RunContext, attempt: Prepared) -> Built:
     request = make_request(context, attempt, agent.BUILDER, able)
     decisions: tuple[Decision, ...] = ()
     if able.asks_person:
-        decisions = (questions.work_question(attempt.task),)
-        request = dataclasses.replace(
-            request, question=decisions[0], answer=_given_answer(context, attempt, decisions[0])
-        )
+        request = _with_question(context, attempt, request)
+        decisions = (request.question,) if request.question is not None else ()
     if context.strict or not able.deterministic:
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 
         negative_control.start(context, attempt)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
     result = agent_client.ask(context.services, context.journal, call)
+    if result.outcome == outcome.WAITING and questions.is_over(decisions, context.services.clock.now()):
+        result = dataclasses.replace(result, outcome=outcome.TIMED_OUT, message=questions.UNANSWERED)
     if request.session is not None and not result.resumed:
         note = f"{name} did not resume its conversation about {attempt.task.id}; it started a new one"
         context.services.reporter.note(note)
@@ -77,6 +77,15 @@ def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResu
         session=conversation.session if conversation is not None else None,
         usage=agent.Usage(0, 0, 0.0),
     )
+
+
+def _with_question(context: RunContext, attempt: Prepared, request: agent.AgentRequest) -> agent.AgentRequest:
+    """Return the request with the question to a person, and the answer if there is one already."""
+    question = questions.work_question(attempt.task)
+    answer = _given_answer(context, attempt, question)
+    if answer is None:
+        question = questions.with_time_limit(question, attempt.task, context.services.clock.now())
+    return dataclasses.replace(request, question=question, answer=answer)
 
 
 def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, settings, wording
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import Answer, Choice, Decision, end_of
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
     HUMAN,
@@ -246,6 +247,24 @@ def work_question(task: Task) -> Decision:
         evidence=steps,
         choices=choices,
     )
+
+
+_THEN = {"fail": "this step fails", "skip": "this step is omitted", "retry": "you are asked again"}
+UNANSWERED = "nobody answered in time, so the answer is no"
+
+
+def with_time_limit(question: Decision, task: Task, now: str) -> Decision:
+    """Return the question of a workflow's step with the time until which it waits; unchanged if it has none."""
+    if task.flow is None or task.timeout is None:
+        return question
+    until = end_of(now, task.timeout)
+    line = f"without an answer until {until}, {_THEN[task.on_timeout or 'fail']}"
+    return replace(question, until=until, evidence=(*question.evidence, line))
+
+
+def is_over(asked: Iterable[Decision], now: str) -> bool:
+    """Return whether the time of one of these questions is over."""
+    return any(question.seconds_left(now) == 0 for question in asked)
 
 
 def failure_question(task: Task, attempt: int, reason: str) -> Decision:

@@ -384,7 +384,9 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
 def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
     task, number = attempt.task.id, attempt.number
     journal, state = context.journal, context.journal.state
-    events = [journal.question_event(q, task, number) for q in attempt.questions if q.id not in state.decisions]
+    # A question with a time limit is asked anew in each attempt.
+    asked = (q for q in attempt.questions if q.until is not None or q.id not in state.decisions)
+    events = [journal.question_event(q, task, number) for q in asked]
     events += [journal.answer_event(a, task, number) for a in attempt.answers if a.decision not in state.answers]
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}

@@ -41,7 +41,10 @@ class Journal:
     def question_event(
         self, question: Decision, task: str | None = None, attempt: int | None = None, /, **more: Any
     ) -> NewEvent:
-        return self.event("decision.asked", task, attempt, **dataclasses.asdict(question), **more)
+        row = dataclasses.asdict(question)
+        if question.until is None:
+            del row["until"]
+        return self.event("decision.asked", task, attempt, **row, **more)
 
     def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
         return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))

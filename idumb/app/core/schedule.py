@@ -91,9 +91,12 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
     An agent that failed twice with the same message and the same files is not called again, and a step that would
     fail in the same way is not run again.
     """
-    if mode == STRICT or task.is_human or task_state.work.deviations or task_state.attempt.outcome in _FINAL:
+    if mode == STRICT or task_state.work.deviations or task_state.attempt.outcome in _FINAL:
         return False
-    if task_state.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    timed_out = task_state.attempt.outcome == outcome.TIMED_OUT
+    if timed_out and task.on_timeout not in (None, "retry"):
+        return False
+    if task.is_human and not (timed_out and task.on_timeout == "retry"):
         return False
     if task_state.progress.exhausted > MOST_CONTEXTS or (task_state.once and task_state.progress.attempts):
         return False

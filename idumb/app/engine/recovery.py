@@ -16,7 +16,7 @@ from idumb.app.ports.repository import BuilderCommits, Conflict, RepositoryState
 from idumb.app.worktree import drift, exposed_secrets, staged_changes, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
-from idumb.domain.decision import Answer
+from idumb.domain.decision import Answer, seconds_until
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -100,13 +100,31 @@ def _has_bytes(context: RunContext, tree: str, path: str) -> bool:
 
 
 def resolve_waiting(context: RunContext) -> None:
-    """Continue tasks whose questions have all been answered."""
+    """Continue tasks whose questions have all been answered, and end those whose time to answer is over."""
     state = context.journal.state
     for task_id, task_state in list(state.tasks.items()):
-        if task_state.status == outcome.WAITING and all(d in state.answers for d in task_state.decisions):
+        if task_state.status != outcome.WAITING:
+            continue
+        if all(d in state.answers for d in task_state.decisions):
             _resolve(
                 context, context.contract.tasks[task_id], exposed_secrets.found_again(context.services, task_state)
             )
+        elif _is_unanswered(context, task_state):
+            _end_unanswered(context, context.contract.tasks[task_id], task_state)
+
+
+def _is_unanswered(context: RunContext, task_state: TaskState) -> bool:
+    """Return whether the time of a question that nobody answered is over."""
+    state = context.journal.state
+    ends = (state.decisions[d].get("until") for d in task_state.decisions if d not in state.answers)
+    return any(end is not None and not seconds_until(end, context.services.clock.now()) for end in ends)
+
+
+def _end_unanswered(context: RunContext, task: Task, task_state: TaskState) -> None:
+    attempt = dataclasses.replace(_rebuilt(context, task, task_state), verdict=outcome.FAIL)
+    record.record_checkpoint(context, attempt.ended(outcome.TIMED_OUT, questions.UNANSWERED))
+    if not task_failure.tries_again(context, task):
+        _fail(context, task)
 
 
 def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:

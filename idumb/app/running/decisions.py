@@ -18,8 +18,9 @@ from idumb.app.review import ask_consent
 from idumb.app.review.ask_consent import Pending
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import exposed_secrets
+from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Answer, Choice, Decision
+from idumb.domain.decision import Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import regression, saved_answers
 from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
@@ -56,6 +57,7 @@ def _consent_row(pending: Pending) -> dict[str, Any]:
         dataclasses.replace(c, command=f"idumb decide {pending.question.id} {c.id}") for c in pending.question.choices
     ]
     row = dataclasses.asdict(dataclasses.replace(pending.question, choices=tuple(answers_it)))
+    del row["until"]  # consent waits without end
     return row if pending.contract is None else {**row, "phase": pending.contract.phase}
 
 
@@ -83,6 +85,8 @@ def decide(services: Services, request: Request) -> Result:
     answered = state.answers.get(request.decision)
     if answered is not None and not (request.remember and answered["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
+    if answered is None:
+        _require_in_time(services, state, question)
     to_remember = _to_remember(services, state, question, request) if request.remember else None
     version = state.contract.version
     verified: str | None = None
@@ -102,6 +106,20 @@ def decide(services: Services, request: Request) -> Result:
     data["remembered"] = None if to_remember is None else to_remember.id
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
+
+
+def _require_in_time(services: Services, state: RunState, question: Mapping[str, Any]) -> None:
+    """Refuse an answer after the time of the question is over: the answer is no, and the next command records it."""
+    until = question.get("until")
+    if until is None or seconds_until(until, services.clock.now()):
+        return
+    task = state.tasks.get(str(question["task"]))
+    waits = task is not None and task.status == outcome.WAITING
+    raise Refusal(
+        "decision.void",
+        f"{question['id']} was open until {until}. Nobody answered, so the answer is no. Nothing was recorded.",
+        hint=f"idumb resume {state.phase}" if waits else f"idumb show {question['task']}",
+    )
 
 
 def _answer_plan(services: Services, question: Mapping[str, Any], request: Request) -> Result:

@@ -30,7 +30,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     SCRIPT: (*_ALL, "run", "steps", "continue_on_error", *_WORK),
     AGENT: (*_ALL, "agent", "symbols", "interfaces", *_WORK),
     CONDITION: (*_ALL[:3], "if", "then", "else"),
-    HUMAN: (*_ALL, "ask", "options", "acceptance"),
+    HUMAN: (*_ALL, "ask", "options", "acceptance", "timeout", "timeout_action"),
 }
 """The keys of each kind of step."""
 _RENAMED = {"timeout_action": "on_timeout", "agent": "builder"}

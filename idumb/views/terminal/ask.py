@@ -87,11 +87,14 @@ class Terminal:
     def _ask(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
         drop_typed_ahead(self._read)
-        seconds = self._timeout()
+        seconds, otherwise = self._timeout(), _empty(decision)
+        left = decision.seconds_left(SystemClock().now())
+        if left is not None and left <= seconds:
+            seconds, otherwise = left, _NO
         ends = self._now() + seconds
         for _ in range(_TRIES):
             self._say(f"Your choice ({_takes(decision)}; empty: {_empty(decision)}): ")
-            if not self._has_line(ends, seconds, _empty(decision)):
+            if not self._has_line(ends, seconds, otherwise):
                 return None
             typed = self._read.readline().strip()
             if not typed:

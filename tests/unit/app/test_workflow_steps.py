@@ -11,8 +11,9 @@ import pytest
 
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Answer, seconds_until
 from idumb.domain.plans import expression, workflow
-from idumb.domain.plans.plan import STEPS, Criterion, Handoff, Task
+from idumb.domain.plans.plan import STEPS, Criterion, Handoff, Option, Task
 from idumb.domain.plans.workflow import Flow, Take, Value, Workflow
 from tests.support.engine_run import EngineRun
 from tests.support.engine_run import task as work
@@ -186,6 +187,73 @@ def test_a_timeout_fails_omits_or_repeats_a_step(action: str, expected: Mapping[
     run.run()
     assert statuses(run) == expected
     assert [task for task, _ in run.calls].count("T1-a") == calls
+
+
+def asking(action: str | None, answers: Mapping[str, str] | None = None, **fields: Any) -> EngineRun:
+    """A human step with a minute to answer, a step after it, and one that takes its choice."""
+    asks = step("a", kind=workflow.HUMAN, timeout=60, on_timeout=action)
+    asks = dataclasses.replace(asks, kind="decision", options=(Option("x", "the one"), Option("y", "the other")),
+                               acceptance=(), files=(), verify=())  # fmt: skip
+    takes = step("c", "b", takes={"A": Take("T1-a", "choice")})
+    return EngineRun(asks, step("b", "a"), takes, answers=answers, workflow=Workflow("try", "1", ""), **fields)
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (None, {"a": "failed", "b": "pending", "c": "pending"}),
+        ("fail", {"a": "failed", "b": "pending", "c": "pending"}),
+        ("skip", {"a": "omitted", "b": "completed", "c": "omitted"}),
+        ("retry", {"a": "waiting", "b": "pending", "c": "pending"}),
+    ],
+)
+def test_a_human_step_that_nobody_answers_in_time_is_answered_no(
+    action: str | None, expected: Mapping[str, str]
+) -> None:
+    """R-PLAN-12: the time counts from the question, also across commands and kills."""
+    run = asking(action)
+    assert run.run().kind == "waiting"
+    assert run.run().kind == "waiting", "its minute is not over"
+    run.clock.seconds += 60
+    for kill_at in range(1, 20):
+        if not run.run_until_killed(len(run.effects) + kill_at):
+            break
+    run.run()
+    assert statuses(run) == expected
+    assert len(run.events("decision.asked")) == (2 if action == "retry" else 1)
+    assert [e.payload["outcome"] for e in run.events("attempt.finished")][:2] == ["waiting", "timed_out"]
+
+
+def test_a_human_step_is_asked_again_only_as_often_as_a_step_is_attempted() -> None:
+    run = asking("retry")
+    for _ in range(4):
+        run.run()
+        run.clock.seconds += 60
+    assert statuses(run)["a"] == outcome.FAILED
+    assert len(run.events("decision.asked")) == 3
+
+
+def test_an_answer_in_time_counts_also_if_the_run_continues_later() -> None:
+    run = asking("fail")
+    run.run()
+    journal = run.process().journal
+    journal.write(journal.answer_event(Answer("T1-a.work", "y", "Pat"), "T1-a"))
+    run.clock.seconds += 600
+    assert run.run().kind == "done"
+    assert run.state.tasks["T1-a"].outputs == {"choice": "y"}
+    assert run.builder.requests[-1].values["A"] == "y"
+
+
+def test_a_step_that_is_reset_asks_anew_with_its_whole_time() -> None:
+    run = asking("fail")
+    run.run()
+    run.clock.seconds += 600
+    run.run()
+    journal = run.process().journal
+    journal.write(journal.event("task.reset", "T1-a", reason="retry"))
+    assert run.run().kind == "waiting"
+    first, second = (event.payload["until"] for event in run.events("decision.asked"))
+    assert seconds_until(second, first) > 600
 
 
 def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import pty
@@ -213,3 +214,10 @@ def test_an_unclear_answer_does_not_extend_the_timeout(keyboard: tuple[int, Text
     assert terminal.ask(QUESTION) is None
     assert not terminal.interactive
     assert "That is not a choice" in shown.getvalue()
+
+
+def test_a_question_with_an_end_waits_no_longer_than_that(keyboard: tuple[int, TextIO]) -> None:
+    shown = io.StringIO()
+    question = dataclasses.replace(QUESTION, kind="decision", until="2026-01-02T03:04:05.000000Z")
+    assert ask.Terminal(keyboard[1], shown, "pat", timeout=lambda: 3600.0).ask(question) is None
+    assert shown.getvalue().endswith("No answer within 0.0s: no.\n")
