@@ -9,14 +9,30 @@ import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
+from idumb.domain.errors import UsageError
 from idumb.system.files import user_folders
 
 _NEEDS_NAME = frozenset({"show", "check"})
+_ELSEWHERE = {
+    "resume": "idumb resume {}", "cancel": "idumb cancel", "pause": "idumb pause", "rollback": "idumb rollback {}",
+    "undo": "idumb undo", "events": "idumb log {}", "log": "idumb log {}", "trace": "idumb log {}",
+    "dlq": "idumb dlq list", "metrics": "idumb metrics {}", "dashboard": "idumb workflow status",
+    "debug": "idumb debug {}", "inspect": "idumb workflow status {}", "replay": "idumb workflow status {}",
+    "graph": "idumb graph {}", "validate": "idumb workflow check {}",
+}  # fmt: skip
+"""What other workflow engines do with a run, and the command that does it with every phase."""
 _OF_RUN = ("approval", "mode", "max_attempts", "on_deviation", "workspace")
 
 
+class _Action(mistyped.Action):
+    """The word that follows `workflow`; words of other commands are left for a better error."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if value in _ELSEWHERE else super().convert(value, param, ctx)
+
+
 @options.command("workflow")
-@click.argument("action", type=mistyped.Action(["list", "show", "check", "run", "status"]))
+@click.argument("action", type=_Action(["list", "show", "check", "run", "status"]))
 @click.argument("name", required=False)
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="run: an input. Repeatable.")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="run: take up this handoff; it gives inputs.")
@@ -43,6 +59,9 @@ def workflow_command(action: str, name: str | None, inputs: tuple[str, ...], sou
 
 
 def _require_usage(action: str, name: str | None, inputs: tuple[str, ...], source: str, flags: dict[str, Any]) -> None:
+    if action in _ELSEWHERE:
+        message = f"No such command 'workflow {action}'. A run of a workflow is a phase, such as W1."
+        raise UsageError("usage", message, hint=_ELSEWHERE[action].format(shlex.quote(name or "W1")))
     if (action in _NEEDS_NAME and not name) or (action == "run" and not (name or source)):
         raise click.UsageError(f"Usage: idumb workflow {action} NAME")
     if action == "list" and name:

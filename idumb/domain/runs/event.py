@@ -68,6 +68,7 @@ ALIASES: Mapping[str, tuple[Selection, ...]] = {
     "workflow_failed": (Selection("run.failed"), Selection("run.halted")),
     "workflow_cancelled": (Selection("run.interrupted", "by", ("cancel",)),),
     "phase_started": (Selection("run.started"),),
+    "phase_resumed": (Selection("run.resumed"),),
     "phase_completed": (Selection("verification.recorded", "status", ("passed",)),),
     "phase_failed": (Selection("run.failed"), Selection("verification.recorded", "status", ("failed", "partial"))),
     "step_started": (Selection("attempt.started"),),

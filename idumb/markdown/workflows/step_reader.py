@@ -36,6 +36,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 _RENAMED = {"timeout_action": "on_timeout", "agent": "builder"}
 _ASKS = {"action": "human-action", "verify": "human-verify", "decision": "decision"}
 MOST_RETRIES = 100
+_NO_KIND = "write kind: and one of these words; there are no kinds for loops or parallel steps"
 _CHOSEN = "choice"
 """The output of a decision: the id of the chosen option."""
 
@@ -137,7 +138,7 @@ def _read(
         if node is not None:
             at, found = (node.start, "") if kind is None else (kind.start, value_reader.shown(kind))
             message = f"The step `{draft.id}` has " + (f"the unknown kind `{found}`" if found else "no `kind`")
-            mend = did_you_mean(found, workflow.KINDS, "write kind: and one of these words")
+            mend = did_you_mean(found, workflow.KINDS, _NO_KIND)
             place.error("workflow.bad-kind", at, message, found, ", ".join(workflow.KINDS), mend)
         return None
     keys = value_reader.mapping(node, KEYS[kind.value], place, f"the {kind.value} step `{draft.id}`") or {}
@@ -168,7 +169,7 @@ def _plan_fields(step: _Step, context: task_reader.Context) -> None:
         {key.value: key for key, _ in step.draft.node.pairs} if isinstance(step.draft.node, yaml_nodes.Mapping) else {}
     )
     for name, node in step.nodes.items():
-        if name not in _OF_WORKFLOWS:
+        if name not in _OF_WORKFLOWS and name[:2] != "x-":
             value = structured_values.yaml_value(_RENAMED.get(name, name), keys[name], node, context.problems)
             task_reader.read_field(step.reading, value, context)
 

@@ -10,6 +10,7 @@ from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.workflow import Value
 from idumb.markdown.syntax.problems import Field
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.markdown.workflows import foreign_keys
 
 _INPUT = ("type", "description", "choices", "default")
 _OUTPUT = ("type", "description", "choices", "file", "key")
@@ -103,9 +104,8 @@ def mapping(node: Node, keys: tuple[str, ...], field: Field, owner: str) -> dict
     fields: dict[str, Node] = {}
     for key, below in node.pairs:
         if key.value not in keys and key.value[:2] != "x-":
-            mend = did_you_mean(key.value, keys, f"remove it, or rename it to x-{key.value}")
-            message = f"Unknown key `{key.value}` in {owner}"
-            field.error("workflow.unknown-key", key.start, message, key.value, accepted, mend)
+            message, fix = f"Unknown key `{key.value}` in {owner}", foreign_keys.fix(key.value, keys)
+            field.error("workflow.unknown-key", key.start, message, key.value, accepted, fix)
         elif isinstance(below, Scalar) and below.is_null:
             message = f"`{key.value}` in {owner} has no value"
             field.error("workflow.empty-value", key.start, message, "", accepted, "write a value, or remove it")

@@ -21,7 +21,7 @@ from idumb.markdown.plans import fields, frontmatter, near_misses, plan_parser, 
 from idumb.markdown.syntax import blocks, yaml_nodes
 from idumb.markdown.syntax.nodes import Block, Fence, Heading
 from idumb.markdown.syntax.problems import Field, Problems
-from idumb.markdown.workflows import step_reader, value_reader
+from idumb.markdown.workflows import foreign_keys, step_reader, value_reader
 from idumb.markdown.workflows.step_reader import Draft
 
 STEP = "yaml step"
@@ -101,12 +101,9 @@ def _head(node: yaml_nodes.Mapping | None, problems: Problems) -> _Head:
         elif key.value in _OWN:
             _own(head, key.value, below, Field(key.value, problems))
         elif key.value[:2] != "x-":
-            message, mend = (
-                f"Unknown key `{key.value}`",
-                did_you_mean(key.value, keys, "remove it, or rename it to x-…"),
-            )
+            message, fix = f"Unknown key `{key.value}`", foreign_keys.fix(key.value, keys)
             place = Field(key.value, problems)
-            place.error("workflow.unknown-key", key.start, message, key.value, ", ".join(keys), mend)
+            place.error("workflow.unknown-key", key.start, message, key.value, ", ".join(keys), fix)
     present = {key.value for key, _ in pairs}
     for name in _REQUIRED:
         if name not in present and node is not None:
