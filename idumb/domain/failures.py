@@ -14,6 +14,8 @@ NOT_AROUND = "not-around"
 """A check failed because of what is around the user's working tree, such as the home."""
 NOT_PREPARED = "not-prepared"
 """No check could run, because a command of `checks.prepare` failed."""
+GATE_ERROR = "gate-error"
+"""A gate could not judge the work: it has an error, had too little time, or knows no command to run."""
 PASSED_BEFORE = "passed-before"
 """In strict mode, a check passed before the work too, so it does not show that the work was done."""
 
@@ -23,6 +25,7 @@ STOPPING = frozenset(
         NOT_COMMITTED,
         NOT_AROUND,
         NOT_PREPARED,
+        GATE_ERROR,
         PASSED_BEFORE,
         agent.MISSING,
         agent.NOT_LOGGED_IN,
@@ -85,7 +88,11 @@ def command(kind: str | None) -> str:
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
     """
-    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_AROUND, NOT_PREPARED) else "resume"
+    return (
+        "execute-phase"
+        if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_AROUND, NOT_PREPARED, GATE_ERROR)
+        else "resume"
+    )
 
 
 def install(program: str) -> str | None:

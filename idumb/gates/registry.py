@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -10,8 +11,10 @@ from typing import NamedTuple
 
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table, levels
+from idumb.domain.proof.deadline import NEVER, Deadline
 from idumb.domain.proof.gate import Inputs, Judged
 from idumb.domain.proof.symbols import Definitions
+from idumb.gates import bounded
 
 SOURCE = frozenset(
     {"py", "pyi", "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "go", "rs", "c", "h", "cc", "cpp", "cxx", "hh",
@@ -39,12 +42,20 @@ class StepGate(NamedTuple):
 
 
 class StepGates:
-    """Implements the port `Gates`."""
+    """Implements the port `Gates`. `now` returns seconds of a clock that only moves forward."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
 
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
-        judged = [(gate.name, gate.load()(inputs)) for gate in GATES if gate.applies(inputs)]
+        judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
         judged += [(name, _project_gates()(name, inputs)) for name in inputs.asked if _is_own(name, inputs)]
         return [(name, result) for name, result in judged if result is not None]
+
+    def _judged(self, gate: StepGate, inputs: Inputs) -> Judged | None:
+        limits_commands = gate.name in levels.WITH_COMMANDS
+        deadline = NEVER if limits_commands else Deadline.after(inputs.seconds(gate.name), self._now)
+        return bounded.judge(gate.name, gate.load, inputs, deadline)
 
     def can_read(self, path: str) -> bool:
         _, dot, suffix = path.rpartition("/")[2].rpartition(".")

@@ -69,9 +69,21 @@ _EXPORTED = re.compile(
     r"|^export[ \t]+const[ \t]+(?P<v>[\w$]+)(?=[^=\n]*=[ \t]*(?:async[ \t]*)?(?:<[^>\n]*>)?\()",
     re.MULTILINE,
 )
-_DOC = re.compile(r"/\*\*(?P<doc>(?:(?!\*/).)*)\*/[ \t]*\n\Z", re.DOTALL)
 _RETURNS = re.compile(r"\breturn[ \t]+[^;\s]|\byield\b")
 _THROWS = re.compile(r"\bthrow\b")
+
+
+def _doc_above(text: str, start: int) -> str:
+    """Return the comment `/** */` that ends on the line above; "" if there is none."""
+    if not _line_above(text, start).endswith("*/"):
+        return ""
+    opening = text.rfind("/**", 0, start)
+    doc, _, between = text[opening + 3 : start].partition("*/")
+    return doc if opening >= 0 and not between.strip() else ""
+
+
+def _line_above(text: str, start: int) -> str:
+    return text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].rstrip()
 
 
 def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
@@ -84,7 +96,7 @@ def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
         if public is None or public.kind != "function":
             continue
         body = _until_unindented(text, match.start())
-        doc = found["doc"] if (found := _DOC.search(text, 0, match.start())) else ""
+        doc = _doc_above(text, match.start())
         documented = len(re.findall(r"@param\b", doc))
         untyped = sum(1 for each in public.parameters if not each.type and each.required is not False)
         problems = []
@@ -108,7 +120,6 @@ _GO_KNOWN = frozenset(
      "Format", "ServeHTTP", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 )  # fmt: skip
 """Methods that interfaces of Go's own library document."""
-_GO_DOC = re.compile(r"(?:^//[^\n]*\n|\*/[ \t]*\n)\Z", re.MULTILINE)
 
 
 def _go(text: str, path: str) -> Iterator[tuple[str, Function]]:
@@ -118,18 +129,23 @@ def _go(text: str, path: str) -> Iterator[tuple[str, Function]]:
         owner = re.search(r"(\w+)(?:\[[^\]]*\])?\)[ \t]*\Z", text[match.start() : match.start("name")])
         name = f"{owner[1]}.{match['name']}" if owner else match["name"]
         if name in surface and not (owner and match["name"] in _GO_KNOWN):
-            problems = () if _GO_DOC.search(text, 0, match.start()) else ("has no doc comment",)
+            above = _line_above(text, match.start())
+            problems = () if above.startswith("//") or above.endswith("*/") else ("has no doc comment",)
             body = _until_unindented(text, match.start())
             yield name, Function(text.count("\n", 0, match.start()) + 1, body, problems)
 
 
 def _until_unindented(text: str, start: int) -> str:
     """Return the definition that begins in the first column, up to the line that closes it."""
-    end = re.compile(r"^[})\]][^\n]*\n(?![ \t]*[{)\]])", re.MULTILINE).search(text, start)
-    following = re.compile(r"^\S", re.MULTILINE).search(text, text.find("\n", start) + 1 or len(text))
-    if following is not None and (end is None or following.start() < end.start()):
-        return text[start : following.start()]
-    return text[start : end.end() if end else len(text)]
+    following = _UNINDENTED.search(text, text.find("\n", start) + 1 or len(text))
+    if following is None:
+        return text[start:]
+    end = _CLOSING.match(text, following.start())
+    return text[start : end.end() if end else following.start()]
+
+
+_UNINDENTED = re.compile(r"^\S", re.MULTILINE)
+_CLOSING = re.compile(r"[})\]][^\n]*\n(?![ \t]*[{)\]])")
 
 
 _READERS: Mapping[str, Reader] = {

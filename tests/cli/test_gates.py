@@ -78,9 +78,19 @@ def test_no_level_disables_the_gates_that_prove_the_work(project: Project, row: 
     assert "because no setting disables it" in answer.err
 
 
-def test_a_gate_takes_no_timeout(project: Project) -> None:
-    project.configure("gates: {ledger: {timeout: 60s}}\n")
-    assert "a gate has no timeout" in project.idumb("gates").err
+def test_each_gate_has_a_time_and_those_without_commands_take_one_within_their_level(project: Project) -> None:
+    """R-GATE-1."""
+    project.configure("gates: {syntax: {timeout: 90s}, design: {level: 2}}\nlevels: {1: 3m}\n")
+    times = {row["name"]: (row["timeout"], row["timeout_of"]) for row in project.json("gates").data["gates"]}
+    assert set(times) == {row.name for row in gate_table.ROWS}
+    assert all(seconds > 0 for seconds, _ in times.values())
+    assert (times["syntax"], times["design"], times["size"]) == ((90, "gate"), (60, "gate"), (180, "gate"))
+    assert (times["criteria"], times["types"]) == ((600, "command"), (600, "command"))
+    assert "syntax: stage step, level 0, 1m30s for the whole gate" in project.idumb("gates", "explain", "syntax").out
+    project.configure("gates: {syntax: {level: 2, timeout: 90s}}\n")
+    assert "between 10s and 60s at level 2" in project.idumb("gates").err
+    project.configure("gates: {criteria: {timeout: 60s}}\n")
+    assert "run.check_timeout limits each command of the gate" in project.idumb("gates").err
 
 
 def test_the_page_lists_the_same_gates() -> None:

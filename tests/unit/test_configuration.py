@@ -246,7 +246,7 @@ def test_every_mistake_is_reported_at_once_with_its_line() -> None:
         ("gates: {validator: {timeout: 10m}}\n", "between 30s and 300s at level 1"),
         ("gates: {validator: {level: 2, timeout: 2m}}\n", "between 10s and 60s at level 2"),
         ("gates: {validator: {level: 0, timeout: 2m}}\n", "level 0 has no timeout"),
-        ("gates: {limits: {timeout: 40s}}\n", "a gate has no timeout"),
+        ("gates: {criteria: {timeout: 40s}}\n", "run.check_timeout limits each command of the gate"),
         ("levels: {1: 10s}\n", "between 30s and 300s"),
         ("levels: {0: 10s}\n", "Unknown key `levels.0`"),
         ("roles: {bilder: {}}\n", "Did you mean `builder`?"),

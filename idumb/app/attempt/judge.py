@@ -12,7 +12,7 @@ from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepar
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers, tree_guard
-from idumb.domain import agent, contract, outcome, tool_files, wording
+from idumb.domain import agent, contract, failures, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
@@ -65,6 +65,10 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     if attempt.outcome is not None:
         return attempt
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
+    stopped = _gate_error(context, attempt, proofs)
+    if stopped is not None:
+        attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs), failure=stopped)
+        return attempt.ended(outcome.ERRORED, stopped.message)
     if any(c.proof == STEPS for c in attempt.task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
     if attempt.task.flow is not None:
@@ -233,6 +237,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         settings.gates,
         lambda path: work.entry(attempt.candidate, path),
         parsed=_parsed(attempt),
+        seconds=lambda name: levels.time_to_judge(settings, name),
     )
     if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
         from idumb.app.attempt import gate_commands  # most configurations name no gate
@@ -246,6 +251,19 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
             for proof in gate.evidence_of(name, judged, level):
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof
+
+
+def _gate_error(context: RunContext, attempt: Measured, proofs: Sequence[Evidence]) -> FailureMessage | None:
+    """Return why the run stops if gates could not judge, and nothing else fails: no other attempt can change that."""
+    broken = [e for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
+    by_gates = [e for e in broken if gate.could_not_judge(e)]
+    if not by_gates or len(by_gates) < len(broken) or not attempt.ledger.holds:
+        return None
+    words = wording.listed(e.words.rstrip(".") for e in by_gates)
+    return FailureMessage(failures.GATE_ERROR, words, _CORRECT_GATE, f"idumb execute-phase {context.contract.phase}")
+
+
+_CORRECT_GATE = "Correct what it names in .idumb/config.yaml"
 
 
 def _parsed(attempt: Measured) -> frozenset[str]:

@@ -14,7 +14,8 @@ from idumb.app.ports.repository import Inventory, Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.proof import ledger, symbols
+from idumb.domain.proof import gate_table, ledger, levels, symbols
+from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
 _SHOWN = 5
@@ -39,7 +40,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     if undeclared and not secret_names and _accepts(context, attempt, undeclared):
         accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, candidate, changes, accepted)
-    compared = _compare_symbols(context, attempt.task, changes, compared)
+    compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
     compared = _add_nested_changes(context, attempt, candidate, compared)
     strays = compared.strays
     measured = attempt.become(
@@ -53,7 +54,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         deviation=bool(strays),
     )
     context.notes[interruption.FROZEN] = (attempt.task.id, attempt.number, candidate)
-    problems = [*filter(None, [secret_names]), *_outside_links(context, changes)]
+    problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, changes)]
     if any((inventory.special, inventory.modes, inventory.empty, inventory.twins, inventory.repositories)):
         clone_losses.report(context, attempt, candidate, inventory, changes)
         problems += clone_losses.nested_repositories(context, attempt, candidate, inventory)
@@ -148,26 +149,41 @@ def _compare(
     return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
 
 
-def _compare_symbols(context: RunContext, task: Task, changes: Sequence[Change], compared: Ledger) -> Ledger:
-    """Return the ledger with the symbols of the changed files.
+def _compare_symbols(
+    context: RunContext, task: Task, changes: Sequence[Change], compared: Ledger
+) -> tuple[Ledger, str]:
+    """Return the ledger with the symbols of the changed files, and what fails the attempt because no time was left.
 
     If the task declares symbols, every file counts. Otherwise symbols are only recorded: of files in a known language,
     up to a size.
     """
     judged = changes if task.symbols is not None else [c for c in changes if context.gates.can_read(c.path)]
     if not judged:
-        return compared
+        return compared, ""
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
+    deadline = _deadline(context) if len(judged) > 1 else None
     read: list[symbols.SymbolSet] = []
+    late: list[str] = []
     for change in judged:
+        if deadline is not None and deadline.passed:
+            late.append(change.path)
+            read.append(symbols.SymbolSet(change.path, None, None))
+            continue
         before, size = _definitions(context, change.path, change.old, left)
         after, more = _definitions(context, change.path, change.new, left)
         left -= size + more if task.symbols is None else 0
         if before is None or after is None or before != after:
             read.append(symbols.SymbolSet(change.path, before, after))
     if not read and task.symbols is None:
-        return compared
-    return dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
+        return compared, ""
+    words = f"the symbols of {wording.listed(late)} were not judged in the time of the gate ledger"
+    with_symbols = dataclasses.replace(compared, symbols=symbols.compare(task.symbols, read))
+    return with_symbols, words if late and task.symbols is not None else ""
+
+
+def _deadline(context: RunContext) -> Deadline:
+    seconds = levels.time_to_judge(context.services.settings, gate_table.LEDGER)
+    return Deadline.after(seconds, context.services.clock.monotonic)
 
 
 def _definitions(

@@ -19,6 +19,8 @@ from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.proof import gate_table, levels
+from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
@@ -302,7 +304,17 @@ def _all_findings(services: Services, loaded: Loaded, mode: str | None, present:
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         context = (loaded.links, loaded.repositories, present)
-        return [*findings, *registry.findings(registry.case(contract, settings, loaded.policy, mode, *context))]
+        case = registry.case(contract, settings, loaded.policy, mode, *context)
+        deadline = Deadline.after(levels.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
+        try:
+            return [*findings, *registry.findings(case, deadline)]
+        except OutOfTimeError as expired:
+            raise InputError(
+                "plan.not-judged",
+                f"Phase {loaded.phase} was {expired}, so nothing can approve or run it.",
+                hint="Split the phase into smaller ones",
+                details={"phase": loaded.phase},
+            ) from None
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
     return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]

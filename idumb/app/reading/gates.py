@@ -59,7 +59,8 @@ def _own_row(name: str, settings: Settings) -> Row:
 
 def _row(row: Row, settings: Settings) -> dict[str, Any]:
     rule = levels.rule(settings, row.setting)
-    usual = float(settings.run.check_timeout) if row.timeout == gate_table.CHECK_TIMEOUT else None
+    of_commands = row.timeout == gate_table.CHECK_TIMEOUT
+    usual = float(settings.run.check_timeout) if of_commands else levels.time_to_judge(settings, row.setting)
     own = settings.gates.get(row.setting)
     return {
         "name": row.name,
@@ -69,6 +70,7 @@ def _row(row: Row, settings: Settings) -> dict[str, Any]:
         "default_level": row.level,
         "lowest_level": row.lowest,
         "timeout": rule.timeout or usual,
+        "timeout_of": "command" if of_commands and not (own and own.entry_point) else "gate",
         "run": [] if own is None else list(own.run),
         "entry_point": None if own is None else own.entry_point,
         "cache_key": list(row.cache_key),

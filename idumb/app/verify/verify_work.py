@@ -25,6 +25,7 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import agreement, completion, evidence, gate_table, levels
+from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Opinion
 from idumb.domain.runs import regression
@@ -130,7 +131,7 @@ def judge(
     ]
     by_task = projections.evidence_by_task(services, journal.state)
     undecided = [e for e in (*tests, *regressions) if e.subject not in accepted]
-    contradictions = _contradictions(contract, journal.state, by_task, undecided, opinions_given)
+    contradictions = _contradictions(services, contract, journal.state, by_task, undecided, opinions_given)
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
     missing += _open_at_end(services, statuses, by_task, final)
@@ -190,6 +191,7 @@ def _disagreement_blocks(services: Services) -> bool:
 
 
 def _contradictions(
+    services: Services,
     contract: Contract,
     state: RunState,
     by_task: Mapping[str, Sequence[Mapping[str, Any]]],
@@ -201,7 +203,8 @@ def _contradictions(
     changed = {task: w.symbols for task, w in work.items()}
     touched = {task: w.touched for task, w in work.items()}
     tasks = [contract.tasks[task] for task in contract.order if task in work]
-    return agreement.judge(tasks, changed, touched, by_task, final, opinions_given)
+    deadline = Deadline.after(levels.time_to_judge(services.settings, gate_table.AGREEMENT), services.clock.monotonic)
+    return agreement.judge(tasks, changed, touched, by_task, final, opinions_given, deadline)
 
 
 def _open_at_end(

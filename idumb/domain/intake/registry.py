@@ -14,6 +14,7 @@ from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake import agents, ambiguity, check_commands, coverage, ground, proof, scope, steps
 from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.proof.deadline import NEVER, Deadline, OutOfTimeError
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
 # docs/check_examples.py says what each code means and shows a plan that has it.
@@ -106,10 +107,18 @@ def case(
     return Case(contract, settings, policy, rules, strict, links, repositories, present)
 
 
-def findings(case: Case) -> tuple[Finding, ...]:
-    """Return the errors and warnings of a valid plan. Checks that are silent in this mode do not run."""
+def findings(case: Case, deadline: Deadline = NEVER) -> tuple[Finding, ...]:
+    """Return the errors and warnings of a valid plan. Checks that are silent in this mode do not run.
+
+    OutOfTimeError if the deadline passes before all checks have run.
+    """
     checks = dict.fromkeys(rule.check for rule in RULES if case.severity(rule) != SILENT)
-    return tuple(finding for check in checks for finding in check(case) if finding.severity != SILENT)
+    found: list[Finding] = []
+    for check in checks:
+        if deadline.passed:
+            raise OutOfTimeError(f"not checked within {deadline.seconds:.0f}s")
+        found += (finding for finding in check(case) if finding.severity != SILENT)
+    return tuple(found)
 
 
 def findings_of_drafts(

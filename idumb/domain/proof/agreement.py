@@ -7,6 +7,7 @@ from typing import Any
 
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence, symbols
+from idumb.domain.proof.deadline import NEVER, Deadline
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 
@@ -21,18 +22,25 @@ def judge(
     rows: Rows,
     final: Sequence[Evidence],
     opinions: Sequence[Opinion],
+    deadline: Deadline = NEVER,
 ) -> tuple[str, ...]:
-    """Return the contradictions, in words.
+    """Return the contradictions, in words; also that there was no time to find all.
 
     `tasks` are the completed ones, in their order, `changed` the symbols of their ledgers as text, and `touched` their
     paths. `final` are the own checks of tasks on the final tree, `opinions` those of verifier and skeptic.
     """
-    words = [
-        *_plan_and_ledger(tasks, changed),
-        *(line for task in tasks for line in _tests_and_criteria(task, rows.get(task.id, ()), final)),
-        *_validator_and_opinions(touched, rows, opinions),
-        *_between_opinions(opinions),
+    parts = [
+        _plan_and_ledger(tasks, changed),
+        *(_tests_and_criteria(task, rows.get(task.id, ()), final) for task in tasks),
+        _validator_and_opinions(touched, rows, opinions),
+        _between_opinions(opinions),
     ]
+    words: list[str] = []
+    for part in parts:
+        if deadline.passed:
+            words.append(f"the evidence was not compared within {deadline.seconds:.0f}s (gate agreement)")
+            break
+        words += part
     return tuple(dict.fromkeys(words))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -21,6 +22,10 @@ def _absent(_: str) -> None:
     """Stand for a tree without files."""
 
 
+def _for_ever(_: str) -> float:
+    return math.inf
+
+
 class Run(Protocol):
     def __call__(self, gate: str, command: str, *, before: bool) -> Evidence | None: ...
 
@@ -35,7 +40,8 @@ class Inputs:
     that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path, `before` one
     of the tree before the task. `run` runs a command of a gate as checks run, on the frozen files or on the tree before
     the task; it returns None if it cannot show that tree. Without `run`, no gate runs anything of the project's.
-    `parsed` are changed files whose two sides were parsed already.
+    `parsed` are changed files whose two sides were parsed already. `seconds` is how long a gate without commands may
+    take, by its name in the settings.
     """
 
     task: Task
@@ -49,6 +55,7 @@ class Inputs:
     before: Callable[[str], Entry | None] = _absent
     run: Run | None = None
     parsed: Collection[str] = ()
+    seconds: Callable[[str], float] = _for_ever
 
 
 class Violation(NamedTuple):
@@ -76,6 +83,12 @@ def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
     if not judged.violations:
         return (Evidence(f"{GATE}{name}", summary, evidence.PASSED, output=judged.words, level=level),)
     return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output=lines(judged.violations), level=level),)
+
+
+def could_not_judge(proof: Evidence) -> bool:
+    """Return whether this is evidence of a gate without command that had an error, or no time."""
+    unjudged = proof.result in (evidence.ERRORED, evidence.TIMED_OUT)
+    return unjudged and proof.subject.startswith(GATE) and proof.command is None
 
 
 def lines(violations: Sequence[Violation]) -> str:

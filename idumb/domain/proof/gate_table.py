@@ -11,6 +11,8 @@ POST = "post"
 COMPLETION = "completion"
 STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
+PLAN = "plan"
+LEDGER = "ledger"
 NON_GOALS = "non-goals"
 SYNTAX = "syntax"
 SPECIFICATION = "specification"
@@ -25,6 +27,9 @@ LIMITS = "limits"
 """The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
 
 CHECK_TIMEOUT = "run.check_timeout"
+"""The limit of each command that a gate runs."""
+LEVELS = "levels"
+"""The limit of a whole gate that runs no command: that of its level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Row:
     """One gate.
 
     - `level`: the default. `lowest`: the lowest level that the configuration may set.
-    - `timeout`: the setting that limits each of its commands; None if it runs no command.
+    - `timeout`: the setting that limits it, CHECK_TIMEOUT or LEVELS.
     - `cache_key`: what its result depends on, and nothing else.
     - `must_hold`, `why`, `way_out`: what the gate requires, why, and the governed way to continue if it fails.
     """
@@ -41,7 +46,7 @@ class Row:
     stage: str
     level: int
     lowest: int
-    timeout: str | None
+    timeout: str
     cache_key: tuple[str, ...]
     summary: str
     must_hold: str
@@ -57,11 +62,11 @@ class Row:
 
 ROWS: tuple[Row, ...] = (
     Row(
-        "plan",
+        PLAN,
         PLANNING,
         2,
         2,
-        None,
+        LEVELS,
         ("plans", "configuration", "policy"),
         "`check-plan` finds no error",
         "Each plan of the phase is complete, unambiguous and consistent with the others. In strict mode this includes"
@@ -82,11 +87,11 @@ ROWS: tuple[Row, ...] = (
         "Make the precondition true, or correct it in the plan: `idumb amend N --from-file`.",
     ),
     Row(
-        "ledger",
+        LEDGER,
         STEP,
         1,
         1,
-        None,
+        LEVELS,
         ("changed files", "task"),
         "a task changes the files and symbols that it declares, and nothing else",
         "Each changed file is declared under Files, each declared file changed, and no protected file changed. If a"
@@ -141,7 +146,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         0,
         0,
-        None,
+        LEVELS,
         ("changed files", "non-goals"),
         "no path and no symbol of a non-goal changed",
         "No file below `paths` of a non-goal of the plan changes, and no definition that its `symbols` name, not even"
@@ -154,7 +159,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         0,
         0,
-        None,
+        LEVELS,
         ("changed files",),
         "every changed source, JSON, YAML and TOML file parses",
         "Each changed file that parsed before the task still parses, and each new one parses. JavaScript, TypeScript,"
@@ -198,7 +203,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         1,
         0,
-        None,
+        LEVELS,
         ("changed files", "task", "plan"),
         "a change stays within the limits of its task",
         "Files, lines and paths of a change are within `Limits` of the task, or of its plan.",
@@ -211,7 +216,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         0,
         0,
-        None,
+        LEVELS,
         ("changed files",),
         "new and changed public functions declare inputs, outputs, errors and side effects",
         "Each public function that a task adds or changes has types for its inputs and outputs, and its comment names"
@@ -226,7 +231,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         0,
         0,
-        None,
+        LEVELS,
         ("changed files", "imports of the tree"),
         "no new import cycle, and no import that breaks a layer contract",
         "No import that a task adds closes a cycle, or breaks a contract of import-linter. If the configuration sets"
@@ -241,7 +246,7 @@ ROWS: tuple[Row, ...] = (
         POST,
         0,
         0,
-        None,
+        LEVELS,
         ("changed files", "task"),
         "the change is not of a higher class than the task declares",
         "If a task declares Change, its public names and their signatures change no more than that: `preserving` adds"
@@ -255,7 +260,7 @@ ROWS: tuple[Row, ...] = (
         COMPLETION,
         0,
         0,
-        None,
+        LEVELS,
         ("evidence of the run",),
         "plan and ledger, tests and criteria, validator and skeptic do not contradict one another",
         "A name that the plan promises is not removed undeclared, tests and criteria of a task have the same result,"

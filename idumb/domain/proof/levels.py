@@ -72,6 +72,20 @@ def rule(settings: Settings, name: str) -> Rule:
     return Rule(name, kind, level, timeout)
 
 
+def time_to_judge(settings: Settings, name: str) -> float:
+    """Return how many seconds a gate that runs no command may take.
+
+    At level 0 it has the time of level 1: an attempt waits for it, although it does not block one.
+    """
+    own = rule(settings, name)
+    if own.timeout is not None:
+        return own.timeout
+    level = max(own.level, ADVISORY)
+    configured = settings.levels.get(str(level))
+    usual = LEVELS[level].usual if configured is None else configured
+    return float(usual or 0)
+
+
 def of_change(settings: Settings, name: str) -> int:
     """Return the level of what a gate of stage `step` finds in a change.
 

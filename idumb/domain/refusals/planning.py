@@ -135,6 +135,7 @@ ROWS: Mapping[str, Row] = {
         way("correct", "correct the errors in the draft", "the plan is written when the draft is valid"),
     ),
     "plan.invalid": row(_READ, way("correct", "correct the first error", "then check the plan again"), _CHECK),
+    "plan.not-judged": row(_READ, way("split", "split the phase into smaller ones")),
     "plan.kept-gone": row(
         "Read the locked plan",
         DOCTOR,

@@ -65,14 +65,14 @@ def _of_python(text: str) -> Iterator[tuple[str, ReadTest]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about escapes in the user's strings
         tree = ast.parse(text)
-    helpers = _Helpers(tree)
+    helpers = _Helpers(tree, text)
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or helpers.is_test_case(node)):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name.startswith("test"):
-                    yield f"{node.name}.{method.name}", helpers.read(method, text)
+                    yield f"{node.name}.{method.name}", helpers.read(method)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"test(?!_suite$)", node.name):
-            yield node.name, helpers.read(node, text)
+            yield node.name, helpers.read(node)
 
 
 _SKIPPED = re.compile(r"skip|xfail|todo", re.IGNORECASE)
@@ -83,10 +83,11 @@ _FREE = frozenset({"object", "TestCase", "IsolatedAsyncioTestCase"})
 class _Helpers:
     """What a Python file knows of functions that its tests may call."""
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Any, text: str) -> None:
         import ast
 
         self._ast = ast
+        self._lines = text.split("\n")
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
         self._defined = {node.name: node for node in ast.walk(tree) if isinstance(node, functions)}
         self._imported: set[str] = set()
@@ -96,36 +97,61 @@ class _Helpers:
                 self._imported |= {alias.asname or alias.name for alias in node.names}
             elif isinstance(node, ast.Import):
                 self._imported |= {a.asname or a.name.partition(".")[0] for a in node.names if _HELPERS.search(a.name)}
-        self._asserting: dict[str, bool] = {}
 
     def is_test_case(self, node: Any) -> bool:
         names = [getattr(base, "attr", getattr(base, "id", "")) for base in node.bases]
         return any("Test" in name for name in names)
 
-    def read(self, node: Any, text: str) -> ReadTest:
+    def read(self, node: Any) -> ReadTest:
         ast = self._ast
-        source = "\n".join(text.split("\n")[node.lineno - 1 : node.end_lineno])
+        source = "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
         decorators = " ".join(ast.unparse(each) for each in node.decorator_list)
         calls = " ".join(ast.unparse(each.func) for each in ast.walk(node) if isinstance(each, ast.Call))
-        asserts = self._asserts(node, {node.name})
+        asserts = self._asserts(node)
         skipped = _SKIPPED.search(decorators) or re.search(r"\bskip|importorskip|xfail", calls)
         unknown = skipped or (not asserts and _ONLY_RUNS.search(source))
         return ReadTest(node.lineno, decorators + source, None if unknown else asserts)
 
-    def _asserts(self, node: Any, seen: set[str]) -> bool:
-        ast = self._ast
+    def _asserts(self, node: Any) -> bool:
+        certain, called = self._found(node)
+        return certain or not called.isdisjoint(self._asserting)
+
+    @functools.cached_property
+    def _asserting(self) -> frozenset[str]:
+        """The functions of the file that assert, themselves or in others that they call."""
+        found = {name: self._found(node) for name, node in self._defined.items()}
+        callers: dict[str, list[str]] = {}
+        for name, (_, called) in found.items():
+            for each in called:
+                callers.setdefault(each, []).append(name)
+        waiting = [name for name, (certain, _) in found.items() if certain]
+        asserting: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in asserting:
+                asserting.add(name)
+                waiting += callers.get(name, ())
+        return frozenset(asserting)
+
+    def _found(self, node: Any) -> tuple[bool, set[str]]:
+        """Return whether a function asserts by itself, and otherwise which functions of the file it calls."""
+        ast, called = self._ast, set[str]()
         if any(_ASSERTING.search(each.arg) for each in [*node.args.args, *node.args.kwonlyargs]):
-            return True  # a fixture that compares
+            return True, called  # a fixture that compares
         for each in ast.walk(node):
             if isinstance(each, ast.Assert) and not isinstance(each.test, ast.Constant):
-                return True
+                return True, called
             if isinstance(each, ast.Raise | ast.Yield | ast.YieldFrom):
-                return True
-            if isinstance(each, ast.Call) and self._may_assert(each.func, seen):
-                return True
-        return False
+                return True, called
+            if isinstance(each, ast.Call):
+                own = self._own_function(each.func)
+                if own == "":
+                    return True, called
+                called |= set() if own is None else {own}
+        return False, called
 
-    def _may_assert(self, function: Any, seen: set[str]) -> bool:
+    def _own_function(self, function: Any) -> str | None:
+        """Return the function of the file that is called, "" for one that may assert, None for any other."""
         ast = self._ast
         if isinstance(function, ast.Attribute):
             name, root = function.attr, function.value
@@ -135,14 +161,13 @@ class _Helpers:
         elif isinstance(function, ast.Name):
             name, owner = function.id, function.id
         else:
-            return True  # what is called is computed
+            return ""  # what is called is computed
         if _ASSERTING.search(name) or name.startswith("test") or owner in self._imported:
-            return True
+            return ""
         if owner in {"self", "cls"} and name not in self._defined:
-            return True  # a method of a base class
-        if (owner == name or owner in {"self", "cls", *self._classes}) and name in self._defined and name not in seen:
-            return self._asserts(self._defined[name], {*seen, name})
-        return False
+            return ""  # a method of a base class
+        own = owner == name or owner in {"self", "cls"} or owner in self._classes
+        return name if own and name in self._defined else None
 
 
 Asserts = Callable[[str, str], bool]

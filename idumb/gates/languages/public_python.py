@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,9 +12,11 @@ from idumb.gates.languages.public_names import BREAKING, EXTENDING, MODIFYING, U
 
 
 def compare(module: str, before: str, after: str) -> list[Difference] | None:
-    """Return what happened to the public names; None if one of the texts cannot be parsed."""
+    """Return what happened to the public names; None if one of the texts cannot be parsed, or only too slowly."""
     import warnings
 
+    if any(map(_is_slow, (before, after))):
+        return None
     import griffe
 
     logging.getLogger("griffe").setLevel(logging.CRITICAL)  # about names that other files define
@@ -25,6 +28,15 @@ def compare(module: str, before: str, after: str) -> list[Difference] | None:
             return [*_broken(griffe, old, new), *_added(old, new, "")]
     except (SyntaxError, ValueError, RecursionError, MemoryError, griffe.GriffeError):
         return None
+
+
+def _is_slow(text: str) -> bool:
+    """Return whether griffe would take too long: for each assigned name it goes through all others."""
+    return len(_ASSIGNED.findall(text)) > _MOST_ASSIGNED
+
+
+_ASSIGNED = re.compile(r"^(?:[ ]{4}|\t)?\w+[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_MOST_ASSIGNED = 2500
 
 
 def _broken(griffe: Any, old: Any, new: Any) -> Iterator[Difference]:

@@ -25,7 +25,8 @@ def _without_comments(text: str, pattern: re.Pattern[str]) -> str:
             return "\n" * match[0].count("\n") or " "
         return '""' if re.search(r"[(){}\[\]<>,;\n]", match[0]) else match[0]
 
-    return pattern.sub(bare, text)
+    closed = text.rfind("*/") + 2  # after that, a search from each `/*` would go through the rest of the file
+    return pattern.sub(bare, text[:closed] + text[closed:].replace("/*", "/ *"))
 
 
 def _entries(text: str, separators: str) -> list[str]:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from idumb.domain.proof.deadline import OutOfTimeError
 from idumb.system.processes import child_process
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _LONGEST = 512 * 1024
+_TIMEOUT = 10.0
+"""Seconds for one file."""
+_PIECE = 64 * 1024
 _SHOWN = 40
 """Characters of the text at an error."""
 
@@ -113,7 +118,7 @@ def _of_grammar(text: str, grammar: Grammar) -> Found | None:
     parser = _parser(grammar)
     if parser is None or (grammar.unknown is not None and grammar.unknown.search(text)):
         return None
-    root = parser.parse(text.encode()).root_node
+    root = _parsed(parser, text.encode())
     node = _first_error(root) if root.has_error else None
     if node is None:
         return None
@@ -127,6 +132,23 @@ def _of_grammar(text: str, grammar: Grammar) -> Found | None:
         return first + 1, f"not valid {grammar.name}: {node.type} is missing"
     near = text.encode()[node.start_byte : node.end_byte].decode(errors="replace").strip().partition("\n")[0]
     return first + 1, f"not valid {grammar.name}" + (f" near {near[:_SHOWN]}" if near else "")
+
+
+def _parsed(parser: Parser, data: bytes) -> Node:
+    """Return the root of the tree. OutOfTimeError if it takes too long, as that of some invalid texts does."""
+    ends = time.monotonic() + _TIMEOUT
+    try:
+        tree = parser.parse(
+            lambda place, _: data[place : place + _PIECE], progress_callback=lambda *_: time.monotonic() > ends
+        )
+    except ValueError:
+        parser.reset()
+        raise _too_slow() from None
+    return tree.root_node
+
+
+def _too_slow() -> OutOfTimeError:
+    return OutOfTimeError(f"not parsed within {_TIMEOUT:.0f}s")
 
 
 def _first_error(root: Node) -> Node | None:
@@ -156,7 +178,6 @@ _BASHES = (
 """Never one of the repository. The bash of macOS is too old to judge others' scripts."""
 _OTHER_SHELL = re.compile(r"#!(?!.*\b(?:ba|da|a)?sh\b)")
 _OF_BASH = re.compile(r"^.*?: line (\d+): (.*)$", re.MULTILINE)
-_TIMEOUT = 10.0
 
 
 @functools.cache
@@ -176,5 +197,7 @@ def _of_shell(text: str) -> Found | None:
         finished = child_process.run(argv, cwd="/", environment={"LC_ALL": "C"}, stdin=text.encode(), timeout=_TIMEOUT)
     except OSError:
         return None
+    if finished.timed_out:
+        raise _too_slow()
     found = _OF_BASH.search(finished.output.text(str)) if finished.exit_code else None
     return (int(found[1]), f"not valid in bash: {found[2].strip()}") if found else None

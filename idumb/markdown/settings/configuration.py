@@ -211,15 +211,20 @@ class _Reading:
             self._not_allowed(f"{where}.entry_point", key.start, gate.entry_point, "this gate runs a command")
 
     def _check_timeout(self, where: str, key: Scalar, name: str, gate: GateSettings) -> None:
-        """Check the timeout of a role against its level. Of the gates, only those that run what you name have one."""
+        """Check a timeout against the level of its role or gate. Commands that you name may take any time."""
         kind, usual = levels.KNOWN.get(name, (levels.GATE, levels.ADVISORY))
+        level = usual if gate.level is None else gate.level
         reason = ""
         if kind == levels.GATE:
-            reason = "" if name in levels.WITH_COMMANDS or name not in levels.KNOWN else "a gate has no timeout"
+            row = gate_table.of_name(name)
+            if row is not None and row.timeout == gate_table.LEVELS:
+                self._in_range(f"{where}.timeout", key.start, max(level, levels.ADVISORY), gate.timeout or 0)
+            elif row is not None and name not in levels.WITH_COMMANDS:
+                reason = f"{gate_table.CHECK_TIMEOUT} limits each command of the gate"
         elif name == agent.BUILDER:
             reason = "the task or roles.builder sets the timeout of builders"
         elif gate.timeout is not None:
-            self._in_range(f"{where}.timeout", key.start, usual if gate.level is None else gate.level, gate.timeout)
+            self._in_range(f"{where}.timeout", key.start, level, gate.timeout)
         if reason:
             self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
 

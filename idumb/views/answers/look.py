@@ -265,14 +265,22 @@ def gates(data: phrases.Data) -> str:
     if data["explained"]:
         return "\n\n".join(_explained(row) for row in rows) + "\n"
     width = max(len(row["name"]) for row in (*rows, *data["roles"]))
-    lines = [f"  {row['name']:<{width}}  {row['stage']:<10}  {row['level']}  {row['summary']}" for row in rows]
+    lines = [
+        f"  {row['name']:<{width}}  {row['stage']:<10}  {row['level']}  {quantities.duration(row['timeout']):<4}"
+        f"  {row['summary']}"
+        for row in rows
+    ]
     roles = [f"  {row['name']:<{width}}  {'role':<10}  {row['level']}" for row in data["roles"]]
-    levels = "Level 2 also blocks approval, level 1 fails the task, level 0 only reports."
+    levels = "Level 2 also blocks approval, level 1 fails the task, level 0 only reports. `idumb gates explain NAME`"
+    levels += " says which time is that of the whole gate, and which that of each of its commands."
     return "\n".join(["Gates in the order in which they run:", *lines, *roles, levels]) + "\n"
 
 
+LIMITED = {"command": "each command", "gate": "the whole gate"}
+
+
 def _explained(row: phrases.Data) -> str:
-    limit = f", {quantities.duration(row['timeout'])} for each command" if row["timeout"] else ""
+    limit = f", {quantities.duration(row['timeout'])} for {LIMITED[row['timeout_of']]}"
     alias = f" (also: {row['alias']})" if row["alias"] else ""
     lines = [f"{row['name']}{alias}: stage {row['stage']}, level {row['level']}{limit}"]
     lines += [f"  must hold: {row['must_hold']}", f"  why:       {row['why']}", f"  way out:   {row['way_out']}"]

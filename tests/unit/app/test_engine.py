@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import pytest
 
+from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted, Refusal, StoreError
-from idumb.domain.plans.plan import STRICT, UNPROVEN, Condition, Criterion, TestIntent
+from idumb.domain.plans.plan import STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
+from idumb.domain.proof import gate_table
+from idumb.domain.proof.gate import Inputs
+from idumb.domain.settings import GateSettings
+from idumb.gates.registry import StepGate
 from tests.support.engine_run import EngineRun, make_own_files, task
 from tests.support.memory_ownership import MemoryOwnership
 
@@ -391,3 +399,46 @@ def test_a_commit_that_is_refused_ends_the_run_and_the_next_process_commits_with
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert run.commits() == ["A"]
+
+
+def test_an_error_in_a_gate_stops_the_run_and_the_next_one_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-GATE-1: it is a value that names gate and file, and no further attempt is paid for."""
+    load = StepGate.load
+
+    def broken(inputs: Inputs) -> None:
+        inputs.read(inputs.changes[0].new, 1000)
+        raise KeyError("line")
+
+    settings = EngineRun(task("a.py")).settings
+    strict = dataclasses.replace(settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
+    run = EngineRun(task("a.py"), task("b.py"), settings=strict)
+    monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
+    ending = run.run()
+    assert (ending.kind, ending.task, run.calls) == ("halted", "a.py", [("a.py", 1)])
+    assert "a.py: gate syntax could not run: an error in the gate, not in the work, when it judged a.py" in ending.words
+    assert ending.fields == {"task": "a.py", "failure": "gate-error"}
+    monkeypatch.undo()
+    assert run.run().kind == "done"
+    assert run.commits() == ["a.py", "b.py"]
+
+
+def test_at_level_0_an_error_in_a_gate_is_reported_and_blocks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Inputs) -> None:
+        raise KeyError("line")
+
+    run = EngineRun(task("a.json"))
+    monkeypatch.setattr(StepGate, "load", lambda _: broken)
+    assert run.run().kind == "done"
+    (found,) = [e.payload for e in run.events("evidence.recorded") if e.payload["subject"] == "gate syntax"]
+    assert (found["result"], found["level"]) == ("errored", 0)
+
+
+def test_the_ledger_has_a_limited_time_and_then_judges_no_symbol() -> None:
+    """R-GATE-1: declared symbols that nobody looked at are no pass."""
+    run = EngineRun(task("a.py", files=("a.py", "b.py"), symbols=(SymbolClaim("add", "load"),)))
+    process = run.process(max_attempts=1)
+    ticking = itertools.count(0.0, 200.0)
+    process.services.clock.monotonic = lambda: next(ticking)  # type: ignore[method-assign]
+    runner.run_tasks(process)
+    assert run.status() == {"a.py": "failed"}
+    assert run.state.tasks["a.py"].reason == "the symbols of a.py, b.py were not judged in the time of the gate ledger"

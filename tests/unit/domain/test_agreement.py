@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from idumb.domain import outcome
 from idumb.domain.plans.plan import Criterion, Interface, SymbolClaim, Task, TestIntent
 from idumb.domain.proof import agreement, completion, evidence
+from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, Judgement, Opinion
 
@@ -175,3 +177,11 @@ def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
 )
 def test_at_level_2_a_task_explains_each_changed_file(level: int, paths: list[str], lines: tuple[str, ...]) -> None:
     assert completion.judge(DONE, {}, paths, 4 if paths else 0, level) == lines
+
+
+def test_evidence_that_was_not_compared_in_time_is_named() -> None:
+    """R-GATE-1: the time is over after the first part."""
+    times = itertools.count(0.0, 40.0)
+    deadline = Deadline.after(60, lambda: next(times))
+    found = agreement.judge((FIRST,), {}, {FIRST.id: []}, {}, (), (), deadline)
+    assert found == ("the evidence was not compared within 60s (gate agreement)",)

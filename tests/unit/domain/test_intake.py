@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+
+import pytest
 
 from idumb.domain import contract
 from idumb.domain.finding import ERROR
@@ -20,6 +23,7 @@ from idumb.domain.plans.plan import (
     Span,
     Task,
 )
+from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from tests.support.intake import ABSENT, CHECKED, HERE, SETTINGS, codes, findings_of, plan, step, task
 
 
@@ -178,3 +182,12 @@ def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
     assert answers["change-classes"].answer == "no"
     assert answers["change-classes"].evidence[0] == "01-PLAN.md:9 task.no-change-class"
     assert {rule.guided for rule in registry.RULES if rule.code == "task.no-change-class"} == {SILENT}
+
+
+def test_a_plan_that_was_not_checked_in_time_is_refused() -> None:
+    """R-GATE-1: the gate `plan` has a limited time, and a plan without a result is neither approved nor run."""
+    assembled, _ = contract.assemble("1", "folder", [plan()], SETTINGS)
+    assert assembled is not None
+    times = itertools.count(0.0, 40.0)
+    with pytest.raises(OutOfTimeError, match="not checked within 60s"):
+        registry.findings(registry.case(assembled, SETTINGS), Deadline.after(60, lambda: next(times)))

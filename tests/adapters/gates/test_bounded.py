@@ -1,0 +1,103 @@
+"""A built-in gate has a limited time, and an error in it is a value (R-GATE-1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.domain.proof import evidence
+from idumb.domain.proof.gate import Inputs, Judged
+from idumb.gates import registry
+from idumb.gates.registry import StepGate, StepGates
+from tests.support import changes
+
+NAMES = ["a.py", "b.py", "c.py"]
+
+
+def given(seconds: float = 60) -> Inputs:
+    made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), dict.fromkeys(NAMES, "x = 2\n"))
+    return dataclasses.replace(made, seconds=lambda _: seconds)
+
+
+def judged_by(
+    monkeypatch: pytest.MonkeyPatch, judge: Callable[[Inputs], Judged], inputs: Inputs, now: Callable[[], float]
+) -> evidence.Evidence:
+    monkeypatch.setattr(StepGate, "load", lambda _: judge)
+    monkeypatch.setattr(registry, "GATES", (StepGate("syntax", lambda _: True, "syntax"),))
+    ((name, result),) = StepGates(now).judge(inputs)
+    assert name == "syntax"
+    return result.proofs[0]
+
+
+def test_a_gate_without_time_has_not_passed_and_names_the_next_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read after the deadline, and nothing goes on running."""
+    read: list[str] = []
+    passed_time = [0.0]
+
+    def judge(inputs: Inputs) -> Judged:
+        for change in inputs.changes:
+            inputs.read(change.new, 100)
+            read.append(change.path)
+            passed_time[0] += 40
+        return Judged()
+
+    proof = judged_by(monkeypatch, judge, _distinct(given()), lambda: passed_time[0])
+    assert read == ["a.py", "b.py"]
+    assert (proof.result, proof.subject) == (evidence.TIMED_OUT, "gate syntax")
+    assert proof.output == "c.py was not judged within 60s. Split the task, or set `timeout` of the gate"
+
+
+def _distinct(inputs: Inputs) -> Inputs:
+    """Give each file bytes of its own, so that what is read tells which file it is."""
+    texts = {path: f"x = {path!r}\n" for path in NAMES}
+    made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), texts)
+    return dataclasses.replace(made, seconds=inputs.seconds)
+
+
+def test_an_error_in_a_gate_is_evidence_that_names_gate_file_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(inputs: Inputs) -> Judged:
+        inputs.read(inputs.changes[1].new, 100)
+        raise KeyError("line")
+
+    proof = judged_by(monkeypatch, judge, _distinct(given()), lambda: 0.0)
+    assert (proof.result, proof.subject) == (evidence.ERRORED, "gate syntax")
+    assert "an error in the gate, not in the work, when it judged b.py: KeyError: 'line' (gates/test_bounded.py:" in (
+        proof.output
+    )
+    assert "Report this line" in proof.output
+    assert "`gates: {syntax: {level: 0}}`" in proof.output
+
+
+@pytest.mark.parametrize("problem", [OSError("no space"), Refusal("git.lost", "the object is lost")])
+def test_what_fails_outside_the_gate_is_no_error_of_the_gate(
+    monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    def lost(*_: object) -> bytes:
+        raise problem
+
+    def judge(inputs: Inputs) -> Judged:
+        inputs.read(inputs.changes[0].new, 100)
+        return Judged()
+
+    with pytest.raises(type(problem)):
+        judged_by(monkeypatch, judge, dataclasses.replace(given(), read=lost), lambda: 0.0)
+
+
+def test_helpers_that_call_one_another_are_read_once_each() -> None:
+    """With one walk for each way through them, this test would never end."""
+    helpers = [f"def f{n}():\n    f{n + 1}()\n    f{n + 1}()\n" for n in range(60)]
+    test = "def test_it():\n    f0()\n"
+    silent = changes.inputs({}, {"test_a.py": "\n".join([*helpers, "def f60():\n    f0()\n", test])})
+    assert changes.judge(silent)["test-intent"].result == evidence.FAILED
+    last = "def f60():\n    f0()\n    assert value\n"
+    assert changes.judge(changes.inputs({}, {"test_a.py": "\n".join([*helpers, last, test])}))["test-intent"].passed
+
+
+def test_a_module_of_thousands_of_assigned_names_is_unknown_and_not_waited_for() -> None:
+    text = "".join(f"x{number} = 1\n" for number in range(6000))
+    task = dataclasses.replace(changes.inputs({}, {}).task, change="preserving")
+    proof = changes.judge(changes.inputs({"a.py": "\n"}, {"a.py": text}, task=task))["change-class"]
+    assert (proof.result, "a.py: idumb cannot read the file" in proof.output) == (evidence.UNPROVEN, True)
