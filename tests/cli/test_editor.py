@@ -332,8 +332,11 @@ def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
     needs = "- **Preconditions:**\n  - file exists `needed.txt`\n"
     project.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
     refused = project.json("start", "T1-01", "--approve", project.approval())
-    assert refused.code == 1, refused.out
+    assert refused.code == 5, refused.out
     assert _doctor(project) == []
+    put(project, "needed.txt", "here\n")
+    assert project.json("decide", "T1-01.precondition.1", "retry").code == 0
+    assert project.json("start", "T1-01").code == 0
 
 
 def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None:

@@ -159,11 +159,17 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
         ],
         head=invariants,
     )
-    project.execute("--max-attempts", "1")
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "failed", "T1-04": "failed"}
+    assert project.execute("--max-attempts", "1").code == 5
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "waiting", "T1-03": "failed", "T1-04": "failed"}
     assert not project.exists("b.txt")  # refused before anything was built
+    question = next(d for d in project.json("decisions").data["decisions"] if d["task"] == "T1-02")
+    assert (question["id"], question["evidence"]) == (
+        "T1-02.precondition.1",
+        ["precondition 1: file exists nowhere.txt (failed)"],
+    )
+    assert project.json("decide", question["id"], "fail").code == 0
     reasons = {row["id"]: row["reason"] for row in project.json("resume", "1").data["tasks"]}
-    assert "nowhere.txt" in reasons["T1-02"]
+    assert reasons["T1-02"] == "answered fail"
     assert "INV-1" in reasons["T1-04"]
 
 

@@ -33,6 +33,8 @@ DONE, NOT_DONE = "done", "not-done"
 SKIP, FAIL, AGAIN = "skip", "fail", "again"
 FAILURE = ".failure."
 FAILURE_KIND = "failure"
+PRECONDITION_MARK = ".precondition."
+PRECONDITION = "precondition"
 EFFECT_MARK = ".again."
 _REFUSES = frozenset({NO, NOT_DONE})
 
@@ -282,6 +284,28 @@ def failure_question(task: Task, attempt: int, reason: str) -> Decision:
             Choice(FAIL, "leave it failed", "tasks that depend on it are blocked; independent tasks continue"),
         ),
     )
+
+
+def precondition_question(task: Task, attempt: int, reason: str) -> Decision:
+    """Return the question of a task that was not started, because a precondition does not hold."""
+    return Decision(
+        id=f"{task.id}{PRECONDITION_MARK}{attempt}",
+        kind=PRECONDITION,
+        task=task.id,
+        what=f"{task.id} {task.title} cannot start: a precondition does not hold",
+        why="Work on a wrong basis is wrong work, so nothing was built.",
+        evidence=tuple(reason.splitlines()[:20]),
+        choices=(
+            Choice(RETRY, "make it true, then check it again", "the task runs if its preconditions hold then"),
+            Choice(SKIP, "skip the task", "tasks that depend on it stay blocked"),
+            Choice(FAIL, "leave it failed", "tasks that depend on it are blocked; independent tasks continue"),
+        ),
+    )
+
+
+def is_unmet_precondition(ended: str | None, reason: str) -> bool:
+    """Return whether an attempt ended with this reason because a precondition does not hold."""
+    return ended == outcome.REFUSED and reason.startswith(f"{PRECONDITION} ")
 
 
 def deviation_question(task: Task, strays: Sequence[str]) -> Decision:

@@ -127,6 +127,14 @@ def _end_unanswered(context: RunContext, task: Task, task_state: TaskState) -> N
         _fail(context, task)
 
 
+_ABOUT_FAILURES = (
+    questions.FAILURE,
+    questions.PRECONDITION_MARK,
+    questions.EFFECT_MARK,
+    questions.DEVIATION_MARK,
+)
+
+
 def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     state = context.journal.state
     if not task_state.decisions:  # it waits for an answer from elsewhere, and looks for it again
@@ -135,10 +143,7 @@ def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     if adoption.MARK in task_state.decisions[0]:
         adoption.resolve(context, task, task_state)
         return
-    if any(
-        mark in task_state.decisions[0]
-        for mark in (questions.FAILURE, questions.EFFECT_MARK, budget.MARK, questions.DEVIATION_MARK)
-    ):
+    if any(mark in task_state.decisions[0] for mark in (*_ABOUT_FAILURES, budget.MARK)):
         _after_failure(context, task, state.answers[task_state.decisions[0]]["choice"])
         return
     if f"{task.id}.work" in task_state.decisions:

@@ -25,6 +25,7 @@ from idumb.app.engine import task_failure
 from idumb.app.worktree import drift, task_base
 from idumb.domain import agent, failures, outcome, wording
 from idumb.domain import contract as contracts
+from idumb.domain.decision import Decision
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
@@ -74,8 +75,7 @@ def run_tasks(context: RunContext) -> Ending:
             return ending
         if ending is not None:
             waiting = ending
-            task_state = context.journal.state.tasks[task_id]
-            if not (context.contract.tasks[task_id].is_human or task_state.attempt.adopted):
+            if not _left_nothing(context, task_id):
                 return ending  # its unfinished work is in the tree; nothing may build on top of it
             continue
         if context.journal.state.tasks[task_id].status in outcome.UNBLOCKING:
@@ -83,6 +83,13 @@ def run_tasks(context: RunContext) -> Ending:
     if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or held or Ending("done")
+
+
+def _left_nothing(context: RunContext, task_id: str) -> bool:
+    """Return whether other tasks can run while this one waits: no builder began it."""
+    attempt = context.journal.state.tasks[task_id].attempt
+    not_started = attempt.outcome == outcome.REFUSED and not context.strict
+    return context.contract.tasks[task_id].is_human or attempt.adopted or not_started
 
 
 def broken_before(context: RunContext) -> Ending | None:
@@ -238,8 +245,9 @@ def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
     if task_failure.is_left_out(task, attempt.outcome):
         context.journal.write(*task_failure.left_out(context, task, attempt.number))
         return None
-    if task_failure.asks(task, deviated=attempt.deviation):
-        ending = _ask_about_failure(context, attempt)
+    question = task_failure.question(task, attempt.number, attempt.outcome, attempt.reason, deviated=attempt.deviation)
+    if question is not None:
+        ending = _ask_about_failure(context, attempt, question)
         if ending is not None or context.journal.state.tasks[task.id].status != outcome.RUNNING:
             return ending
     if attempt.deviation:
@@ -259,10 +267,9 @@ def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
     return None
 
 
-def _ask_about_failure(context: RunContext, attempt: Recorded) -> Ending | None:
+def _ask_about_failure(context: RunContext, attempt: Recorded, question: Decision) -> Ending | None:
     """Ask a person what to do about a failed task, now or later; None if the run continues."""
     task, event = attempt.task, context.journal.event
-    question = questions.failure_question(task, attempt.number, attempt.reason)
     question_event = context.journal.question_event(question, task.id, attempt.number)
     again = attempt.number < context.max_attempts  # a remembered `retry` does not try for ever
     remembered = plan_answers.remembered_answer(context.services, question, task) if again else None

@@ -24,9 +24,14 @@ def is_left_out(task: Task, ended: str | None) -> bool:
     return ended == outcome.TIMED_OUT and task.on_timeout == "skip"
 
 
-def asks(task: Task, *, deviated: bool) -> bool:
-    """Return whether the plan asks a person about a failed task."""
-    return task.on_failure == "ask" and not deviated
+def question(task: Task, attempt: int, ended: str | None, reason: str, *, deviated: bool) -> Decision | None:
+    """Return the question about a failed task that waits for its answer; None if nobody is asked before it fails.
+
+    That is if the plan says so, and if a precondition does not hold, unless the plan says that it blocks.
+    """
+    if questions.is_unmet_precondition(ended, reason) and task.on_failure != "block":
+        return questions.precondition_question(task, attempt, reason)
+    return questions.failure_question(task, attempt, reason) if task.on_failure == "ask" and not deviated else None
 
 
 def left_out(context: RunContext, task: Task, attempt: int) -> tuple[NewEvent, ...]:
@@ -64,11 +69,12 @@ def of_recorded(context: RunContext, task: Task, task_state: TaskState) -> tuple
     """Return the same events for a failure that was recorded before idumb was killed. The question waits."""
     if is_left_out(task, task_state.attempt.outcome):
         return left_out(context, task, task_state.attempt.number)
-    if asks(task, deviated=bool(task_state.work.deviations)):
-        question = questions.failure_question(task, task_state.attempt.number, task_state.reason)
+    number, reason = task_state.attempt.number, task_state.reason
+    asked = question(task, number, task_state.attempt.outcome, reason, deviated=bool(task_state.work.deviations))
+    if asked is not None:
         return (
-            context.journal.question_event(question, task.id, task_state.attempt.number),
-            waiting(context, task, task_state.attempt.number, question, task_state.reason),
+            context.journal.question_event(asked, task.id, number),
+            waiting(context, task, number, asked, reason),
         )
     waits = questions.ask_about_recorded_strays(context, task, task_state) if task_state.work.deviations else ()
-    return waits or for_good(context, task, task_state.attempt.number, task_state.reason)
+    return waits or for_good(context, task, number, reason)

@@ -38,7 +38,7 @@ from idumb.domain.settings import COMMIT_TASK
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # A run stops at these questions, which no plan foresees.
-_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, SECRET})
+_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, questions.PRECONDITION, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 

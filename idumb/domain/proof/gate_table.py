@@ -84,7 +84,8 @@ ROWS: tuple[Row, ...] = (
         "preconditions hold before a task, postconditions after it",
         "Each precondition of a task holds before anything is built, and each postcondition holds on the result.",
         "Work on a wrong basis is wrong work.",
-        "Make the precondition true, or correct it in the plan: `idumb amend N --from-file`.",
+        "Make the precondition true and decide to retry the task (`idumb decisions`), or correct it in the plan:"
+        " `idumb amend N --from-file`.",
     ),
     Row(
         LEDGER,

@@ -291,7 +291,7 @@ def _role_asked(state: RunState, event: Event) -> None:
     spending.charge(state.spent, p["role"], used + Spent(seconds=p["seconds"]))
 
 
-_RETRIED = frozenset({EXHAUSTED, "failure", "deviation", "effect", "ceiling"})
+_RETRIED = frozenset({EXHAUSTED, "failure", "precondition", "deviation", "effect", "ceiling"})
 """Kinds of questions after which the task can be retried; the guidance of their answers is for the next builder."""
 
 

@@ -10,6 +10,7 @@ import pytest
 from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted, Refusal, StoreError
 from idumb.domain.plans.plan import STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
@@ -262,12 +263,63 @@ def test_a_check_that_changes_the_file_it_judges_fails_the_attempt() -> None:
     assert run.commits() == []
 
 
-def test_without_its_precondition_a_task_is_refused_and_its_builder_not_asked() -> None:
-    run = EngineRun(task("A", preconditions=(Condition("file-exists", "missing"),)))
-    run.run()
-    assert run.calls == []
-    assert run.status() == {"A": "failed"}
+MISSING = (Condition("file-exists", "missing"),)
+
+
+def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_asked() -> None:
+    """R-RUN-14: nothing is built, the task waits for an answer, and independent tasks run."""
+    run = EngineRun(task("A", preconditions=MISSING), task("B"), task("C", "A"))
+    assert run.run().kind == "waiting"
+    assert run.calls == [("B", 1)]
+    assert run.status() == {"A": "waiting", "B": "completed", "C": "pending"}
     assert run.events("attempt.finished")[0].payload["outcome"] == outcome.REFUSED
+    (question,) = run.state.decisions.values()
+    assert (question["id"], question["kind"]) == ("A.precondition.1", "precondition")
+    assert [choice["id"] for choice in question["choices"]] == ["retry", "skip", "fail"]
+    assert "missing" in question["evidence"][0]
+
+
+@pytest.mark.parametrize(
+    ("choice", "status"), [("skip", "skipped"), ("fail", "failed")], ids=["skipped", "left failed"]
+)
+def test_a_task_whose_precondition_does_not_hold_ends_as_its_person_says(choice: str, status: str) -> None:
+    run = EngineRun(task("A", preconditions=MISSING), task("B"), answers={"precondition": choice})
+    assert run.run().kind == "done"
+    assert run.status() == {"A": status, "B": "completed"}
+
+
+def test_a_precondition_that_a_person_makes_true_is_checked_again() -> None:
+    run = EngineRun(task("A", preconditions=MISSING), answers={"precondition": "retry"})
+    asked = run.asker.ask
+
+    def make_it_true(decision: Decision) -> Answer | None:
+        run.repository.files["missing"] = b"here"
+        return asked(decision)
+
+    run.asker.ask = make_it_true  # type: ignore[method-assign]
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "completed"}
+
+
+def test_an_answer_about_a_precondition_is_used_by_the_next_process() -> None:
+    run = EngineRun(task("A", preconditions=MISSING))
+    run.run()
+    run.repository.files["missing"] = b"here"
+    process = run.process()
+    process.journal.write(process.journal.answer_event(Answer("A.precondition.1", "retry", "Pat"), "A", 1))
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "completed"}
+
+
+def test_a_strict_run_stops_at_a_precondition_that_does_not_hold() -> None:
+    run = EngineRun(task("A", preconditions=MISSING), task("B"), mode=STRICT)
+    assert (run.run().kind, run.calls) == ("waiting", [])
+
+
+def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
+    run = EngineRun(task("A", preconditions=MISSING, on_failure="block"), task("B"))
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "failed", "B": "completed"}
 
 
 def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:
