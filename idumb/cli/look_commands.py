@@ -31,12 +31,31 @@ def status_command() -> Result:
 
 @options.command("show")
 @click.argument("task")
-def show_command(task: str) -> Result:
-    """Show a task with its attempts, evidence and checkpoint."""
+@click.option("--plan", "plan", is_flag=True, help="Print the plan as the run had it, also if no file has it.")
+def show_command(task: str, *, plan: bool) -> Result:
+    """Show a task with its attempts, evidence and checkpoint.
+
+    With --plan, TASK can also be the hash in the trailer Idumb-Plan of a commit.
+    """
     from idumb.app.reading import show
 
     with options.services() as services:
-        return show.show(services, task)
+        return show.plan(services, task) if plan else show.show(services, task)
+
+
+@options.command("report")
+@click.argument("phase")
+@click.option("--write", is_flag=True, help="Write the files: summary, verification and checkpoints.")
+def report_command(phase: str, *, write: bool) -> Result:
+    """Print the reports of a phase, or write them as files.
+
+    Shows what the event log says now about the newest run. With git.reports: ref, as of idumb quick, no file has the
+    reports until you write them; idumb does not commit these files.
+    """
+    from idumb.app.reading import report
+
+    with options.services(writes=write) as services:
+        return report.report(services, phase, write=write)
 
 
 @options.command("next")

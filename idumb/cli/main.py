@@ -44,6 +44,7 @@ _GROUPS = {
         "next": "Show what comes next, and what the other tasks wait for.",
         "roadmap": "List the phases with their state, or add one.",
         "diff": "Show what a task changed.",
+        "report": "Print the reports of a phase, or write them as files.",
         "log": "Show the events of a run.",
         "debug": "Collect the facts about failed tasks, with possible fixes.",
         "metrics": "Show the time, tokens and money that agents used.",

@@ -199,9 +199,9 @@ class Container:
 
     @cached_property
     def plans(self) -> PlanFiles:
-        from idumb.markdown.plan_files import PlanningFolder
+        from idumb.composition.kept_plans import KeptPlans
 
-        return PlanningFolder(self.root)
+        return KeptPlans(self)
 
     @cached_property
     def definitions(self) -> Definitions:

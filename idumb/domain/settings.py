@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from idumb.domain import agent, canonical_json
+from idumb.domain.plans.numbered_phases import QUICK
 
 COMMIT_TASK = "task"
 COMMIT_BUILDER = "builder"
@@ -28,7 +29,8 @@ ASK_TIMEOUT = 30 * 60
 
 
 IDLE_TIMEOUT = "run.idle_timeout"
-NAMED = (IDLE_TIMEOUT,)
+GIT_REPORTS = "git.reports"
+NAMED = (IDLE_TIMEOUT, GIT_REPORTS)
 """Settings for which it matters whether the configuration names them."""
 
 
@@ -102,8 +104,9 @@ MESSAGE = "{title}"
 MESSAGE_FIELDS = ("title", "id", "phase")
 _FIELD = re.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
 REPORTS_BRANCH = "branch"
+REPORTS_REF = "ref"
 REPORTS_NONE = "none"
-REPORTS = (REPORTS_BRANCH, REPORTS_NONE)
+REPORTS = (REPORTS_BRANCH, REPORTS_REF, REPORTS_NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,9 @@ class GitSettings:
     def deciding(self) -> dict[str, Any]:
         """Return these settings as plain data, in the words of earlier versions, so that approvals stay valid."""
         values = asdict(self)
-        values["commit_reports"] = values.pop("reports") != REPORTS_NONE
+        values["commit_reports"] = self.reports != REPORTS_NONE
+        if self.reports != REPORTS_REF:
+            del values["reports"]
         if self.message == MESSAGE:
             del values["message"]
         return values
@@ -344,6 +349,12 @@ class Settings:
             timeout=own.timeout or (bound.timeout if bound is not None else None),
             ceiling=own.ceiling,
         )
+
+    def reports_of(self, phase: str) -> str:
+        """Return where the reports of a new run of a phase are kept; by default, those of quick plans are in a ref."""
+        if QUICK.number_of(phase) is not None and GIT_REPORTS not in self.configured_keys:
+            return REPORTS_REF
+        return self.git.reports
 
     def of_runs(self, agents: Iterable[str | None]) -> Settings:
         """Return the settings that can affect a run. `agents` are the builders and validators of all its tasks.

@@ -38,6 +38,11 @@ def building(project: Project, script: str) -> None:
     project.configure(BUILDER % json.dumps(script))
 
 
+def in_files(project: Project) -> None:
+    configuration = project.folder / ".idumb/config.yaml"
+    project.configure(configuration.read_text(encoding="utf-8") + "git: {reports: branch}\n")
+
+
 def consented(project: Project, *arguments: str) -> Answer:
     refused = project.quick("quick", *arguments, "--json")
     assert refused.error["code"] == "consent.missing", refused.out
@@ -45,20 +50,22 @@ def consented(project: Project, *arguments: str) -> Answer:
 
 
 def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
-    """No plan is written before a person consents; then it is an ordinary plan."""
+    """R-RUN-3: the branch gets one commit, and a ref of the run keeps the plan, which is an ordinary one."""
     arguments = ("Fix the typo", "--files", "README.md", "--check", "grep -q The README.md")
     refused = project.quick("quick", *arguments, "--json")
     assert refused.code == 4
     assert refused.error["details"]["plan"] == f"{FOLDER}/01-PLAN.md"
     assert not project.exists(FOLDER)
+    before = len(project.subjects())
 
     done = project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
     assert done.code == 0, done.out
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
     assert project.read("README.md") == "# The project\n"
-    assert project.read(f"{FOLDER}/01-PLAN.md") == refused.error["details"]["text"]
+    assert not project.exists(".planning/quick")
     assert project.repo.git("status", "--porcelain") == ""
+    assert project.subjects()[before:] == ["Fix the typo"]
     assert project.quick("show", "tq1-01", "--json").data["status"] == "completed"
     assert project.quick("rollback", "q1", "--to", "start", "--yes", "--json").code == 0
     assert project.read("README.md") == "# Teh project\n"
@@ -193,6 +200,7 @@ def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, m
         plan.write_text(plan.read_text(encoding="utf-8").replace("README.md", "other.txt"), encoding="utf-8")
         return begin(*arguments)
 
+    in_files(project)
     refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     monkeypatch.setattr(run_lifecycle, "take_up", meddled)
     approve = ("--approve", refused.error["details"]["contract_hash"])
@@ -203,6 +211,7 @@ def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, m
 
 def test_a_number_used_by_another_command_since_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: two plans of one number would be one phase."""
+    in_files(project)
     refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     other = project.folder / ".planning/quick/001-another"
     plan = quick._plan
@@ -220,6 +229,40 @@ def test_a_number_used_by_another_command_since_is_refused(project: Project, mon
     assert not project.exists(f"{FOLDER}/01-PLAN.md")
 
 
+def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-3: without files, the log decides."""
+    arguments = ("Fix the typo", "--files", "README.md", "--json")
+    refused = project.quick("quick", *arguments)
+    approve = ("--approve", refused.error["details"]["contract_hash"])
+    monkeypatch.setattr(
+        quick, "_plan", _planned_before(quick._plan, lambda: project.quick("quick", *arguments, *approve))
+    )
+    answer = project.quick("quick", *arguments, *approve)
+    assert (answer.code, answer.error["code"]) == (4, "quick.number-taken"), answer.out
+    assert project.trailers("Idumb-Task") == ["TQ1-01"]
+
+
+def _planned_before(plan: Callable[..., Any], other: Callable[[], Any]) -> Callable[..., Any]:
+    """Return `plan`, whose first call lets another command run before it returns."""
+    calls: list[Any] = []
+
+    def planned(*arguments: Any) -> Any:
+        calls.append(plan(*arguments))
+        if len(calls) == 1:
+            assert other().code == 0
+        return calls[0]
+
+    return planned
+
+
+def test_a_plan_in_a_file_is_committed_if_the_configuration_says_so(project: Project) -> None:
+    """R-RUN-3."""
+    in_files(project)
+    assert consented(project, "Fix the typo", "--files", "README.md").code == 0
+    assert project.repo.git("show", f"HEAD:{FOLDER}/01-PLAN.md")
+    assert project.subjects()[-2:] == ["Fix the typo", "Phase Q1: reports of run 1"]
+
+
 def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
     words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
     done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")
@@ -232,6 +275,7 @@ def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeyp
     def refuse(*_: object) -> None:
         raise Refusal("lock.held", "Somebody else is at work.")
 
+    in_files(project)
     refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
     monkeypatch.setattr(execute_phase, "execute", refuse)
     approve = ("--approve", refused.error["details"]["contract_hash"])

@@ -46,3 +46,85 @@ def test_messages_follow_the_template_and_keep_their_trailers(sandbox: GitSandbo
         "feat(1): Roll back phase 1 to T1-01 [1]",
     ]
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+
+
+REF = "git: {reports: ref}\n"
+PLAN = ".planning/phases/1/01-PLAN.md"
+
+
+def _kept(project: Project) -> dict[str, str]:
+    """Return the reports that the newest `reports.kept` names, by name."""
+    event = [e for e in project.events("1") if e["kind"] == "reports.kept"][-1]
+    names = project.repo.git("ls-tree", "--name-only", event["payload"]["ref"]).split()
+    return {name: project.repo.git("show", f"{event['payload']['ref']}:{name}") for name in names}
+
+
+def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox) -> None:
+    """R-OPS-2, R-GIT-1."""
+    project = _project(sandbox, configuration=REF)
+    before = project.repo.head()
+    done = project.execute()
+    assert (done.code, done.data["reports"]) == (0, "ref")
+    assert project.subjects()[-2:] == ["Task T1-01", "Task T1-02"]
+    assert project.repo.git("rev-parse", "HEAD~2") == before
+    assert project.repo.status() == []
+    assert not project.exists(".idumb/brain/execution/1/checkpoint-T1-01.md")
+    assert sorted(_kept(project)) == [
+        "1-SUMMARY.md", "1-VERIFICATION.md", "checkpoint-T1-01.md", "checkpoint-T1-02.md"
+    ]  # fmt: skip
+    assert project.json("doctor").code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.repo.status() == []
+    assert "status: unverified" in _kept(project)["1-VERIFICATION.md"]
+
+
+def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(sandbox: GitSandbox) -> None:
+    """R-OPS-2."""
+    project = _project(sandbox, configuration=REF)
+    assert project.execute().code == 0
+    printed = project.idumb("report", "1").out
+    assert "# Phase 1" in printed
+    written = project.json("report", "1", "--write").data["written"]
+    assert ".planning/phases/1/1-SUMMARY.md" in written
+    texts = {row["path"]: row["text"] for row in project.json("report", "1").data["reports"]}
+    assert all(project.read(path) == text for path, text in texts.items() if "created:" not in text)
+    assert project.execute(command="resume").code == 0
+
+
+def test_a_run_continues_without_the_file_of_its_plan_and_its_trailer_finds_the_plan(sandbox: GitSandbox) -> None:
+    """R-GIT-1, R-LOG-9."""
+    failing = task("T1-02", files="create `b.txt`", check="test -e ready", after="T1-01", steps=[write("b.txt", "b\n")])
+    project = _project(sandbox, making("T1-01", "a.txt"), failing, configuration=REF)
+    text = project.read(PLAN)
+    assert project.execute().code == 1
+    project.repo.write("ready", "")
+    project.repo.git("rm", "-q", PLAN)
+    project.repo.git("add", "ready")
+    project.repo.git("commit", "-qm", "no plan")
+    assert not project.exists(PLAN)
+    assert project.json("resume", "1", "--retry-failed").code == 0
+    assert not project.exists(PLAN)
+    digest = project.trailers("Idumb-Plan")[-1]
+    for name in (digest, digest[:12], "T1-01"):
+        assert project.quick("show", name, "--plan").out == text
+    assert project.json("show", digest, "--plan").data["path"] == PLAN
+    assert project.quick("show", "0" * 12, "--plan", "--json").error["code"] == "plan.unknown-digest"
+
+
+def test_a_quick_plan_of_a_ref_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
+    """R-RUN-3: nothing but the ref and the log is needed."""
+    agent = "builder: agent\nbindings:\n  agent: {adapter: command, argv: ['false']}\n"
+    project = _project(sandbox, configuration=agent)
+    arguments = ("Fix it", "--files", "README.md", "--check", "grep -q fixed README.md")
+    refused = project.quick("quick", *arguments, "--json")
+    approve = ("--approve", refused.error["details"]["contract_hash"])
+    assert project.quick("quick", *arguments, *approve).code == 1
+    assert "Q1" in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
+    (project.folder / "README.md").write_text("fixed\n", encoding="utf-8")
+    accepted = project.quick("accept", "TQ1-01", "--why", "I did it", "--json")
+    assert accepted.code == 0, accepted.out
+    assert project.quick("resume", "Q1").code == 1  # a person's word is no proof
+    assert not project.exists(".planning/quick")
+    assert project.quick("report", "Q1", "--write").code == 0
+    assert project.read(".planning/quick/001-fix-it/01-PLAN.md") == project.quick("show", "TQ1-01", "--plan").out
+    assert project.json("doctor").code == 0

@@ -119,7 +119,7 @@ def test_every_setting_can_be_given() -> None:
         breaker={"failures": 3, "time": 120},
         retry={"calls": 1, "pause": 10},
         ask={"timeout": 2700},
-        configured_keys=frozenset({"run.idle_timeout"}),
+        configured_keys=frozenset({"run.idle_timeout", "git.reports"}),
     )
     assert settings.digest() != Settings().digest()
 

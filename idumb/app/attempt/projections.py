@@ -13,7 +13,7 @@ from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths, run_lookup, schedule, task_commits
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Recorded, RunContext
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
@@ -21,9 +21,10 @@ from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import COMPLETED, RunState
-from idumb.domain.settings import COMMIT_BUILDER, COMMITTED, REPORTS_BRANCH
+from idumb.domain.settings import COMMIT_BUILDER, COMMITTED, REPORTS_BRANCH, REPORTS_REF
 
 SET_ASIDE = "set-aside"
+REPORTS_KEPT = "reports.kept"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
@@ -80,6 +81,8 @@ def _existing(services: Services, path: str) -> str | None:
 def checkpoint(context: RunContext, attempt: Recorded) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
+    if in_ref(context.services, state):
+        return
     task_state = state.tasks[attempt.task.id]
     if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
         text = context.services.documents.checkpoint(
@@ -101,7 +104,7 @@ def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
     """Write the documents of checkpoints from the log."""
-    for path, text in checkpoints(services, state, contract, tasks) if tasks else ():
+    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_ref(services, state) else ():
         if text is not None:
             write(services, path, text)
 
@@ -181,33 +184,37 @@ def is_behind(services: Services, state: RunState) -> bool:
 
 def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
-    _missing_checkpoints(services, contract, state)
-    shown = schedule.statuses(contract, state)
     write_progress(services, contract, state)
-    summary = projection_paths.report_path(contract.folder, "SUMMARY")
+    handoffs = handoff_writer.at_end(services, contract, state)
+    if in_ref(services, state):
+        return handoffs
+    _missing_checkpoints(services, contract, state)
+    path, text = summary(services, contract, state)
+    write_report(services, path, text)
+    checkpoints = (
+        projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number
+    )
+    return (path, *checkpoints, *handoffs)
+
+
+def summary(services: Services, contract: Contract, state: RunState) -> tuple[str, str]:
+    """Return path and text of the summary of a run."""
     links = {
         t: "/".join([".."] * contract.folder.count("/") + ["..", projection_paths.checkpoint_path(state.phase, t)])
         for t in state.tasks
         if state.tasks[t].checkpoint is not None
     }
-    write_report(
-        services,
-        summary,
-        services.documents.summary(
-            contract,
-            state,
-            shown,
-            evidence=evidence_by_task(services, state),
-            line_counts=_line_counts(services, state),
-            now=services.clock.now(),
-            links=links,
-            clone=_clone_lines(services, state),
-        ),
+    text = services.documents.summary(
+        contract,
+        state,
+        schedule.statuses(contract, state),
+        evidence=evidence_by_task(services, state),
+        line_counts=_line_counts(services, state),
+        now=services.clock.now(),
+        links=links,
+        clone=_clone_lines(services, state),
     )
-    checkpoints = (
-        projection_paths.checkpoint_path(state.phase, t) for t in state.tasks if state.tasks[t].attempt.number
-    )
-    return (summary, *checkpoints, *handoff_writer.at_end(services, contract, state))
+    return projection_paths.report_path(contract.folder, "SUMMARY"), text
 
 
 def _clone_lines(services: Services, state: RunState) -> list[str]:
@@ -261,17 +268,24 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
-    path = projection_paths.report_path(contract.folder, "VERIFICATION")
-    if "VERIFICATION" not in services.plans.recorded(contract.folder):
+    if in_ref(services, state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
         return ()  # there is none, or somebody else wrote it
-    record = state.verification
-    if record is None:
-        write_report(services, path, services.documents.unverified(contract, state, now=services.clock.now()))
-    elif contract.hash == state.contract.hash:
-        judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True)
-        at = next((event.at for event in judged if event.payload == record), services.clock.now())
-        write_report(services, path, services.documents.verification(contract, record, now=at))
+    path, text = verification_report(services, contract, state)
+    if text is not None:
+        write_report(services, path, text)
     return (path,)
+
+
+def verification_report(services: Services, contract: Contract, state: RunState) -> tuple[str, str | None]:
+    """Return path and text of the report of `verify-work`; no text if it judged another contract."""
+    path, record = projection_paths.report_path(contract.folder, "VERIFICATION"), state.verification
+    if record is None:
+        return path, services.documents.unverified(contract, state, now=services.clock.now())
+    if contract.hash != state.contract.hash:
+        return path, None
+    judged = services.log.events(run=state.id, kind="verification.recorded", newest_first=True)
+    at = next((event.at for event in judged if event.payload == record), services.clock.now())
+    return path, services.documents.verification(contract, record, now=at)
 
 
 def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
@@ -285,8 +299,18 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
     return tuple(services.history.uncommitted([*reports, *plans]))
 
 
+def in_ref(services: Services, state: RunState) -> bool:
+    """Return whether a ref of the run keeps its reports, and no file does."""
+    return kept_in(services, state) == REPORTS_REF
+
+
 def _on_branch(services: Services, state: RunState) -> bool:
-    return services.settings.git.reports == REPORTS_BRANCH and state.policy in COMMITTED
+    return kept_in(services, state) == REPORTS_BRANCH and state.policy in COMMITTED
+
+
+def kept_in(services: Services, state: RunState) -> str:
+    """Return where the reports of a run are kept, one of `settings.REPORTS`."""
+    return state.reports or services.settings.git.reports
 
 
 def corrections(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
@@ -328,18 +352,55 @@ def _commits_wait(state: RunState) -> bool:
     return any(t.status == outcome.WAITING and t.work.left_tree != t.work.base for t in state.tasks.values())
 
 
-def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the reports of a run that is over, and record that; return warnings.
+def record_reports(services: Services, journal: Journal, contract: Contract, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit or keep the reports of a run that is over, and record that; return warnings.
 
-    A halted run makes no such commit: its reports will change.
+    Nothing is committed for a halted run: its reports will change.
     """
     state = journal.state
-    return _commit_reports(services, journal, to_commit(services, state, reports)) if _is_settled(state) else ()
+    if not _is_settled(state):
+        return ()
+    if in_ref(services, state):
+        _keep(services, journal, contract)
+        return ()
+    return _commit_reports(services, journal, to_commit(services, state, reports))
 
 
-def record_corrections(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit the reports that a restore could not commit together with its files; return warnings."""
-    return _commit_reports(services, journal, corrections(services, journal.state, reports))
+def record_corrections(
+    services: Services, journal: Journal, contract: Contract, reports: Sequence[str]
+) -> tuple[str, ...]:
+    """Record the reports after a restore; return warnings. Those that it could not commit with its files follow now."""
+    state = journal.state
+    if in_ref(services, state):
+        if run_lookup.last_event(services, REPORTS_KEPT, state.id) is not None:
+            _keep(services, journal, contract)
+        return ()
+    return _commit_reports(services, journal, corrections(services, state, reports))
+
+
+def reports_of(services: Services, contract: Contract, state: RunState) -> dict[str, str]:
+    """Return, by path, the text of every report of a run, as the log describes it."""
+    texts = dict([summary(services, contract, state)])
+    path, text = verification_report(services, contract, state)
+    if text is not None and run_lookup.last_event(services, "verification.recorded", state.id) is not None:
+        texts[path] = text
+    kept = [task for task in state.tasks if state.tasks[task].checkpoint is not None and task in contract.tasks]
+    texts.update((path, text) for path, text in checkpoints(services, state, contract, kept) if text is not None)
+    texts.update(contexts(services, state, contract))
+    return {path: services.redaction.redact(text) for path, text in texts.items()}
+
+
+def _keep(services: Services, journal: Journal, contract: Contract) -> None:
+    """Keep the reports under a ref of the run. After a kill before the event, the next command does so again."""
+    state = journal.state
+    texts = reports_of(services, contract, state)
+    blobs = {
+        path.rpartition("/")[2]: services.trees.store(text.encode("utf-8", "surrogateescape"))
+        for path, text in texts.items()
+    }
+    ref = run_ref(services, state.id, "reports")
+    services.trees.keep_blobs(ref, blobs, f"reports of run {state.number}")
+    journal.write(journal.event(REPORTS_KEPT, ref=ref, paths=list(texts)))
 
 
 def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ...]) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ def lock_next(services: Services, journal: Journal, next_version: NextVersion) -
 
     Refusal `amend.changed-meanwhile` if the plan changed meanwhile, `amend.link` if a link would be replaced.
     """
+    if next_version.path is not None and services.plans.is_kept(next_version.path):
+        next_version = dataclasses.replace(next_version, path=None)  # only the run keeps the plan: no file is written
     if next_version.path is not None:
         require_file(services, next_version.path, journal.state.phase)
     require_bytes(next_version.contract, next_version.sources)

@@ -326,7 +326,8 @@ def _missing_in_head(services: Services, paths: Sequence[str], tree: str) -> Ite
 
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Write the reports again and commit those that the restore could not commit; return warnings."""
-    return projections.record_corrections(services, journal, _reports(services, journal.state, contract, tasks))
+    reports = _reports(services, journal.state, contract, tasks)
+    return projections.record_corrections(services, journal, contract, reports)
 
 
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:

@@ -73,10 +73,22 @@ class PlanFiles(Protocol):
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
 
     def phases(self) -> tuple[tuple[str, str], ...]:
-        """(number, folder) of every phase folder in order, then of quick plans."""
+        """(number, folder) of every phase folder in order, then of quick plans.
+
+        Without a file, quick plans are listed until their run is verified.
+        """
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
-        """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
+        """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder.
+
+        Without a file, those that the newest run of the phase keeps (`git.reports: ref`).
+        """
+
+    def hold(self, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> None:
+        """Give these plans of a folder from now on, although no file has them: a run is about to keep them."""
+
+    def is_kept(self, path: str) -> bool:
+        """Whether only a run keeps this plan, and no file has it."""
 
     def plan(self, path: str) -> bytes:
         """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services, kept_at
+from idumb.app.core.services import Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
 from idumb.app.worktree import drift
 from idumb.domain import contract as contracts
@@ -129,6 +130,49 @@ def _was_there(line: Mapping[str, Any]) -> bool:
     if line["status"] not in {"undeclared", "protected"} or "symbol" in line:
         return False
     return line["actual"] != "created" and bool(line.get("kept", True))
+
+
+_DIGEST = re.compile(r"[0-9a-f]{7,64}")
+
+
+def plan(services: Services, name: str) -> Result:
+    """Return the bytes of a plan as a run locked it: of a task, or by the digest in the trailer `Idumb-Plan`.
+
+    Refusal `plan.unknown-digest`.
+    """
+    if _DIGEST.fullmatch(name):
+        return _kept_plan(services, name)
+    contract, state, task_id = _find(services, name)
+    locked = contract.plan_of(task_id)
+    if state is not None:
+        return _kept_plan(services, dict(state.contract.plans)[locked.path])
+    text = dict(services.plans.plans(contract.folder))[locked.path].decode("utf-8", "replace")
+    return Result({"path": locked.path, "sha256": locked.sha256, "phase": contract.phase, "run": None, "text": text})
+
+
+def _kept_plan(services: Services, digest: str) -> Result:
+    """Return the newest plan whose SHA-256 begins with `digest`, from the ref of its run."""
+    newest = None
+    for kind in ("run.started", "contract.amended"):
+        for event in services.log.events(kind=kind, newest_first=True):
+            row = next((row for row in event.payload["plans"] if row[1].startswith(digest)), None)
+            if row is not None and (newest is None or event.seq > newest[0].seq):
+                newest = event, row
+                break
+    if newest is None:
+        raise Refusal(
+            "plan.unknown-digest",
+            f"No run of this repository had a plan whose SHA-256 begins with {digest}.",
+            hint="git log --format='%h %s %(trailers:key=Idumb-Plan)' shows the plans of commits",
+        )
+    event, (path, sha256) = newest
+    ref = event.payload.get("ref") or plans_ref(services, event.run or "", 1)
+    blob = services.trees.kept_blobs(ref).get(path.rpartition("/")[2])
+    if blob is None:
+        raise Refusal("plan.kept-gone", f"{ref} no longer has {path}.", hint="idumb doctor")
+    text = services.trees.read(blob).decode("utf-8", "replace")
+    phase = run_lookup.run_of(services, event.run or "").phase
+    return Result({"path": path, "sha256": sha256, "phase": phase, "run": event.run, "text": text})
 
 
 def diff(services: Services, task: str) -> Result:

@@ -8,17 +8,24 @@ from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import step_plan
 
 
-def execute(services: Services, request: Request, admitted: Contract | None = None) -> Result:
+def execute(services: Services, request: Request, admitted: Contract | None = None, *, first: bool = False) -> Result:
     """Start the phase's run, or continue its unfinished run of the same contract.
 
     `admitted` is a contract that the caller has admitted, or written and asked consent for, in the same way.
+    `first`: Refusal `quick.number-taken` if the phase has a run, because another command took its number meanwhile.
     """
     contract = admitted or admission.admit(services, request)
     with operation.owned(services, request.command) as owned:
+        if first and services.runs.latest(contract.phase) is not None:
+            raise Refusal(
+                "quick.number-taken",
+                f"Another command took the number {contract.phase} while this one started. Nothing ran.",
+                hint="Run the command again",
+            )
         journal = run_lifecycle.take_up(services, owned, contract, request)
         return run_lifecycle.run_to_end(services, journal, contract, request)
 

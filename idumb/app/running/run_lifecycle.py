@@ -90,6 +90,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=workspace,
+        reports=services.settings.reports_of(contract.phase),
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in reverted],
         guarded=dict(services.history.state().guarded),
     )
@@ -206,10 +207,10 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
             services, journal, contract, asks=not request.rehearsal, sandboxed=request.sandboxed
         )
         contract = plan_answers.append_answers(services, journal, contract)
-        reports = (*reports, verify_work.write_report(services, contract, verification))
+        reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
         projections.ending(services, contract, journal.state)
     warnings = (
-        *projections.record_reports(services, journal, reports),
+        *projections.record_reports(services, journal, contract, reports),
         *verdict.unmet_requirements(verification),
         *opinions.missing_opinions(verification),
     )
@@ -224,20 +225,23 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
         if STRICT in (contract.mode, journal.state.mode):
             approvals.require(services, contract, base=journal.state.base.commit)
     except Refusal:
-        projections.record_reports(services, journal, reports)
+        projections.record_reports(services, journal, contract, reports)
         raise
 
 
 def finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
-    """Write and commit the reports of a completed run that was stopped before it wrote them."""
-    committed = run_lookup.last_event(services, "reports.committed", state.id)
+    """Write the reports of a completed run that was stopped before it wrote them, and commit or keep them."""
+    in_ref = projections.in_ref(services, state)
+    kind = projections.REPORTS_KEPT if in_ref else "reports.committed"
+    recorded = run_lookup.last_event(services, kind, state.id)
     judged = run_lookup.last_event(services, "verification.recorded", state.id)
-    if committed is not None and (judged is None or committed.seq > judged.seq):
+    if recorded is not None and (judged is None or recorded.seq > judged.seq):
         return
     paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
+    written = not in_ref and all(services.reports.exists(path) for path in paths)
+    if written and not services.history.uncommitted(paths):
         return
     reports = projections.ending(services, contract, state)
     if state.verification is not None:
-        reports = (*reports, verify_work.write_report(services, contract, state.verification))
-    projections.record_reports(services, owned.journal(state), reports)
+        reports = (*reports, verify_work.write_report(services, contract, state, state.verification))
+    projections.record_reports(services, owned.journal(state), contract, reports)

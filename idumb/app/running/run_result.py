@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.app.attempt import projections
 from idumb.app.contract import run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
@@ -45,6 +46,7 @@ def build(
         "contract_hash": contract.hash,
         "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
         "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
+        "reports": projections.kept_in(services, state),
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,

@@ -62,11 +62,15 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
         record = judge(services, journal, contract, asks=bool(roles))
-        report = write_report(services, contract, record)
+        report = write_report(services, contract, journal.state, record)
         reports = (report, *projections.ending(services, contract, journal.state))
-        warnings = (*projections.record_reports(services, journal, reports), *opinions.missing_opinions(record))
+        warnings = (
+            *projections.record_reports(services, journal, contract, reports),
+            *opinions.missing_opinions(record),
+        )
         plan = _gap_plan(services, contract, record) if gaps else None
-    data = {"phase": contract.phase, "run": state.id, "report": report, "gap_plan": plan, **record}
+        kept = projections.kept_in(services, journal.state)
+    data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
         data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
     if unfinished:
@@ -249,8 +253,11 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
         )
     record = _overridden(record, answer["choice"], answer["by"])
     journal.write(journal.event("verification.recorded", **record))
-    reports = (write_report(services, contract, record), *projections.ending(services, contract, journal.state))
-    return str(record["status"]), projections.record_reports(services, journal, reports)
+    reports = (
+        write_report(services, contract, journal.state, record),
+        *projections.ending(services, contract, journal.state),
+    )
+    return str(record["status"]), projections.record_reports(services, journal, contract, reports)
 
 
 def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
@@ -304,10 +311,10 @@ def _mismatches(contract: Contract, workspace: final_state.Workspace) -> list[st
     return [*mismatches, *workspace.wrong]
 
 
-def write_report(services: Services, contract: Contract, record: Mapping[str, Any]) -> str:
-    """Write VERIFICATION.md and return its path."""
+def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
+    """Write VERIFICATION.md, unless a ref of the run keeps its reports; return its path."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
-    projections.write_report(
-        services, path, services.documents.verification(contract, record, now=services.clock.now())
-    )
+    if not projections.in_ref(services, state):
+        text = services.documents.verification(contract, record, now=services.clock.now())
+        projections.write_report(services, path, text)
     return path

@@ -141,6 +141,10 @@ ROWS: Mapping[str, Row] = {
         DOCTOR,
         look("list the commits that no ref reaches", "git fsck --unreachable --no-reflogs", "find"),
     ),
+    "plan.unknown-digest": row(
+        "Find the plan of a commit",
+        look("see the plans of commits", "git log --format='%h %s %(trailers:key=Idumb-Plan)'", "log"),
+    ),
     "plan.link": row("Write the plan", way("folder", "replace the link with a folder", "the plan is written there")),
     "plan.no-gaps": row("Plan the gaps", look("see the next step", "idumb next", "next")),
     "plan.no-step-plan": row(
@@ -207,6 +211,9 @@ ROWS: Mapping[str, Row] = {
     ),
     "quick.no-files": row(
         "Run the task", way("name", "name the files that the task may change", "any other change stops it", "{again}")
+    ),
+    "quick.number-taken": row(
+        "Run the task", way("again", "run the command again", "its plan gets the next free number")
     ),
     "setup.missing": row(
         _RUN, way("provide", "provide what the plan requires, then run the command again", "nothing has started")

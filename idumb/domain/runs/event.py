@@ -25,7 +25,8 @@ KINDS = (
     "verification.recorded",
     "handoff.asked", "handoff.created", "handoff.failed", "handoff.updated", "handoff.completed",
     "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",
-    "rollback.completed", "undo.completed", "phase.forced", "reports.committed", "legacy.imported",
+    "rollback.completed", "undo.completed", "phase.forced", "reports.committed", "reports.kept",
+    "legacy.imported",
     "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived", "doctor.mended",
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ def _started(state: RunState, event: Event) -> None:
     state.base = RunBase(p["base_commit"], p["base_tree"], p.get("base_snapshot"))
     state.branch = p.get("branch")
     state.workspace = p.get("workspace", "here")
+    state.reports = p.get("reports")
     state.guarded = GuardedFiles(p.get("guarded"))
     state.started_at = event.at
     state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}

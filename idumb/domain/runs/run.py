@@ -95,6 +95,7 @@ class RunState:
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
     - `spent`: by role.
+    - `reports`: where its reports are kept, one of `settings.REPORTS`; None if an earlier version started the run.
     - `moved_at`: when the status of the run or of a task last changed.
     """
 
@@ -121,6 +122,7 @@ class RunState:
     verification: Mapping[str, Any] | None = None
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
     restoring: Mapping[str, Any] | None = None
+    reports: str | None = None
     spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
 

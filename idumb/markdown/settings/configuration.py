@@ -126,7 +126,7 @@ class _Reading:
     def settings(self, node: Any) -> Settings:
         top = self._section(node, "", _TOP)
         bindings = self._bindings(top.pop("bindings", None))
-        git = self._git(top.pop("git", None))
+        git, git_keys = self._git(top.pop("git", None))
         run = self._section(top.pop("run", None), "run", _RUN)
         limits = self._section(top.pop("limits", None), "limits", _LIMITS)
         gates = self._gates(top.pop("gates", None))
@@ -165,7 +165,7 @@ class _Reading:
             ask=ask,
             checks=checks,
             sandbox=sandbox,
-            configured_keys=frozenset(f"run.{key}" for key in run) & frozenset(NAMED),
+            configured_keys=frozenset((*(f"run.{key}" for key in run), *git_keys)) & frozenset(NAMED),
             **top,
         )
 
@@ -320,7 +320,8 @@ class _Reading:
             profiles[key.value] = self._section(value, where, dict.fromkeys(agent.ROLES, values.words))
         return profiles
 
-    def _git(self, node: Any) -> GitSettings:
+    def _git(self, node: Any) -> tuple[GitSettings, frozenset[str]]:
+        """Return the settings, and the names of those that the configuration sets."""
         section = self._section(node, "git", _GIT)
         old, new = section.pop("commit_reports", None), section.get("reports")
         if old is not None and new is not None:
@@ -328,7 +329,7 @@ class _Reading:
             self._not_allowed("git.commit_reports", key.start, key.value, "git.reports replaces it")
         elif old is not None:
             section["reports"] = REPORTS_BRANCH if old else REPORTS_NONE
-        return GitSettings(**section)
+        return GitSettings(**section), frozenset(f"git.{key}" for key in section)
 
     def _ceilings(self, node: Any) -> dict[str, Ceiling]:
         read = self._section(node, "ceilings", {"task": values.node, "run": values.node})

@@ -16,7 +16,9 @@ _NOT_BAD = {"passed", "opinion", "unproven"}
 
 
 def show(data: phrases.Data) -> str:
-    """Return one task: its declaration, then its attempts, newest last."""
+    """Return one task: its declaration, then its attempts, newest last; or a plan as it is."""
+    if "text" in data:
+        return markup.visible(data["text"])
     task = data["task"]
     lines = [f"{data['id']} {markup.one_line(task['title'])}: {data['status']}"]
     line = f":{data['line']}" if data.get("line") else ""
@@ -172,6 +174,14 @@ def diff(data: phrases.Data) -> str:
     return "\n".join([f"{data['id']}: {quantities.counted(len(rows), 'file')}", *phrases.columns(rows), ""]) + (
         "\n" + markup.visible(data["diff"]) if data["diff"] else ""
     )
+
+
+def report(data: phrases.Data) -> str:
+    """Return the written paths, or the text of summary and verification."""
+    if data["written"]:
+        return "\n".join(["Written:", *(f"  {markup.one_line(path)}" for path in data["written"])]) + "\n"
+    shown = [row["text"] for row in data["reports"] if not row["path"].startswith(".idumb/")]
+    return "\n".join(markup.visible(text) for text in shown)
 
 
 def log(data: phrases.Data) -> str:

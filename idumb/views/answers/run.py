@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import outcome, wording
+from idumb.domain.settings import REPORTS_REF
 from idumb.views import markup, phrases, quantities
 
 
@@ -16,10 +17,15 @@ def ended(data: phrases.Data) -> str:
         return _prepared(data)
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
-        lines += ["", f"Summary: {markup.one_line(data['summary'])}"]
+        lines += ["", f"Summary: {_report(data, data['summary'])}"]
     lines += phrases.untracked(data)
     offered = data["outcome"] == "partial"  # its options already contain the next commands
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
+
+
+def _report(data: phrases.Data, path: str) -> str:
+    """Return the path of a report, or the command that prints it if no file has it."""
+    return markup.one_line(f"idumb report {data['phase']}" if data.get("reports") == REPORTS_REF else path)
 
 
 def _failure(failure: phrases.Data | None) -> list[str]:
@@ -256,7 +262,7 @@ def verify_work(data: phrases.Data) -> str:
     weak = data["status"] == "partial" and data.get("decision") is None
     alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
     lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
-    lines.append(f"Report: {markup.one_line(data['report'])}")
+    lines.append(f"Report: {_report(data, data['report'])}")
     lines += [f"Plan for the gaps: {markup.one_line(data['gap_plan'])}"] if data.get("gap_plan") else []
     return "\n".join([*lines, *phrases.commands(data)]) + "\n"
 

@@ -1,0 +1,95 @@
+"""The plans of the working tree, and those that only a run keeps. A plan in a file comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from idumb.app.core import run_lookup
+from idumb.app.core.services import Services, plans_ref
+from idumb.domain.errors import InputError
+from idumb.domain.plans import numbered_phases, step_plan
+from idumb.domain.runs.run import RunState
+from idumb.domain.settings import REPORTS_REF
+from idumb.markdown.plan_files import PHASES, PlanningFolder
+
+Sources = tuple[tuple[str, bytes], ...]
+
+
+class KeptPlans(PlanningFolder):
+    """Implements the port `PlanFiles` for a repository with a log.
+
+    A run with `git.reports: ref` keeps its plans, so that it continues without the files. `hold` does so for a plan
+    until its run has begun.
+    """
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services.root)
+        self._services = services
+        self._held: dict[str, tuple[str, Sources]] = {}
+
+    def hold(self, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> None:
+        self._held[folder] = (phase, tuple(sources))
+
+    def is_kept(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        return path not in dict(super().plans(folder)) and path in dict(self.plans(folder))
+
+    def phase_folder(self, phase: str) -> str:
+        try:
+            return super().phase_folder(phase)
+        except InputError as problem:
+            folder = self._folder(phase) if problem.code == "phase.not-found" else None
+            if folder is None:
+                raise
+            return folder
+
+    def phases(self) -> tuple[tuple[str, str], ...]:
+        rows = super().phases()
+        return (*rows, *self._unfinished({phase for phase, _ in rows}))
+
+    def plans(self, folder: str) -> Sources:
+        files = super().plans(folder)
+        if files and not folder.startswith(f"{numbered_phases.QUICK.parent}/"):
+            return files  # a plan that is missing beside others was removed
+        return tuple(sorted({**dict(self._kept_of(folder)), **dict(files)}.items()))
+
+    def _folder(self, phase: str) -> str | None:
+        """Return the folder of a phase without a plan file, if its plan is held or kept; None otherwise."""
+        held = next((folder for folder, (name, _) in self._held.items() if self.same_phase(name, phase)), None)
+        if held is not None:
+            return held
+        state = self._newest_run(phase)
+        return None if state is None or not state.contract.plans else state.contract.plans[0][0].rpartition("/")[0]
+
+    def _unfinished(self, present: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield (phase, folder) of plans that idumb wrote, that no file has, and that are not verified."""
+        for phase in self._services.runs.phases():
+            if phase in present or not numbered_phases.is_numbered(phase):
+                continue
+            state = self._newest_run(phase)
+            if state is not None and not (state.verified and state.restoring is None):
+                yield phase, state.contract.plans[0][0].rpartition("/")[0]
+
+    def _kept_of(self, folder: str) -> Sources:
+        state = self._newest_run(_phase_in(folder))
+        if state is None:
+            return self._held[folder][1] if folder in self._held else ()
+        paths = {path.rpartition("/")[2]: path for path, _ in state.contract.plans}
+        trees = self._services.trees
+        blobs = trees.kept_blobs(plans_ref(self._services, state.id, state.contract.version))
+        return tuple((paths[name], trees.read(blob)) for name, blob in sorted(blobs.items()) if name in paths)
+
+    def _newest_run(self, phase: str) -> RunState | None:
+        """Return the newest run of a phase if it keeps its plans."""
+        recorded = run_lookup.recorded_phase(self._services, phase)
+        state = None if recorded is None else run_lookup.latest_run(self._services, recorded)
+        return state if state is not None and state.reports == REPORTS_REF else None
+
+
+def _phase_in(folder: str) -> str:
+    """Return the phase whose plans are in a folder."""
+    steps = step_plan.path_in(folder)
+    if steps is not None:
+        return step_plan.phase_of(steps) or steps
+    numbered = (kind.phase_of(f"{folder}/") for kind in numbered_phases.ALL)
+    return next(filter(None, numbered), folder.removeprefix(f"{PHASES}/"))
