@@ -129,12 +129,12 @@ class PlanningFolder:
     def plan(self, path: str) -> bytes:
         return self._read(path)
 
-    def source(self, path: str, kind: str | None) -> SourcePlan:
+    def source(self, path: str, kind: str | None, tag: str = "") -> SourcePlan:
         from idumb.markdown.importers import registry
 
-        return registry.read(path, self._texts(path), kind)
+        return registry.read(path, self._texts(path), kind, tag)
 
-    def marked(self, path: str, kind: str, done: Mapping[str, str]) -> Marked:
+    def marked(self, path: str, kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
         from idumb.markdown.importers import marks
 
         marks.require_writable(path)

@@ -174,3 +174,41 @@ def test_what_is_not_understood_is_reported(section: str, finding: tuple[str, in
 )
 def test_other_files_keep_their_own_findings(text: str) -> None:
     assert plan_parser.parse(text.encode(), PATH).dialect not in ("gsd", "gsd-2", "idumb-1")
+
+
+def test_a_dash_inside_a_command_a_path_or_a_title_is_kept() -> None:
+    plan, _, _ = read(
+        "# Plan\n\n## Task 1: Fix Task 2: b\n\n- **Files:** `a - b.md`\n"
+        "- **Verify:** `npm test -w back -- src/a.test.ts`\n- **Done:** a\n"
+    )
+    (task,) = plan.tasks
+    assert (task.title, task.verify) == ("Fix Task 2: b", ("npm test -w back -- src/a.test.ts",))
+    assert task.files == (FileClaim("change", "a - b.md"),)
+
+
+def test_words_before_a_path_in_backticks_do_not_hide_it() -> None:
+    plan, findings, _ = read(
+        "# Plan\n\n## Task 1: A\n\n**Files:**\n- Create/Modify: `src/a.ts`\n- Optional: `b.md` / `c.md`\n"
+        "- (new) `d/e.mjs` (or `.ts`)\n- Inspect: `packages/`\n- Remove: `old.py`\n- Update the `Engine(...)` callers\n"
+    )
+    assert plan.tasks[0].files == (
+        *(FileClaim("change", path) for path in ("src/a.ts", "b.md", "c.md", "d/e.mjs")),
+        FileClaim("read", "packages/"),
+        FileClaim("delete", "old.py"),
+    )
+    assert findings == [("dialect.unread-path", 11)]
+
+
+def test_a_title_can_say_the_kind_of_its_task_and_a_dependency_why_it_is_one() -> None:
+    head = (
+        "---\nphase: C\nplan: 3\ntype: execute\nwave: 2\n"
+        'depends_on:\n  - "PLAN-1 (the API)"\n  - ../C/PLAN-2-b.md\n---\n'
+    )
+    plan, findings, _ = read(
+        f"{head}### Task 1 (auto): A\n\n### Task 2 (checkpoint:decision — may wait): B\n\n### Task 3 (optional): C\n",
+        ".planning/phases/C/PLAN-3-c.md",
+    )
+    assert (plan.depends_on, findings) == (("01", "02"), [])
+    assert [(task.title, task.kind) for task in plan.tasks] == [
+        ("A", "build"), ("B", "decision"), ("(optional): C", "build"),
+    ]  # fmt: skip

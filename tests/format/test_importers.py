@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed, SourcePlan
+from idumb.domain.plans.imported import Placed, SourcePlan, SourceTask
 from idumb.markdown.importers import marks, openspec, registry
 from idumb.markdown.plans import plan_parser
 
@@ -183,7 +184,8 @@ def test_a_source_is_recognized_and_becomes_a_readable_plan(kind: str) -> None:
     assert {task.id for task in parsed.plan.tasks if "x-source-done" in task.extra} == {
         f"T7-{number:02d}" for number, task in enumerate(plan.tasks, 1) if task.done
     }
-    assert parsed.plan.extra["x-source"] == {"tool": plan.kind, "path": plan.path}
+    tag = {"tag": "master"} if kind == "task-master" else {}
+    assert parsed.plan.extra["x-source"] == {"tool": plan.kind, "path": plan.path, **tag}
 
 
 def test_dependencies_follow_what_the_source_says_or_its_order() -> None:
@@ -205,7 +207,6 @@ def test_dependencies_follow_what_the_source_says_or_its_order() -> None:
 def test_what_was_not_read_is_named_with_its_line() -> None:
     assert [(line, text) for _, line, text in source("spec-kit").unread] == [(8, "TXXX a placeholder")]
     assert [(line, text) for _, line, text in source("openspec").unread] == [(11, "without a number")]
-    assert [text for _, _, text in source("task-master").unread] == ["the tasks of the tag feature"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind not in ("gsd", "claude")])
@@ -250,7 +251,7 @@ def test_a_task_that_is_another_one_by_now_is_not_marked() -> None:
     before = "- [ ] T001 Make a\n- [ ] T002 Make b\n"
     done = done_of("tasks.md", before, "spec-kit")
     after = before.replace("Make a", "Ship it")
-    found = marks.marked("tasks.md", {"": after}, "spec-kit", done)
+    found = marks.marked("tasks.md", {"": after}, "spec-kit", {"": done})
     assert (found.changed, [row[2:] for row in found.files]) == (
         ("T001",), [(after.replace("[ ] T002", "[x] T002"), ("T002",))],
     )  # fmt: skip
@@ -261,7 +262,7 @@ def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
     done = done_of(path, text, "spec-kitty")
     ticked = text.replace("- [ ]", "- [x]", 1)
     assert ticked != text
-    assert marks.marked(path, {"": ticked}, "spec-kitty", done).changed == ()
+    assert marks.marked(path, {"": ticked}, "spec-kitty", {"": done}).changed == ()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_long_runs_of_one_character_are_read_in_linear_time(text: str) -> None:
 def test_an_id_of_two_tasks_marks_neither() -> None:
     text = "- [ ] T001 Make a\n- [ ] T001 Make b\n- [ ] T002 Make c\n"
     done = done_of("tasks.md", text, "spec-kit")
-    found = marks.marked("tasks.md", {"": text}, "spec-kit", {id: done[id] for id in ("T001", "T002")})
+    found = marks.marked("tasks.md", {"": text}, "spec-kit", {"": {id: done[id] for id in ("T001", "T002")}})
     assert (found.unclear, found.files[0][2]) == (("T001",), text.replace("[ ] T002", "[x] T002"))
 
 
@@ -391,3 +392,49 @@ def test_equal_items_of_a_checklist_are_told_apart_by_their_headings() -> None:
     assert (
         registry.with_done("TODO.md", text, "checklist", {"two-write-tests"})[0].index("[x]") == text.index("Two") + 6
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Phase 4 - Verify every skill", "It works (human)", "It works — check: the tests", "check: `make`",
+        "ok -- Human", "ok --human", "AC-2: it works", "[ ] [x] it works", "- [ ] it works", "it (check: `make`)",
+        "a — keeps: `make`", "keep:", "nul\0", "T068 — Delete it", "[]", "(AC 3) it works",
+    ],
+)  # fmt: skip
+def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan(words: str) -> None:
+    """R-PLAN-9: whatever a source says, idumb can read the plan that it writes, with all tasks and without proofs."""
+    task = SourceTask("a", words, f"{words}\n\nMore.", criteria=(words, f"**b** {words}"))
+    plan = SourcePlan("checklist", "TODO.md", words, words, (task, replace(task, id="b", criteria=())))
+    parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
+    assert parsed.plan, parsed.findings
+    assert [len(task.acceptance) for task in parsed.plan.tasks] == [2, 1]
+    assert {criterion.proof for task in parsed.plan.tasks for criterion in task.acceptance} == {"unproven"}
+
+
+def test_a_command_of_several_lines_is_imported_as_it_is() -> None:
+    script = "set -e\nfor f in a b; do\n  test -s $f\ndone"
+    text = GSD.replace("pytest -q", f"\n{script}\n")
+    plan = registry.read("old/01-01-PLAN.md", {"": text}, None)
+    parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
+    assert parsed.plan, parsed.findings
+    assert [command.strip() for command in parsed.plan.tasks[0].verify] == [script]
+
+
+def test_a_tag_of_task_master_is_read_and_marked_alone() -> None:
+    path, text = SOURCES["task-master"]
+    plan = registry.read(path, {"": text}, None, "feature")
+    assert ([task.id for task in plan.tasks], plan.tag) == (["9"], "feature")
+    assert [words for _, _, words in source("task-master").unread] == [
+        "the tasks of the tag feature; read them with --tag feature"
+    ]
+    with pytest.raises(InputError, match="it has no tag other, but feature, master"):
+        registry.read(path, {"": text}, None, "other")
+    with pytest.raises(InputError, match="has no tags"):
+        registry.read("TODO.md", {"": CHECKLIST}, None, "feature")
+    text = text.replace('"title": "Other"', '"title": "Other", "status": "pending"')
+    other = {task.id: task.digest() for task in registry.read(path, {"": text}, None, "feature").tasks}
+    done = {"master": done_of(path, text, "task-master"), "feature": other}
+    ((_, before, after, ids),) = marks.marked(path, {"": text}, "task-master", done).files
+    assert sorted(ids) == ["2", "2.1", "2.2", "9"]
+    assert (before, after) == (text, text.replace('"pending"', '"done"').replace('"in-progress"', '"done"'))

@@ -18,7 +18,6 @@ from idumb.domain import outcome
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Marked
-from idumb.domain.plans.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +79,21 @@ def _wanted(services: Services, request: Request, each: Imported) -> bool:
 
 def _marked(services: Services, plans: Sequence[Imported]) -> dict[str, Marked | InputError]:
     """Return the marks of each source by its path, or why it gets none. Several plans may be of one source."""
-    completed: dict[tuple[str, str], list[tuple[Plan, Collection[str]]]] = {}
+    completed: dict[tuple[str, str], list[tuple[Imported, Collection[str]]]] = {}
     for each in plans:
         state = run_lookup.latest_run(services, each.plan.phase)
         states = state.tasks if state is not None else {}
         tasks = [task.id for task in each.plan.tasks if imported.SOURCE_ID in task.extra and task.id in states]
         done = [id for id in tasks if states[id].status in outcome.DONE]
         if done:
-            completed.setdefault(import_plan.origin(each.plan), []).append((each.plan, done))
+            completed.setdefault((each.tool, each.path), []).append((each, done))
     marked: dict[str, Marked | InputError] = {}
     for (kind, path), rows in completed.items():
         try:
-            source = services.plans.source(path, kind)
-            digests: dict[str, str] = {}
-            for plan, ids in rows:
-                digests |= imported.digests(plan, source, ids)
+            digests: dict[str, dict[str, str]] = {}
+            for each, ids in rows:
+                source = services.plans.source(path, kind, each.tag)
+                digests.setdefault(each.tag, {}).update(imported.digests(each.plan, source, ids))
             marked[path] = services.plans.marked(path, kind, digests)
         except InputError as problem:  # a source that was moved away must not keep the others from their marks
             marked[path] = problem

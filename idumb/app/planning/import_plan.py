@@ -35,22 +35,27 @@ class Request:
     path: str
     kind: str | None = None
     phase: str | None = None
+    tag: str = ""
     yes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A plan that was imported, with its present text."""
+    """A plan that was imported, with its present text, and the tool, path and tag of its source."""
 
     plan: Plan
     text: str
+    tool: str
+    path: str
+    tag: str
 
 
 def run(services: Services, request: Request, who: str) -> Result:
     """Write the plan; if it was imported before, show what changed in the source and, after a yes, adopt it."""
     preconditions.require_initialised(services)
-    source = services.plans.source(request.path, request.kind)
-    earlier = next((each for each in plans(services) if _is_of(each.plan, source)), None)
+    source = services.plans.source(request.path, request.kind, request.tag)
+    known = (each for each in plans(services) if (each.path, each.tag) == (source.path, source.tag))
+    earlier = next(known, None)
     return _written(services, request, source) if earlier is None else _updated(services, request, source, earlier, who)
 
 
@@ -62,19 +67,11 @@ def plans(services: Services) -> tuple[Imported, ...]:
             parsed = services.plans.parse(data, path) if _MARK in data else None
             plan = (parsed.plan or parsed.draft) if parsed is not None else None
             if parsed is not None and plan is not None and "x-source" in plan.extra:
-                found.append(Imported(plan, parsed.text))
+                value = plan.extra["x-source"]
+                fields = value if isinstance(value, dict) else {}
+                origin = (str(fields.get(name) or "") for name in ("tool", "path", "tag"))
+                found.append(Imported(plan, parsed.text, *origin))
     return tuple(found)
-
-
-def origin(plan: Plan) -> tuple[str, str]:
-    """Return tool and path of the source of an imported plan."""
-    value = plan.extra.get("x-source")
-    fields = value if isinstance(value, dict) else {}
-    return str(fields.get("tool", "")), str(fields.get("path", ""))
-
-
-def _is_of(plan: Plan, source: SourcePlan) -> bool:
-    return origin(plan)[1] == source.path
 
 
 def _exists(services: Services, path: str) -> bool:
@@ -239,4 +236,6 @@ def agreed(services: Services, what: str, diff: str, command: str) -> bool:
 
 
 def _command(request: Request) -> str:
-    return shlex.join(["idumb", "import", request.path, *(["--from", request.kind] if request.kind else [])])
+    words = ["idumb", "import", request.path]
+    words += ["--from", request.kind] if request.kind else []
+    return shlex.join([*words, *(["--tag", request.tag] if request.tag else [])])

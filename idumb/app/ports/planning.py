@@ -93,11 +93,14 @@ class PlanFiles(Protocol):
     def plan(self, path: str) -> bytes:
         """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
 
-    def source(self, path: str, kind: str | None) -> SourcePlan:
-        """Read a file or folder of another tool. InputError `import.unknown-format` or `import.unreadable`."""
+    def source(self, path: str, kind: str | None, tag: str = "") -> SourcePlan:
+        """Read a file or folder of another tool; `tag` chooses one of several lists in a file.
 
-    def marked(self, path: str, kind: str, done: Mapping[str, str]) -> Marked:
-        """A source with tasks marked as done, given by id with the digest that was imported.
+        InputError `import.unknown-format` or `import.unreadable`.
+        """
+
+    def marked(self, path: str, kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
+        """A source with tasks marked as done, given by tag ("" if there is none) and id with the imported digest.
 
         InputError as for `source`, or `export.outside` or `export.unclear-marks` if it must not be changed.
         """

@@ -20,10 +20,22 @@ INFERRED = "x-inferred"
 ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
 _DONE = "marked as done in the source; idumb did not witness it"
-_RISKY = re.compile(r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-*+][ \t]|\d+[.)]|\*\*|__|id[ \t]*:)|[ ]{4}|\t")
+_RISKY = re.compile(
+    r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-*+][ \t]|\d+[.)]|\*\*|__|id[ \t]*:|\W{0,3}T[\w.]*-?\d)|[ ]{4}|\t"
+)
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
 _COMMENT = re.compile(r"<!--|-->")
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
+_BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
+_NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
+# A dash, brackets or a colon with one of these words would be a proof.
+_PROOFS = (
+    (re.compile(rf"\s*(?:—|–|--|(?<=\s)-)\s+(?={_WORDS})", re.IGNORECASE), ": "),
+    (re.compile(rf"--(?={_WORDS})", re.IGNORECASE), "-"),
+    (re.compile(r"\(\s*(verify|human|opinion)\s*\)", re.IGNORECASE), r"\1"),
+    (re.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
+)
 _LONGEST_TITLE = 200
 _ALIKE = 0.6
 
@@ -57,7 +69,10 @@ class SourceTask:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """The plan of another tool at `path`. `unread` lists what was not understood, as (path, line, text)."""
+    """The plan of another tool at `path`. `unread` lists what was not understood, as (path, line, text).
+
+    `tag` is the one that was read, if the file has several lists of tasks.
+    """
 
     kind: str
     path: str
@@ -65,6 +80,7 @@ class SourcePlan:
     goal: str
     tasks: tuple[SourceTask, ...]
     unread: tuple[tuple[str, int, str], ...] = ()
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,7 @@ def text(source: SourcePlan, placed: Placed, exists: Callable[[str], bool]) -> s
         "x-source:",
         f"  tool: {json.dumps(source.kind)}",
         f"  path: {json.dumps(source.path, ensure_ascii=False)}",
+        *([f"  tag: {json.dumps(source.tag, ensure_ascii=False)}"] if source.tag else []),
         "---",
         "",
         f"# Phase {placed.phase}: {_heading(source.title)}",
@@ -121,7 +138,9 @@ def text(source: SourcePlan, placed: Placed, exists: Callable[[str], bool]) -> s
         "## Tasks",
         "",
     ]
-    return "\n".join(head) + "\n" + "\n".join(task_text(task, placed, exists) for task in source.tasks)
+    return (
+        "\n".join(head).replace("\0", "") + "\n" + "\n".join(task_text(task, placed, exists) for task in source.tasks)
+    )
 
 
 def task_text(task: SourceTask, placed: Placed, exists: Callable[[str], bool]) -> str:
@@ -141,13 +160,13 @@ def task_text(task: SourceTask, placed: Placed, exists: Callable[[str], bool]) -
     lines += [f"  - [ ] {_criterion(words)}" for words in task.criteria or (task.title,)]
     if task.checks:
         lines.append("- **Verify:**")
-        lines += [f"  - {_code(command)}" for command in task.checks if "\n" not in command]
+        lines += [line for command in task.checks for line in _command(command)]
     lines += [f"- **Priority:** {task.priority}"] if task.priority != "normal" else []
-    lines.append(f"- **{SOURCE_ID}:** {task.id}")
+    lines.append(f"- **{SOURCE_ID}:** {_COMMENT.sub('', _line(task.id))}")
     lines += [f"- **{SOURCE_DONE}:** {_DONE}"] if task.done else []
     lines += [f"- **{INFERRED}:** {'; '.join(task.inferred)}"] if task.inferred else []
     lines.append(f"- **{SOURCE_DIGEST}:** {_recorded(task, needed)}")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, ""]).replace("\0", "")
 
 
 def _recorded(task: SourceTask, needed: Sequence[str]) -> str:
@@ -316,16 +335,26 @@ def _heading(words: str) -> str:
 
 
 def _criterion(words: str) -> str:
-    """Return the text of a criterion; a dash with `check` or `human` after it would be a proof."""
-    line = _COMMENT.sub("", _line(words)).strip() or "It is done"
-    line = re.sub(r"^\[.?\]\s*", "", line)
-    return re.sub(r"(—|–|--?)(\s+)(?=(?:check|keeps|verify|human|opinion)\b)", r"\2", line)
+    """Return the text of a criterion without what a plan would read as a box, an id or a proof."""
+    line = _COMMENT.sub("", _line(words)).strip()
+    line = _BOX.sub("", line) or "It is done"
+    for pattern, instead in _PROOFS:
+        line = pattern.sub(instead, line)
+    return f"Criterion {line}" if _NUMBER.match(line) else line
 
 
-def _code(command: str) -> str:
+def _command(command: str) -> list[str]:
+    """Return a command as a bullet, or as a fence if it has several lines."""
+    if "\n" in command or "``" in command:
+        fence = "`" * max(3, _longest_run(command) + 1)
+        return ["", *(f"  {line}".rstrip() for line in (f"{fence}sh", *command.split("\n"), fence)), ""]
     mark = "``" if "`" in command else "`"
     pad = " " if command.startswith("`") or command.endswith("`") else ""
-    return f"{mark}{pad}{command}{pad}{mark}"
+    return [f"  - {mark}{pad}{command}{pad}{mark}"]
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)
 
 
 def _described(description: str) -> str:
@@ -333,6 +362,5 @@ def _described(description: str) -> str:
     body = _COMMENT.sub("", description).strip("\n").rstrip()
     if not any(map(_RISKY.match, body.split("\n"))):
         return body
-    longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
-    mark = "`" * max(3, longest + 1)
+    mark = "`" * max(3, _longest_run(body) + 1)
     return f"{mark}text example\n{body}\n{mark}"

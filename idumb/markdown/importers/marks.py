@@ -12,25 +12,30 @@ from idumb.markdown.importers import registry
 _OWN_FOLDERS = frozenset(paths.ALWAYS_PROTECTED[:4])  # those of git and idumb; a checklist may be in .planning
 
 
-def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, str]) -> Marked:
-    """Return the source at `path` with tasks marked. `done` has their ids and the digests that were imported.
+def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
+    """Return the source at `path` with tasks marked. `done` has, by tag, their ids and the digests that were imported.
 
     `files` are as in `registry.read`. A task that differs from the imported one is not marked, and neither is one whose
     id several tasks have. InputError as in `registry.read`, and `export.unclear-marks` if other tasks would change.
     """
-    before = registry.read(path, files, kind)
-    digests = {task.id: task.digest() for task in before.tasks}
-    unclear = {id for id in done if f"{id}~2" in digests}
-    changed = {id for id in done if digests.get(id) != done[id]} - unclear
-    wanted = done.keys() - unclear - changed
-    rows: list[tuple[str, str, str, tuple[str, ...]]] = []
     after = dict(files)
-    for name in [""] if "" in files else sorted(files):
-        whole = f"{path}/{name}" if name else path
-        after[name], ids = registry.with_done(whole, files[name], kind, wanted)
-        rows += [(whole, files[name], after[name], ids)] if ids else []
-    _require_same(before, registry.read(path, after, kind), wanted)
-    return Marked(tuple(rows), tuple(id for id in done if id in changed), tuple(id for id in done if id in unclear))
+    marks: dict[str, tuple[str, ...]] = dict.fromkeys(files, ())
+    changed: list[str] = []
+    unclear: list[str] = []
+    for tag, recorded in done.items():
+        before = registry.read(path, after, kind, tag)
+        digests = {task.id: task.digest() for task in before.tasks}
+        repeated = [id for id in recorded if f"{id}~2" in digests]
+        other = [id for id in recorded if digests.get(id) != recorded[id] and id not in repeated]
+        wanted = recorded.keys() - {*repeated, *other}
+        for name in [""] if "" in files else sorted(files):
+            whole = f"{path}/{name}" if name else path
+            after[name], ids = registry.with_done(whole, after[name], kind, wanted, tag)
+            marks[name] += ids
+        _require_same(before, registry.read(path, after, kind, tag), wanted)
+        changed, unclear = [*changed, *other], [*unclear, *repeated]
+    rows = ((f"{path}/{name}" if name else path, files[name], after[name], ids) for name, ids in marks.items() if ids)
+    return Marked(tuple(sorted(rows)), tuple(changed), tuple(unclear))
 
 
 def require_writable(path: str) -> None:

@@ -36,34 +36,38 @@ KINDS = (*(each.KIND for each in FORMATS), "claude")
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
 
-def read(path: str, files: Mapping[str, str], kind: str | None) -> SourcePlan:
+def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -> SourcePlan:
     """Read the file at `path`, or the folder: `files` are their texts by name, "" for the file itself.
 
-    InputError `import.unknown-format` if no format fits, `import.unreadable` if the file is damaged.
+    `tag` chooses one of several lists in a file. InputError `import.unknown-format` if no format fits,
+    `import.unreadable` if the file is damaged or has no such list.
     """
     if "" in files:
-        return _read(path, files[""], kind, functools.partial(_first, files, ""))
+        return _read(path, files[""], kind, functools.partial(_first, files, ""), tag)
     for name in _FILES:
         if name in files:
             folder = posixpath.dirname(name)
             near = folder + "/" if folder else ""
-            return _read(f"{path}/{name}", files[name], kind, functools.partial(_first, files, near))
+            return _read(f"{path}/{name}", files[name], kind, functools.partial(_first, files, near), tag)
     tasks = [task for name, text in files.items() if name.endswith(".md") and (task := backlog.task(text))]
     if tasks and kind in (None, backlog.KIND):
         title = f"Tasks of {path}"
         return SourcePlan(backlog.KIND, path, title, title, tuple(sorted(tasks, key=lambda task: _natural(task.id))))
     names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
     if len(names) == 1:
-        return _read(f"{path}/{names[0]}", files[names[0]], kind, lambda _: None)
+        return _read(f"{path}/{names[0]}", files[names[0]], kind, lambda _: None, tag)
     raise _unknown(
         path, "names no plan of a known tool" if not names else f"has {len(names)} plans: import one of them"
     )
 
 
-def _read(path: str, text: str, kind: str | None, sibling: Sibling) -> SourcePlan:
+def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) -> SourcePlan:
     found = format_of(path, text, kind)
+    text = text.replace("\r\n", "\n")
+    if tag and found is not task_master:
+        raise _unknown(path, "has no tags: only files of task-master have", hint="Omit --tag")
     try:
-        source = found.read(path, text.replace("\r\n", "\n"), sibling)
+        source = task_master.read(path, text, sibling, tag) if tag else found.read(path, text, sibling)
         _require_text(source)
     except ValueError as problem:
         raise InputError(
@@ -111,8 +115,10 @@ def format_of(path: str, text: str, kind: str | None) -> Format:
     raise _unknown(path, "is in no format that idumb imports")
 
 
-def with_done(path: str, text: str, kind: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+def with_done(path: str, text: str, kind: str, ids: Collection[str], tag: str = "") -> tuple[str, tuple[str, ...]]:
     """Return the text of the source with these tasks marked as done, and the ids whose marks changed."""
+    if tag:
+        return task_master.with_done(text, ids, tag)
     return format_of(path, text, kind).with_done(text, ids)
 
 
@@ -126,5 +132,5 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part[:9]), "") if part.isdecimal() else (0, part) for part in re.findall(r"\d+|\D+", name)]
 
 
-def _unknown(path: str, why: str) -> InputError:
-    return InputError("import.unknown-format", f"{path} {why}.", hint=f"Name the format: --from {'|'.join(KINDS)}")
+def _unknown(path: str, why: str, hint: str = f"Name the format: --from {'|'.join(KINDS)}") -> InputError:
+    return InputError("import.unknown-format", f"{path} {why}.", hint=hint)

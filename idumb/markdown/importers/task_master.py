@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -20,11 +21,11 @@ def matches(_path: str, text: str) -> bool:
     return text.lstrip("\ufeff \r\n\t").startswith("{") and re.search(r'"tasks"\s*:\s*\[', text) is not None
 
 
-def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:
-    """Read the tasks of the tag `master`, or of the first tag. Raises ValueError for other JSON."""
-    tag, rows = _tagged(text)
+def read(path: str, text: str, _sibling: Callable[[str], str | None], tag: str = "") -> SourcePlan:
+    """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
+    tag, rows = _tagged(text, tag)
     others = [name for name in _tags(text) if name != tag]
-    unread = [(path, 1, f"the tasks of the tag {name}") for name in others]
+    unread = [(path, 1, f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}") for name in others]
     tasks: list[SourceTask] = []
     for row in rows:
         id = str(row.get("id", ""))
@@ -33,7 +34,7 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
         tasks.append(_task(row, id, "", tuple(f"{id}.{each.get('id')}" for each in subtasks)))
     kept = [task for task in tasks if task.id]
     title = f"Tasks of task-master ({tag})" if tag else "Tasks of task-master"
-    return SourcePlan(KIND, path, title, title, tuple(kept), tuple(unread))
+    return SourcePlan(KIND, path, title, title, tuple(kept), tuple(unread), tag)
 
 
 def _tags(text: str) -> list[str]:
@@ -43,10 +44,12 @@ def _tags(text: str) -> list[str]:
     return [name for name, inner in value.items() if isinstance(inner, dict) and isinstance(inner.get("tasks"), list)]
 
 
-def _tagged(text: str) -> tuple[str, list[Mapping[str, Any]]]:
+def _tagged(text: str, wanted: str) -> tuple[str, list[Mapping[str, Any]]]:
     value = canonical_json.decode(text.lstrip("\ufeff"))
     tags = _tags(text)
-    tag = "master" if "master" in tags else tags[0] if tags else ""
+    if wanted and wanted not in tags:
+        raise ValueError(f"it has no tag {wanted}" + (f", but {', '.join(tags)}" if tags else ""))
+    tag = wanted or ("master" if "master" in tags else tags[0] if tags else "")
     rows = value[tag]["tasks"] if tag else value.get("tasks")
     if not isinstance(rows, list):
         raise ValueError("it has no list `tasks`")  # noqa: TRY004 - as json reports damage
@@ -80,15 +83,15 @@ def _task(row: Mapping[str, Any], id: str, parent: str, subtasks: tuple[str, ...
     )  # fmt: skip
 
 
-def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
+def with_done(text: str, ids: Collection[str], tag: str = "") -> tuple[str, tuple[str, ...]]:
     """Return the text with the status `done`, and the ids that changed. All other bytes stay."""
-    edits = [(id, *span) for id, span in _statuses(text) if id in ids]
+    edits = [(id, *span) for id, span in _statuses(text, tag) if id in ids]
     for _, start, end in sorted(edits, key=lambda edit: -edit[1]):
         text = text[:start] + '"done"' + text[end:]
     return text, tuple(id for id, _, _ in edits)
 
 
-def _statuses(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+def _statuses(text: str, tag: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield id and place of the status of every unfinished task of the tag."""
     from idumb.markdown.syntax import json_nodes
     from idumb.markdown.syntax.problems import Problems
@@ -96,7 +99,7 @@ def _statuses(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     from idumb.markdown.syntax.yaml_nodes import Mapping as Node
     from idumb.markdown.syntax.yaml_nodes import Scalar, Sequence
 
-    tag, _ = _tagged(text)
+    tag, _ = _tagged(text, tag)
     skipped = len(text) - len(text.lstrip("\ufeff"))
     root = json_nodes.read(text[skipped:], lambda index: index + skipped, Problems(Source(text, "")), "tasks")
     fields = {key.value: value for key, value in root.pairs} if isinstance(root, Node) else {}

@@ -32,8 +32,12 @@ Part = tuple[str, int]
 CHANGE = "change"
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
 _NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
-_BULLET = re.compile(r"(?:[-*+]|\d+[.)])\s+")
-_VERB = re.compile(r"(create|modify|delete|read|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
+_VERB = re.compile(r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE)
+# A word or two before a path in backticks, such as `Optional:` or `Create/Modify:`.
+_LABEL = re.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
+_VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
+_BETWEEN = re.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
 _NOTE = re.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
 _NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
@@ -240,6 +244,7 @@ def _split(part: Part) -> Iterable[Part]:
         line, at = _ABOUT.split(match[0], maxsplit=1)[0], start + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
             continue
+        line = _BETWEEN.sub(lambda found: ",".ljust(len(found[0])), line)
         if "(" not in line and "{" not in line:
             at_item = at
             for item in line.split(","):
@@ -266,14 +271,17 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
         return None
     verb = CHANGE
     if stated := _VERB.match(path):
-        verb = stated[1].lower() if stated[1].lower() in ("delete", "read") else CHANGE
+        verb = _VERBS.get(stated[1].lower(), CHANGE)
         path = path[stated.end() :]
-    while note := _NOTE.search(path):
+    if label := _LABEL.match(path):
+        path = path[label.end() :]
+    quoted = re.match(r"\*{0,2}([`\"'])([^`\"']+)\1", path)
+    rest = path[quoted.end() :] if quoted else path
+    while note := _NOTE.search(rest):
         word = (note[1] or "").strip().casefold()
         verb = "delete" if word in ("delete", "deleted", "remove", "removed") else verb
-        path = path[: note.start()]
-    quoted = re.match(r"\*{0,2}([`\"'])([^`\"']+)\1", path)
-    path = quoted[2] if quoted else path.strip("*")
+        rest = rest[: note.start()]
+    path = quoted[2] if quoted else rest.strip("*")
     path = _PLACE.sub("", path.strip()).removeprefix("./").rstrip(",;")
     problem = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
     if problem is None and _is_protected(path):

@@ -24,6 +24,7 @@ _BOX_TASK = re.compile(rf"(?:\*\*)?(?:Task[ \t]+)?(T[\w.]*-?\d+[a-z]?|\d+(?:\.\d
 _ITEM = re.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
 _SECTION = re.compile(r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE)
 _CODE = re.compile(r"[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
+_KIND = re.compile(r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE)
 _SUCCESS = re.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE)
 _GOAL = re.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE)
 
@@ -119,7 +120,10 @@ def _named(reading: _Reading, level: int, title: str) -> tuple[str, str] | None:
 
 def _begin(reading: _Reading, row: Line, level: int, id: str, title: str) -> None:
     _finish(reading)
-    draft = TaskDraft(row.at, row.at, titles.clean(_CODE.sub("", title)) or id, id=id.strip("."))
+    kind = _KIND.match(title)
+    words = _CODE.sub("", title[kind.end() :] if kind else title)
+    draft = TaskDraft(row.at, row.at, titles.clean(words) or id, id=id.strip("."))
+    draft.kind = reading.kinds(kind[1].lower(), row.at) if kind else draft.kind
     draft.spans["title"] = (row.at, row.at + len(row.text))
     reading.tasks.append(draft)
     reading.level = level

@@ -18,6 +18,8 @@ from idumb.markdown.syntax.source import Source
 _FOLDER = re.compile(r"(?:^|/)\.planning/(phases|quick)/([^/]+)/")
 _NUMBERS = r"(?:[A-Za-z]{1,6}-)?(\d+[A-Za-z]?(?:\.\d+)*)-(\d+[a-z]?(?:\.\d+)*)"
 _FILE = re.compile(_NUMBERS + r"(?:[-_. ].*)?")
+_NAMED = re.compile(r"(?:.*/)?PLAN[-_ ]?(\d+[a-z]?)(?:[-_ ].*)?")
+_ABOUT = re.compile(r"\s+\([^()]*\)\s*$")
 _SLICE = re.compile(r"\.gsd/(?:.*/)?(S\d+)(?:/|-)")
 _ALONE = re.compile(r"\d+[a-z]?(?:\.\d+)*")
 _NOT_ID = re.compile(r"[^0-9A-Za-z._-]+")
@@ -187,7 +189,8 @@ def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
     plans: list[str] = []
     for stated, at in head.depends_on:
         for text in re.split(r"\s*,\s*", stated) if re.fullmatch(r"[\w.,\s-]+", stated) and "," in stated else [stated]:
-            name = re.sub(r"[-_](?:PLAN|SUMMARY)$", "", text.strip("`\"' ").removesuffix(".md"))
+            name = re.sub(r"[-_](?:PLAN|SUMMARY)$", "", _ABOUT.sub("", text).strip("`\"' ").removesuffix(".md"))
+            name = named[1] if (named := _NAMED.fullmatch(name)) else name
             numbers = _FILE.fullmatch(name)
             if _ALONE.fullmatch(name):
                 plans.append(_padded(name))

@@ -6,7 +6,7 @@ import re
 import textwrap
 
 LONGEST = 120
-_PREFIX = re.compile(r"(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
