@@ -10,7 +10,6 @@ from idumb.markdown.importers import boxes, metadata
 
 KIND = "backlog"
 _FINISHED = re.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
-_SECTION = r"<!-- {0}:BEGIN -->(.*?)<!-- {0}:END -->"
 _STATUS = re.compile(r"^status:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
 
 
@@ -51,8 +50,10 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
 
 
 def _between(mark: str, body: str) -> str:
-    match = re.search(_SECTION.format(mark), body, re.DOTALL)
-    return match[1] if match else ""
+    begin, end = f"<!-- {mark}:BEGIN -->", f"<!-- {mark}:END -->"
+    at = body.find(begin)
+    to = body.find(end, at)
+    return body[at + len(begin) : to] if -1 < at < to else ""
 
 
 def _headed(title: str, body: str) -> str:

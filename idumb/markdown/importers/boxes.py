@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 _BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
+# The start of a line that may be a box, a fence or a heading.
+_MARKED = re.compile(r"\n(?=[ \t]*(?:[-*+][ \t]+\[[^\[\]]\][ \t]|`{3}|~{3})|#{1,6}[ \t])")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
@@ -35,45 +37,72 @@ class Checklist:
     headings: tuple[tuple[int, str, int], ...]
 
 
+def marked_lines(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str | None, str | None]]:
+    """Yield the lines that begin as a pattern says, which begins with a line end, and what is between them.
+
+    Each is (offset of the line, lines before it or None, line); the line is None at the end of the text.
+    """
+    at = 0
+    for match in pattern.finditer("\n" + text):
+        start = match.start()
+        end = text.find("\n", start)
+        yield start, text[at : start - 1] if at < start else None, text[start:] if end == -1 else text[start:end]
+        at = len(text) + 1 if end == -1 else end + 1
+    yield len(text), text[at:] if at <= len(text) else None, None
+
+
 # Recognizing a format reads the boxes, and so does the format.
 @functools.lru_cache(maxsize=1)
 def read(text: str, *, fences: bool = False) -> Checklist:
     """Return the boxes in order. `fences` reads boxes inside code fences too."""
     boxes: list[Box] = []
     headings: list[tuple[int, str, int]] = []
-    open_headings: list[tuple[int, str]] = []
-    fence, at, current = "", 0, None
-    for number, line in enumerate(text.split("\n"), 1):
-        may_fence = "``" in line or "~~" in line
-        if current is None and not may_fence and "[" not in line and not line.startswith("#"):
-            at += len(line) + 1
-            continue
+    names: tuple[str, ...] = ()  # of the open headings, whose levels are `levels`
+    levels: list[int] = []
+    fence, at, number = "", 0, 0
+    below: list[str] | None = None  # the lines below the last box, while they can be its own
+    indent = 0
+    for start, between, line in marked_lines(text, _MARKED):
+        if below is not None and between is not None:
+            below = _gathered(below, between, indent, fenced=bool(fence))
+        if line is None:
+            break
+        number += text.count("\n", at, start) + 1
+        at = start + len(line) + 1
         bare = line.rstrip("\r")
-        mark = _FENCE.match(bare) if may_fence else None
+        mark = _FENCE.match(bare)
         fenced = bool(fence) or mark is not None
         if fence and mark and mark[1].startswith(fence) and not bare.strip().strip(fence[0]):
             fence = ""
         elif mark and not fence:
             fence = mark[1]
-        box = _BOX.match(bare) if "[" in bare and (fences or not fenced) else None
-        heading = _HEADING.match(bare) if not fenced and bare.startswith("#") else None
+        box = _BOX.match(bare) if fences or not fenced else None
+        heading = _HEADING.match(bare) if not fenced else None
         if box:
             indent = len(box[1].expandtabs(4))
-            names = tuple(name for _, name in open_headings)
-            current = Box(box[3].strip(), indent, box[2] in _DONE, at + box.start(2), number, names)
-            boxes.append(current)
+            row = Box(box[3].strip(), indent, box[2] in _DONE, start + box.start(2), number, names)
+            boxes.append(row)
+            below = row.below
         elif heading:
             level, name = len(heading[1]), heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")
-            open_headings = [(lv, above) for lv, above in open_headings if lv < level] + [(level, name)]
+            kept = sum(1 for each in levels if each < level)
+            names, levels = (*names[:kept], name), [*levels[:kept], level]
             headings.append((level, name, number))
-            current = None
-        elif current is not None:
-            if bare.strip() and len(bare) - len(bare.lstrip()) <= current.indent and not fenced:
-                current = None
-            elif bare.strip() or current.below:
-                current.below.append(bare)
-        at += len(line) + 1
+            below = None
+        elif below is not None:
+            below = _gathered(below, bare, indent, fenced=fenced)
     return Checklist(tuple(boxes), tuple(headings))
+
+
+def _gathered(below: list[str], text: str, indent: int, *, fenced: bool) -> list[str] | None:
+    """Add lines to those of a box; None after a line that is not one of them."""
+    for line in text.split("\n"):
+        bare = line.rstrip("\r")
+        if bare.strip() and len(bare) - len(bare.lstrip()) <= indent and not fenced:
+            return None
+        if below or bare.strip():
+            below.append(bare)
+    return below
 
 
 def has_plain(text: str) -> bool:
@@ -93,7 +122,8 @@ def paths_in(text: str) -> tuple[str, ...]:
     """Return what looks like paths of files in a text, in order."""
     if "`" not in text and "/" not in text:
         return ()
-    found = ((match[1] or match[2]).rstrip(".,;:)") for match in PATH.finditer(text))
+    words = (word for word in text.split() if "/" in word or "`" in word)
+    found = ((match[1] or match[2]).rstrip(".,;:)") for word in words for match in PATH.finditer(word))
     return tuple(dict.fromkeys(path.removeprefix("./") for path in found if _is_file(path)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections import Counter
@@ -18,6 +19,9 @@ _STEP = re.compile(
     r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
     r"[ \t]+(?P<title>\S.*)$"
 )
+_HEADED_STEP = re.compile(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]")
+_ITEM = re.compile(r"\n\d+[.)][ \t]")
+_MARKED = re.compile(r"\n(?=[ \t]*(?:`{3}|~{3})|#{1,6}[ \t]|\d+[.)][ \t])")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
 _STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
@@ -34,7 +38,7 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     rows = [
         (id, box.text, "\n".join(filter(None, (" / ".join(box.headings[1:]), *box.below))), box.done)
         for id, box in zip(_ids(top), top, strict=True)
-    ] or [(id, title, about, False) for id, title, about in _steps(text)]
+    ] or [(id, title, about, False) for id, (_, title, about) in zip(_step_ids(text), _steps(text), strict=True)]
     tasks: list[SourceTask] = []
     for id, words, about, done in rows:
         files = boxes.paths_in(words)
@@ -72,6 +76,16 @@ def _ids(top: Sequence[boxes.Box]) -> list[str]:
     return ids
 
 
+def _step_ids(text: str) -> list[str]:
+    """Return the numbers of the steps; of equal ones, the later ones get their place too."""
+    counts: Counter[str] = Counter()
+    ids: list[str] = []
+    for number, (id, _, _) in enumerate(_steps(text), 1):
+        counts[id] += 1
+        ids.append(id if counts[id] == 1 else f"{id}-{number}")
+    return ids
+
+
 def _slug(text: str) -> str:
     """Return the words of a text, joined by `-`; a long text is cut and gets a digest."""
     whole = "-".join(_WORDS.findall(text.casefold()))
@@ -80,39 +94,35 @@ def _slug(text: str) -> str:
     return f"{whole[: _LONGEST_ID - 9]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}".lstrip("-")
 
 
-def _steps(text: str) -> list[tuple[str, str, str]]:
+# Recognizing the format reads the steps, and so does the format.
+@functools.lru_cache(maxsize=1)
+def _steps(text: str) -> tuple[tuple[str, str, str], ...]:
     """Return (id, title, text) of numbered headings, or of the numbered items of a section for steps."""
+    by_heading = _HEADED_STEP.search("\n" + text) is not None
+    if not by_heading and not _ITEM.search("\n" + text):
+        return ()
     found: list[tuple[str, str, list[str]]] = []
-    fence, inside, by_heading = (
-        "",
-        False,
-        re.search(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]", f"\n{text}"),
-    )
-    for line in text.split("\n"):
-        may_fence = "``" in line or "~~" in line
-        may_start = line.startswith("#") or line[:1].isdigit()
-        if not (found or may_fence or may_start):
-            continue
-        mark = _FENCE.match(line) if may_fence else None
+    fence, inside = "", False
+    for _, between, line in boxes.marked_lines(text, _MARKED):
+        if between is not None and found and (by_heading or inside):
+            found[-1][2].extend(map(str.rstrip, between.split("\n")))
+        if line is None:
+            break
+        mark = _FENCE.match(line)
         if mark:
             fence = "" if fence else mark[1]
-        step = _STEP.match(line.rstrip()) if may_start and not (fence or mark) else None
-        heading = _HEADING.match(line) if not fence and line.startswith("#") else None
+        step = None if fence or mark else _STEP.match(line.rstrip())
+        heading = None if fence or mark else _HEADING.match(line)
         if step and (step["level"] if by_heading else inside and step["item"]):
             found.append((step["id"] or step["item"], step["title"].strip("* "), []))
         elif heading and not (step and by_heading):
-            inside = _STEPS.search(heading[1]) is not None
-            if by_heading and found and line.startswith("## "):
-                inside = False
+            leaves = by_heading and found and line.startswith("## ")
+            inside = not leaves and _STEPS.search(heading[1]) is not None
             if found and found[-1][2] and not by_heading:
                 found[-1][2].append("")
         elif found and (by_heading or inside):
             found[-1][2].append(line.rstrip())
-    unique: dict[str, tuple[str, str, str]] = {}
-    for number, (id, title, lines) in enumerate(found, 1):
-        key = id if id not in unique else f"{id}-{number}"
-        unique[key] = (key, title, "\n".join(lines).strip("\n"))
-    return list(unique.values())
+    return tuple((id, title, "\n".join(lines).strip("\n")) for id, title, lines in found)
 
 
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:

@@ -68,7 +68,8 @@ def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) ->
         raise _unknown(path, "has no tags: only files of task-master have", hint="Omit --tag")
     try:
         source = task_master.read(path, text, sibling, tag) if tag else found.read(path, text, sibling)
-        _require_text(source)
+        if "\\u" in text or "\\U" in text:
+            _require_text(source)
     except ValueError as problem:
         raise InputError(
             "import.unreadable", f"{path} cannot be read: {problem}", hint="idumb import --help"
@@ -79,7 +80,7 @@ def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) ->
 
 
 def _require_text(source: SourcePlan) -> None:
-    """Raise ValueError for a text that no file can hold. JSON can name half of a character."""
+    """Raise ValueError for a text that no file can hold. Escapes of JSON and YAML can name half of a character."""
     try:
         words = "\0".join([source.title, source.goal, *(_words(task) for task in source.tasks)])
         words.encode("utf-8", "surrogateescape")

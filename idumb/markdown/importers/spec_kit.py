@@ -10,6 +10,7 @@ from idumb.markdown.importers import boxes
 
 KIND = "spec-kit"
 _TASK = re.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
+_ID = re.compile(r"T\d{3,}[a-z]?")
 _NEEDS = re.compile(r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE)
 
 
@@ -28,18 +29,23 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
     unread: list[tuple[str, int, str]] = []
     waits: tuple[str, ...] = ()  # what the next task waits for
     group: list[str] = []  # tasks that run in parallel
-    section = ""
+    section = phase = place = ""
+    headings: tuple[str, ...] = ()
     for box in checklist.boxes:
         match = _TASK.fullmatch(box.text)
         if match is None or match[1] == "TXXX":
             unread.append((path, box.line, box.text))
             continue
         id, marks, title = match[1], match[2], match[3]
-        phase = next((name for name in box.headings if re.match(r"Phase \d", name)), "")
+        if box.headings is not headings:
+            headings = box.headings
+            phase = next((name for name in headings if re.match(r"Phase \d", name)), "")
+            place = " / ".join(headings[1:])
         if phase != section or "[P]" not in marks:
             waits, group = (tuple(group) or waits), []
         section = phase
-        stated = [t for found in _NEEDS.finditer(title) for t in re.findall(r"T\d{3,}[a-z]?", found[1])]
+        named = _NEEDS.finditer(title) if _ID.search(title) else ()
+        stated = [t for found in named for t in _ID.findall(found[1])]
         group.append(id)
         files = boxes.paths_in(title)
         inferred = (
@@ -47,8 +53,7 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
             *(["Files: paths in the text"] if files else []),
         )
         below = "\n".join(box.below).strip("\n")
-        place = " ".join(filter(None, (" / ".join(box.headings[1:]), marks.strip())))
-        about = "\n\n".join(filter(None, (place, below)))
+        about = "\n\n".join(filter(None, (f"{place} {marks.strip()}".strip(" "), below)))
         tasks.append(SourceTask(id, title or id, about, box.done, tuple(stated) or waits, files, inferred=inferred))
         if "[P]" not in marks:
             waits, group = (id,), []

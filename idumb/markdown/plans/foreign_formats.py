@@ -24,14 +24,14 @@ def _line(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"\n{pattern}")
 
 
-# Tool, pattern of one line of its files, and pattern that another line must match (if any).
-_LINES: tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...] = (
-    ("spec-kitty", _line(r"## Work Package WP\d"), None),
-    ("spec-kit", _line(r"- \[[ xX]\] \**T\d{3,}\**\s"), None),
-    ("OpenSpec", _line(r"- \[[ xX]\] \d+\.\d+ "), _line(r"## \d+\. ")),
-    ("BMAD", _line(r"# Story \d+\.\d+"), None),
-    ("Backlog.md", _line(r"<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
-    ("Task Master", _line(r"\{"), re.compile(r'"tasks"\s*:\s*\[')),
+# Tool, a text that its files have, pattern of one line, and pattern that another line must match (if any).
+_LINES: tuple[tuple[str, str, re.Pattern[str], re.Pattern[str] | None], ...] = (
+    ("spec-kitty", "## Work Package WP", _line(r"## Work Package WP\d"), None),
+    ("spec-kit", "- [", _line(r"- \[[ xX]\] \**T\d{3,}\**\s"), None),
+    ("OpenSpec", "- [", _line(r"- \[[ xX]\] \d+\.\d+ "), _line(r"## \d+\. ")),
+    ("BMAD", "# Story ", _line(r"# Story \d+\.\d+"), None),
+    ("Backlog.md", ":BEGIN -->", _line(r"<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
+    ("Task Master", '"tasks"', _line(r"\{"), re.compile(r'"tasks"\s*:\s*\[')),
 )
 
 
@@ -45,8 +45,8 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
             shown = [keys[key][0] for key in keys if key in _BACKLOG | {"work_package_id"}]
             return name, min(shown, default=0)
     text = _joined(lines)
-    for name, first_pattern, second_pattern in _LINES:
-        match = first_pattern.search(text)
+    for name, part, first_pattern, second_pattern in _LINES:
+        match = first_pattern.search(text) if part in text else None
         if match is not None and (second_pattern is None or second_pattern.search(text)):
             return name, text.count("\n", 0, match.start())
     return None

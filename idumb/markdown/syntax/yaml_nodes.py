@@ -133,7 +133,7 @@ class _Reader:
     def node(self, event: Any, depth: int) -> Node:
         kind = event.__class__.__name__
         at = event.start_mark.index
-        if kind == "AliasEvent" or event.anchor or getattr(event, "tag", None):
+        if kind == "AliasEvent" or event.anchor or (event.ctag is not None and event.tag):
             self._refuse(event, kind, at)
         if kind == "ScalarEvent":
             value = event.value if event.value.isascii() else _paired(event.value)

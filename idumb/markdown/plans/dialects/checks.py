@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import html
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from idumb.markdown.plans.dialects import titles
 from idumb.markdown.plans.dialects.drafts import Part
 
 _AUTOMATED = re.compile(r"<automated>(.*?)</automated>", re.DOTALL)
@@ -52,7 +52,7 @@ def _blank(match: re.Match[str]) -> str:
 def _commands(text: str) -> Iterator[str]:
     """Yield the commands of one `<automated>`; one that says that the command is still missing is none."""
     alone = _only_commands(text)
-    for command in alone if alone is not None else [textwrap.dedent(text).strip()]:
+    for command in alone if alone is not None else [titles.dedent(text).strip()]:
         if command and not _MISSING.match(command):
             yield html.unescape(command) if "&amp;" in command or "&lt;" in command or "&gt;" in command else command
 
@@ -68,7 +68,7 @@ def _only_commands(text: str) -> list[str] | None:
         if before is None:
             return None
         commands += before
-        script = textwrap.dedent(fence[3]).strip()
+        script = titles.dedent(fence[3]).strip()
         commands += [script] if script else []
         position = fence.end()
     rest = _spans(text[position:])

@@ -284,7 +284,7 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
     path = quoted[2] if quoted else rest.strip("*")
     path = _PLACE.sub("", path.strip()).removeprefix("./").rstrip(",;")
     problem = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)
-    if problem is None and _is_protected(path):
+    if problem is None and path.startswith(".") and _is_protected(path):
         problem = "belongs to idumb or git, and no task may write it"
     if problem is None and "/" not in path and not re.search(r"[.*]|^[A-Z][A-Za-z]*file$|^[A-Z]+$|^\w+$", path):
         problem = "does not look like a path"

@@ -57,19 +57,18 @@ def read(
         )  # fmt: skip
     reading = _Reading(problems, dialect, kinds)
     for row in rows:
-        if row.fenced or not _starts(reading, row):
+        may_start = row.text[:1] == "#" or (reading.in_tasks and not 0 < reading.level < 7)
+        if row.fenced or not may_start or not _starts(reading, row):
             reading.body.append(row)
     _finish(reading)
     return reading.tasks, reading.texts
 
 
 def _starts(reading: _Reading, row: Line) -> bool:
-    """Whether a line starts a task or a section; what came before is then complete."""
+    """Whether a heading or an item starts a task or a section; what came before is then complete."""
     heading = labels.HEADING.match(row.text) if row.text.startswith("#") else None
     if heading:
         return _heading(reading, row, len(heading[1]), heading[2].strip())
-    if not reading.in_tasks or (reading.level and reading.level < 7):
-        return False
     box, item = _BOX.match(row.text), _ITEM.match(row.text)
     if box and (named := _BOX_TASK.match(box[2])):
         ticked = box[1] != " "

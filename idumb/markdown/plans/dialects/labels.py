@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN
@@ -53,11 +55,24 @@ class Line(NamedTuple):
     fenced: bool
 
 
+# As `Line`, without a call of a Python function for each line.
+_line: Callable[[tuple[str, int, bool]], Line] = functools.partial(tuple.__new__, Line)
+
+
 def lines(text: str, at: int = 0) -> tuple[list[Line], int | None]:
     """Return the lines of a text, and the index of a line whose fence never closes."""
-    rows: list[Line] = []
+    texts = text.split("\n")
+    starts = accumulate(map((1).__add__, map(len, texts)), initial=at)
+    fenced, opened = _fenced(texts) if "```" in text or "~~~" in text else ([False] * len(texts), None)
+    bare = [line.removesuffix("\r") for line in texts] if "\r" in text else texts
+    return list(map(_line, zip(bare, starts, fenced, strict=False))), opened
+
+
+def _fenced(lines: list[str]) -> tuple[list[bool], int | None]:
+    """Say of each line whether it belongs to a fence, and which line opens one that never closes."""
+    flags: list[bool] = []
     fence, opened = "", None
-    for line in text.split("\n"):
+    for number, line in enumerate(lines):
         inside = bool(fence)
         if ("``" in line or "~~" in line) and (mark := FENCE.match(line)):
             inside = True
@@ -65,10 +80,9 @@ def lines(text: str, at: int = 0) -> tuple[list[Line], int | None]:
                 if mark[1].startswith(fence) and not line.strip().strip(fence[0]):
                     fence, opened = "", None
             elif not (mark[1][0] == "`" and "`" in line[mark.end() :]):
-                fence, opened = mark[1], len(rows)
-        rows.append(Line(line.removesuffix("\r"), at, inside))
-        at += len(line) + 1
-    return rows, opened
+                fence, opened = mark[1], number
+        flags.append(inside)
+    return flags, opened
 
 
 def read(draft: TaskDraft, rows: list[Line], problems: Problems, kinds: Callable[[str, int], str]) -> None:

