@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from idumb.app.core.result import Result
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.composition.container import Container
+    from idumb.git.discover import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -196,7 +197,7 @@ def services(*, progress: bool = False, writes: bool = False) -> Iterator[Contai
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
     output.redact_by(lambda: container.redaction)
-    _note_unused_project(container.root)
+    _note_unused_project(container.project)
     if progress or writes:
         container.interrupts.install()
     try:
@@ -206,14 +207,14 @@ def services(*, progress: bool = False, writes: bool = False) -> Iterator[Contai
         container.close()
 
 
-def _note_unused_project(root: str) -> None:
+def _note_unused_project(project: Project) -> None:
     """Warn if the command was started in a folder whose own plans or configuration are not used."""
     from idumb.git import discover
 
-    folder = discover.unused_project(os.getcwd(), root)
+    folder = discover.unused_project(os.getcwd(), project)
     if folder is not None:
         output.note(
-            f"Plans and settings of {folder}/ are not used: idumb uses those at the top of the repository, {root}."
+            f"Plans and settings of {folder}/ are not used: idumb uses those of {project.root}, the project around it."
             " See idumb help configuration"
         )
 

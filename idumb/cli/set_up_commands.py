@@ -16,22 +16,27 @@ from idumb.domain.hosts import BY_NAME
 
 
 @options.command("init")
-@click.option("--here", is_flag=True, help="Set up in this folder or not at all.")
+@click.option("--here", is_flag=True, help="Set up this folder, as a project of its own.")
 def init_command(here: bool) -> Result:
     """Set up idumb in this repository.
 
     Creates the missing files of .idumb/ and .planning/. Overwrites nothing and does not touch .gitignore or git's own
     files. Safe to run again.
 
-    The files are at the top of the repository, whatever folder you start in. At a terminal, init asks before it sets up
-    another folder than the current one.
+    In a subfolder, init asks whether to set up that folder, as a project of its own, or the top of the repository.
+    Without a terminal it sets up the top; with --here, this folder.
     """
-    from idumb.app.upkeep import init
+    from idumb.app.upkeep import init, project_place
     from idumb.composition import maintenance
 
     with options.services() as services:
-        folder = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
-        return init.init(services, maintenance.project_templates(), folder, here=here)
+        place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
+        current = "" if place == init.TOP else place
+        below = maintenance.projects_below(services)
+        chosen = project_place.choose(services, current, below, here=here)
+        with maintenance.project_in(services, chosen) as project:
+            folder = init.TOP if chosen or not current else current
+            return init.init(project, maintenance.project_templates(), folder)
 
 
 @options.command("install")
@@ -132,12 +137,15 @@ def archive_command(before: str | None, keep_runs: int) -> Result:
 @click.option("--backup", metavar="FOLDER", help="Where to write the backup; by default to your state directory.")
 @options.negative("--no-backup", "keep", "Write no backup.")
 @click.option("--files", is_flag=True, help="Also remove .idumb/.")
+@click.option("--all-projects", "every", is_flag=True, help="Remove it from every project of the repository.")
 @options.yes
 def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
     """Remove idumb from this repository.
 
     Writes a backup, then removes the refs below refs/idumb/, the event log, the state of every working tree and your
     approvals for this repository. Commits, branches, plans and reports stay, as does .idumb/ unless you add --files.
+
+    All projects of a repository share its event log. If another project has runs, --all-projects is required.
     """
     if backup is not None and not keep:
         raise click.UsageError("Use either --backup or --no-backup.")

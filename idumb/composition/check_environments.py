@@ -24,18 +24,19 @@ def build(
     *,
     continued: bool = False,
     proving: str = "",
+    root: str | None = None,
 ) -> CheckEnvironment:
     """Build it before the first builder starts. `allowed` are the variables that checks may see.
 
     `run` is None for checks of no run. `continued`: this process continues an attempt of the run. `proving` is the
-    folder of the proving trees.
+    folder of the proving trees, `root` that of a project in a subfolder.
     """
     here = run is not None and chosen.tree != IN_COMMIT
     inputs = Inputs(
         child_process.environment((*allowed, *toolchains.VARIABLES, "GIT_CONFIG_GLOBAL")),
         allowed,
         os.path.expanduser("~"),
-        () if here else (repository.root, repository.common_dir, repository.git_dir),
+        () if here else (root or repository.root, repository.root, repository.common_dir, repository.git_dir),
         (*chosen.provide, *chosen.share),
         chosen.home,
         here,

@@ -10,6 +10,7 @@ import os
 from functools import cached_property
 
 from idumb import __version__
+from idumb.composition import project_views
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
     from idumb.gates.checks import Proving
-    from idumb.git.proving_tree import ProvingTree
+    from idumb.git.clones.clone import Clone
+    from idumb.git.projects.project_trees import ProjectTrees
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
@@ -53,14 +55,28 @@ class Container:
         asker: Callable[[], Asker],
         reporter: Callable[[], Reporter],
         farewell: Callable[[int], None] = lambda _: None,
+        *,
+        project: discover.Project | None = None,
     ) -> None:
-        """Find the repository around `start`. `farewell` is called with the signal that ends the program at once."""
-        self.repository = find_repository(start)
-        self.root = self.repository.root
-        self.worktree = self.repository.worktree_id
+        """Find the project around `start`, unless it is known.
+
+        `farewell` is called with the signal that ends the program at once.
+        """
+        self._open(project or find_project(start))
         self._make_asker = asker
         self._make_reporter = reporter
         self._farewell = farewell
+
+    def of_folder(self, folder: str) -> Container:
+        """Return the services of the project in another folder of the repository."""
+        project = discover.Project(self.repository, folder)
+        _require_plain(project)
+        return Container(project.root, self._make_asker, self._make_reporter, self._farewell, project=project)
+
+    def _open(self, project: discover.Project) -> None:
+        self.project = project
+        self.repository = project.repository
+        self.root, self.folder, self.worktree = project.root, project.folder, project.key
 
     @cached_property
     def settings(self) -> Settings:
@@ -104,13 +120,19 @@ class Container:
     def history(self) -> History:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.repository, lambda: self.redaction)
+        return project_views.history(GitHistory(self.repository, lambda: self.redaction, self.project), self.folder)
 
     @cached_property
-    def trees(self) -> GitTrees:
+    def trees(self) -> GitTrees | ProjectTrees:
+        return project_views.trees(self._whole_trees, self.folder)
+
+    @cached_property
+    def _whole_trees(self) -> GitTrees:
+        """The trees with paths from the top of the repository."""
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.repository, has_secret=lambda names: bool(self.redaction.find([names])))
+        has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
+        return GitTrees(self.repository, has_secret=has_secret, key=self.worktree)
 
     @cached_property
     def log(self) -> SqliteEventLog:
@@ -124,6 +146,7 @@ class Container:
             common_dir,
             self.worktree,
             self.clock,
+            owner=self.repository.worktree_id,
             kept_refs=self.repository.has_own_refs,
             may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
             redactor=lambda: self.redaction,
@@ -149,7 +172,8 @@ class Container:
     def owner(self) -> Ownership:
         from idumb.store.ownership import FileOwnership
 
-        owner = FileOwnership(self._database, self.worktree, self.clock)
+        # All projects of a working tree share its HEAD and index, and so its lock.
+        owner = FileOwnership(self._database, self.repository.worktree_id, self.clock)
         self.repository.guard = owner.guard  # from now on, a lost working tree refuses each effect
         return owner
 
@@ -160,7 +184,7 @@ class Container:
     def consent(self) -> ConsentStore:
         from idumb.store.consent import FileConsentStore
 
-        return FileConsentStore(self.repository.common_dir)
+        return FileConsentStore(self.repository.common_dir, self.folder)
 
     @cached_property
     def signatures(self) -> Signatures:
@@ -195,7 +219,7 @@ class Container:
     def saved_answers(self) -> SavedAnswers:
         from idumb.store.saved_answers import FileSavedAnswers
 
-        return FileSavedAnswers(self.repository.common_dir)
+        return FileSavedAnswers(self.repository.common_dir, self.folder)
 
     @cached_property
     def plans(self) -> PlanFiles:
@@ -283,31 +307,30 @@ class Container:
         if kind == "clone":
             from idumb.git.clones.clone import Clone
 
-            return Clone(self.repository, self.trees, run, self.history.head().commit)
-        from idumb.git.trees import Here
-
-        return Here(self.trees)
+            clone = Clone(self.repository, self._whole_trees, run, self.history.head().commit)
+            return project_views.clone(clone, self.folder)
+        return project_views.here(self._whole_trees, self.folder)
 
     @cached_property
     def clones(self) -> Clones:
         from idumb.git.clones.abandoned_clones import GitClones
 
-        return GitClones(self.repository)
+        return project_views.clones(GitClones(self.repository), self.folder)
 
     def open_commits(self, workspace: Workspace) -> CommittingClone:
         from idumb.git.clones.builder_clone import BuilderClone
-        from idumb.git.clones.clone import Clone
 
-        if not isinstance(workspace, Clone):
-            raise TypeError("builders commit in a clone")
-        return BuilderClone(self.repository, self.trees, workspace, self.redactor.redact)
+        def opened(clone: Clone) -> BuilderClone:
+            return BuilderClone(self.repository, self._whole_trees, clone, self.redactor.redact)
+
+        return project_views.commits(workspace, opened, self.folder)
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
         from idumb.git.clones import dry_run_clone
 
         with dry_run_clone.present_files(self.repository, self.history.head()) as copy:
-            yield copy.root
+            yield discover.Project(copy, self.folder).root
 
     @contextlib.contextmanager
     def open_fresh_clone(self, work: Collection[str]) -> Iterator[tuple[FreshClone, Checks]]:
@@ -319,9 +342,14 @@ class Container:
         settings = self.settings
         chosen = settings.checks or CheckSettings()
         with (
-            fresh_clone.opened(self.repository, chosen.provide, chosen.share) as clone,
-            contextlib.closing(check_environments.build(self.repository, settings.environment, chosen)) as private,
+            fresh_clone.opened(
+                self.repository, *project_views.from_top(self.folder, chosen.provide, chosen.share)
+            ) as whole,
+            contextlib.closing(
+                check_environments.build(self.repository, settings.environment, chosen, root=self.root)
+            ) as private,
         ):
+            clone, proving = project_views.fresh_clone(whole, self.folder)
             yield (
                 clone,
                 ShellChecks(
@@ -332,7 +360,7 @@ class Container:
                     idle_timeout=settings.run.check_idle_timeout,
                     limits=settings.limits.chosen(),
                     private=private,
-                    proving=clone,
+                    proving=proving,
                     prepare=chosen.prepare,
                     prepare_timeout=float(settings.run.check_timeout),
                     is_work=lambda _, path: path in work,
@@ -348,7 +376,7 @@ class Container:
         from idumb.app.history.recordings import Recordings
         from idumb.store import local_data
 
-        folder = self.repository.state_dir
+        folder = self.project.state_dir
         equipment = Equipment(
             self.settings,
             self.root,
@@ -431,11 +459,11 @@ class Container:
         return proving_folders.place(self.user_repository)
 
     @cached_property
-    def _proving_tree(self) -> ProvingTree:
+    def _proving_tree(self) -> Proving:
         return self._new_proving_tree()
 
     @cached_property
-    def _base_tree(self) -> ProvingTree:
+    def _base_tree(self) -> Proving:
         return self._new_proving_tree("-base")
 
     @cached_property
@@ -447,11 +475,11 @@ class Container:
         from idumb.gates.base_checks import BaseChecks
 
         if run not in self._base_checks_of_runs:
-            record = os.path.join(self.repository.state_dir, "controls.json")
+            record = os.path.join(self.project.state_dir, "controls.json")
             self._base_checks_of_runs[run] = BaseChecks(lambda: self._base_tree, record=record, run=run)
         return self._base_checks_of_runs[run]
 
-    def _new_proving_tree(self, suffix: str = "") -> ProvingTree:
+    def _new_proving_tree(self, suffix: str = "") -> Proving:
         from idumb.domain import paths
         from idumb.domain.settings import CheckSettings
         from idumb.git import proving_tree
@@ -459,9 +487,10 @@ class Container:
         chosen = self.settings.checks or CheckSettings()
         top = self._proving_folder + suffix
         lender = self.user_repository.root
-        return proving_tree.ProvingTree(
-            self.repository, top, paths.cover(chosen.cache), chosen.provide, lender, chosen.share
-        )
+        provided, shared = project_views.from_top(self.folder, chosen.provide, chosen.share)
+        cached = project_views.is_cached(paths.cover(chosen.cache), self.folder)
+        whole = proving_tree.ProvingTree(self.repository, top, cached, provided, lender, shared)
+        return project_views.proving(whole, self.folder)
 
     def close_proving_tree(self) -> None:
         for checks in self._base_checks_of_runs.values():
@@ -487,6 +516,7 @@ class Container:
                 run,
                 continued=continued,
                 proving=self._proving_folder,
+                root=self.root,
             )
         return self._check_environments[run]
 
@@ -495,8 +525,37 @@ class Container:
         self.close_proving_tree()
         for environment in self._check_environments.values():
             environment.close()
-        if "trees" in self.__dict__:
-            self.trees.close()
+        if "_whole_trees" in self.__dict__:
+            self._whole_trees.close()
+
+
+def find_project(start: str) -> discover.Project:
+    """Find the project around a folder. Refusal `project.folder-name`, `project.nested`, or of `find_repository`."""
+    project = discover.find_project(start, find_repository(start))
+    if project.folder:
+        _require_plain(project)
+    inner = discover.unused_project(start, project)
+    if inner is not None and os.path.isdir(discover.Project(project.repository, inner).state_dir):
+        from idumb.domain.errors import Refusal
+
+        raise Refusal(
+            "project.nested",
+            f"{inner} is a project with runs of its own, and {project.root} around it is a project too.",
+            hint=f"Move {os.path.join(project.root, '.idumb/config.yaml')} away, and use idumb in each folder alone",
+            details={"inner": inner, "outer": project.folder or "."},
+        )
+    return project
+
+
+def _require_plain(project: discover.Project) -> None:
+    if any(character in project.folder for character in "*?[]{}\\\n"):
+        from idumb.domain.errors import Refusal
+
+        raise Refusal(
+            "project.folder-name",
+            f"{project.folder!r} cannot be a project: its name has a character that patterns use.",
+            hint="Rename the folder: its name must have none of * ? [ ] { } \\ and no line break",
+        )
 
 
 def find_repository(start: str) -> discover.Repository:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from idumb.composition.container import Container, find_repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from idumb.app.ports.host import LocalData
     from idumb.app.ports.repository import KeptRefs
@@ -50,24 +50,48 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
     return (
         *machine_checks(services.root),
-        *doctor_checks.repository_checks(repository, services.backups),
+        *doctor_checks.repository_checks(repository, services.backups, services.folder),
         *abandoned_clones.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
-        local_data.check_unpacked(repository.state_dir),
+        local_data.check_unpacked(services.project.state_dir),
         *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),
     )
+
+
+def projects_below(services: Container) -> Mapping[str, bool]:
+    """Return the folders below the project with a configuration of their own, and whether idumb has runs of them."""
+    from idumb.git.projects import known_projects
+
+    start = f"{services.folder}/" if services.folder else ""
+    found = known_projects.below(services.repository, services.folder)
+    return {folder.removeprefix(start): has_runs for folder, has_runs in found.items()}
+
+
+@contextlib.contextmanager
+def project_in(services: Container, folder: str) -> Iterator[Container]:
+    """Yield the services of the project in a folder below that of `services`; `services` itself for ""."""
+    if not folder:
+        yield services
+        return
+    inner = services.of_folder(f"{services.folder}/{folder}" if services.folder else folder)
+    try:
+        yield inner
+    finally:
+        inner.close()
 
 
 def local_data(services: Container) -> tuple[KeptRefs, LocalData]:
     """What `idumb deinit` removes."""
     from idumb.domain.errors import Refusal
+    from idumb.git.projects import known_projects
     from idumb.git.refs import GitKeptRefs
     from idumb.store.local_data import FileLocalData
 
     clones = None
     with contextlib.suppress(Refusal):
         clones = services.clones.place()
-    return GitKeptRefs(services.repository), FileLocalData(services.repository.common_dir, clones)
+    folders = tuple(folder for folder in known_projects.with_state(services.repository) if folder)
+    return GitKeptRefs(services.repository), FileLocalData(services.repository.common_dir, clones, folders)
 
 
 def command_folder(start: str, host: Host, *, user: bool) -> Place:

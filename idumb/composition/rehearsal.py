@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from idumb.composition.container import Container
+from idumb.git import discover
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -24,9 +26,8 @@ class RehearsalContainer(Container):
     def __init__(self, user: Container, repository: Repository) -> None:  # pylint: disable=super-init-not-called
         from idumb.views.terminal import ask
 
-        self.repository = repository
+        self._open(discover.Project(repository, user.folder))
         self._user_repository = user.repository
-        self.root, self.worktree = repository.root, repository.worktree_id
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures = user.consent, user.signatures
         self.redactor, self.redaction = user.redactor, user.redaction
@@ -44,7 +45,12 @@ class RehearsalContainer(Container):
         from idumb.store.event_log import SqliteEventLog
 
         return SqliteEventLog(
-            self.repository.common_dir, self.worktree, self.clock, redactor=lambda: self.redaction, copied=False
+            self.repository.common_dir,
+            self.worktree,
+            self.clock,
+            owner=self.repository.worktree_id,
+            redactor=lambda: self.redaction,
+            copied=False,
         )
 
     def close(self) -> None:
@@ -61,7 +67,7 @@ class Rehearsals:
         from idumb.store.consent import ForgetfulConsent
 
         self._user = user
-        user.consent = ForgetfulConsent(user.repository.common_dir)
+        user.consent = ForgetfulConsent(user.repository.common_dir, user.folder)
 
     @contextlib.contextmanager
     def open(self, also: Iterable[str]) -> Iterator[Services]:
@@ -69,9 +75,10 @@ class Rehearsals:
         from idumb.git.clones import dry_run_clone
         from idumb.markdown.settings import configuration
 
-        with dry_run_clone.present_files(
-            self._user.repository, self._user.history.head(), [*also, configuration.PATH]
-        ) as repository:
+        project = self._user.project
+        copied = [f"{project.folder}/{path}" if project.folder else path for path in (*also, configuration.PATH)]
+        with dry_run_clone.present_files(self._user.repository, self._user.history.head(), copied) as repository:
+            os.makedirs(discover.Project(repository, project.folder).root, exist_ok=True)
             services = RehearsalContainer(self._user, repository)
             try:
                 yield services

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from idumb.composition.container import Container, find_repository
+from idumb.composition.container import Container, find_project
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -29,11 +29,11 @@ def saved(start: str) -> dict[str, Any] | None:
     """Return the saved status view if nothing that it shows has changed; opens neither database nor plans."""
     from idumb.store import status_view
 
-    repository = find_repository(start)
-    if discover.unused_project(start, repository.root) is not None:
+    project = find_project(start)
+    if discover.unused_project(start, project) is not None:
         return None  # the full command line says so
-    view = status_view.read(repository.state_dir, repository.root)
-    return None if view is None else _with_owner(view, _owner(repository))
+    view = status_view.read(project.state_dir, project.root)
+    return None if view is None else _with_owner(view, _owner(project.repository))
 
 
 def refresh(services: Container) -> dict[str, Any]:
@@ -46,15 +46,22 @@ def refresh(services: Container) -> dict[str, Any]:
     from idumb.store import consent, status_view
 
     gc.disable()
-    repository = services.repository
+    repository, project = services.repository, services.project
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path, _ in services.plans.plans(folder)]
     files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
-    inputs = [*VIEW_INPUTS, *rules, *folders, *files, commits, consent.FileConsentStore(repository.common_dir).folder]
-    observed = status_view.observe(repository.state_dir, repository.root, inputs)
+    inputs = [
+        *VIEW_INPUTS,
+        *rules,
+        *folders,
+        *files,
+        commits,
+        consent.FileConsentStore(repository.common_dir, project.folder).folder,
+    ]
+    observed = status_view.observe(project.state_dir, project.root, inputs)
     view = status.view(services)
     redactor = services.redaction
     if redactor.holds(json.dumps(view)):
@@ -64,9 +71,9 @@ def refresh(services: Container) -> dict[str, Any]:
     try:
         # The saved view contains these paths unredacted, because they must be exact.
         exposes_secret = redactor.holds(json.dumps(inputs))
-        has_folder = os.path.isdir(os.path.join(repository.root, ".idumb"))
+        has_folder = os.path.isdir(os.path.join(project.root, ".idumb"))
         if has_folder and not exposes_secret and not status.lists_consent(view):
-            status_view.write(repository.state_dir, repository.root, view, inputs, seen=observed)
+            status_view.write(project.state_dir, project.root, view, inputs, seen=observed)
     except OSError:
         pass  # a read-only repository still shows its status
     return _with_owner(view, _owner(repository))

@@ -12,6 +12,9 @@ ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".pla
 OWN_FILES = (".idumb/**", ".planning/**")
 """Files that idumb itself writes; ledger, task commits and rollback omit them."""
 
+OUTSIDE = ".."
+"""The first part of each path outside the project's folder. No task may write there."""
+
 IGNORE_FILE = ".gitignore"
 """The file with git's ignore rules of a folder."""
 
@@ -56,6 +59,11 @@ def problem(path: str) -> str | None:
     if "." in parts or "" in parts[:-1]:
         return "has an empty or `.` part"
     return None
+
+
+def is_outside(path: str) -> bool:
+    """Return whether a path of a change is outside the project's folder."""
+    return path.startswith(f"{OUTSIDE}/")
 
 
 def has_wildcard(path: str) -> bool:
@@ -120,6 +128,8 @@ def _literal(piece: str) -> str:
 
 def _fits(names: list[str], parts: tuple[re.Pattern[str] | tuple[re.Pattern[str], ...] | None, ...]) -> bool:
     """Match folder by folder. On failure, only the last `**` takes one more folder, which is sufficient for globs."""
+    if names[0] == OUTSIDE:
+        return False
     name = part = 0
     star, resume = -1, 0
     while name < len(names):
@@ -194,6 +204,8 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
     """
     folded = _folded(path)
     parts = folded.split("/")
+    if parts[0] == OUTSIDE:
+        return OUTSIDE
     if ".git" in parts:
         return ".git"
     for rule in (*ALWAYS_PROTECTED, *map(_folded, protected)):

@@ -52,6 +52,8 @@ class Proving(Protocol):
     @property
     def cached(self) -> Sequence[str]: ...
 
+    def close(self) -> None: ...
+
 
 class Sandbox(Protocol):
     """Limits what a check writes and reaches."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
-from idumb.domain import errors
+from idumb.domain import errors, project_key
 
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MAIN = "main"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
@@ -75,17 +75,72 @@ def find(start: str = ".") -> Repository:
         here = above
 
 
-def unused_project(start: str, root: str) -> str | None:
-    """Return the nearest folder below `root`, at or above `start`, that has plans or a configuration of its own.
+class Project:
+    """A folder with plans and settings of its own, and the names of its state in the repository.
 
-    idumb uses only those at the top. The path is relative to `root`; None if there is no such folder.
+    `folder` is relative to the top of the working tree, and "" at the top. `key` names the state of the project in
+    this working tree: runs, refs, reports. At the top it is the working tree's own name.
     """
-    here = os.path.realpath(start)
-    while here != root and here.startswith(root.rstrip("/") + "/"):
-        if any(os.path.lexists(os.path.join(here, name)) for name in (".idumb/config.yaml", ".planning/phases")):
-            return os.path.relpath(here, root)
-        here = os.path.dirname(here)
+
+    __slots__ = ("folder", "key", "repository")
+
+    def __init__(self, repository: Repository, folder: str = "") -> None:
+        self.repository = repository
+        self.folder = folder
+        self.key = project_key.key(repository.worktree_id, folder)
+
+    @property
+    def root(self) -> str:
+        """Return the absolute path of the project's folder."""
+        return os.path.join(self.repository.root, self.folder) if self.folder else self.repository.root
+
+    @property
+    def state_dir(self) -> str:
+        """Return the folder of the project's own idumb files in this working tree."""
+        return os.path.join(self.repository.common_dir, "idumb", "worktrees", self.key)
+
+
+CONFIGURATION, PLANS = ".idumb/config.yaml", ".planning"
+
+
+def find_project(start: str, repository: Repository) -> Project:
+    """Return the project of the folder `start`: of those that are set up, the outermost.
+
+    If none is set up, that is the outermost folder with plans, and without any, the top. Outermost, so that a folder
+    of examples with plans never hides the project around it.
+    """
+    folders = list(_between(start, repository.root))
+    for name in (CONFIGURATION, PLANS):
+        for folder in folders:
+            if os.path.lexists(os.path.join(repository.root, folder, name)):
+                return Project(repository, folder)
+    return Project(repository)
+
+
+def unused_project(start: str, project: Project) -> str | None:
+    """Return the outermost folder below the project's, at or above `start`, with plans or settings of its own.
+
+    They are not used. The path is relative to the top of the repository; None if there is no such folder.
+    """
+    for folder in _between(start, project.repository.root):
+        if len(folder) > len(project.folder) and any(
+            os.path.lexists(os.path.join(project.repository.root, folder, name))
+            for name in (CONFIGURATION, ".planning/phases")
+        ):
+            return folder
     return None
+
+
+def _between(start: str, root: str) -> Iterator[str]:
+    """Yield the folders from the top of a working tree down to `start`, relative to the top."""
+    yield ""
+    here, inside = os.path.realpath(start), root.rstrip("/") + "/"
+    if not here.startswith(inside):
+        return
+    folder = ""
+    for name in here[len(inside) :].split("/"):
+        folder = f"{folder}/{name}" if folder else name
+        yield folder
 
 
 def at(root: str) -> Repository:

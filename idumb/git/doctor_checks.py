@@ -37,8 +37,9 @@ def program_checks() -> tuple[Check, ...]:
     )
 
 
-def repository_checks(place: Repository, backups: FileBackupStore) -> tuple[Check, ...]:
-    checks = _RepositoryChecks(place, backups)
+def repository_checks(place: Repository, backups: FileBackupStore, folder: str = "") -> tuple[Check, ...]:
+    """`folder` is that of the project."""
+    checks = _RepositoryChecks(place, backups, folder)
     return (
         Check("git.repository", "idumb can work in the repository", checks.repository),
         Check("git.format", "idumb can read the repository's format", checks.format),
@@ -105,10 +106,14 @@ def dotted(numbers: tuple[int, ...]) -> str:
     return ".".join(map(str, numbers))
 
 
+_CHECKPOINT = ".idumb/brain/execution/1/checkpoint-T1-01.md"
+
+
 @dataclass(frozen=True, slots=True)
 class _RepositoryChecks:
     place: Repository
     backups: FileBackupStore
+    folder: str
 
     def repository(self) -> Iterator[Symptom]:
         try:
@@ -280,7 +285,7 @@ class _RepositoryChecks:
 
     def ignores(self) -> Iterator[Symptom]:
         """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
-        path = ".idumb/brain/execution/1/checkpoint-T1-01.md"
+        path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
         # This command does not support literal paths; the given path has no special characters.
         literal = {"GIT_LITERAL_PATHSPECS": "0"}
         result = git_program.read(

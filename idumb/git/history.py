@@ -18,7 +18,7 @@ from idumb.domain.runs import guarded_names
 from idumb.git import branch, git_program, guarded_files, index_file, open_repository, proving_folders, stale_locks
 from idumb.git import refs as own_refs
 from idumb.git.clones import dry_run_clone, fresh_clone
-from idumb.git.discover import Repository
+from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 
@@ -26,15 +26,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
 
+_PROJECT = "Idumb-Project"
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
 class GitHistory:
     """Reads with libgit2, commits with the git program."""
 
-    def __init__(self, repository: Repository, redactor: Callable[[], Redactor] | None = None) -> None:
-        """`redactor` removes known secrets from commit messages."""
+    def __init__(
+        self,
+        repository: Repository,
+        redactor: Callable[[], Redactor] | None = None,
+        project: Project | None = None,
+    ) -> None:
+        """`redactor` removes known secrets from commit messages. Refs and commits are those of `project`."""
         self._place = repository
+        self._project = project or Project(repository)
         self._redactor = redactor
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
@@ -78,7 +85,7 @@ class GitHistory:
         return dict(self._kept)
 
     def _own(self) -> str:
-        return f"{own_refs.PREFIX}worktrees/{self._place.worktree_id}/"
+        return f"{own_refs.PREFIX}worktrees/{self._project.key}/"
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()
@@ -201,6 +208,7 @@ class GitHistory:
             return planted
         unrun = self._unrun(wrote) if hooks else ()
         repository, ref = self.repository, self._branch_ref()
+        message = self._marked(message)
         if self._redactor is not None:
             message = self._redactor().redact(message)
         hooks = hooks and not unrun
@@ -215,6 +223,14 @@ class GitHistory:
             words = f"HEAD moved while committing: the parent of {attempt.commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(attempt.commit, words)
         return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
+
+    def _marked(self, message: str) -> str:
+        """Return a message with the project's folder as a trailer: phases of two projects may have the same number."""
+        if not self._project.folder:
+            return message
+        text = message.rstrip()
+        gap = "\n" if _TRAILER.match(text.rpartition("\n")[2]) else "\n\n"
+        return f"{text}{gap}{_PROJECT}: {self._project.folder}\n"
 
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())
@@ -278,7 +294,7 @@ class GitHistory:
             if count >= limit:
                 break
             trailers = _trailers(commit)
-            if trailers:
+            if trailers and trailers.get(_PROJECT, "") == self._project.folder:
                 rows.append((str(commit.id), trailers))
         return tuple(rows)
 

@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
-from idumb.domain import canonical_json
+from idumb.domain import canonical_json, project_key
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
@@ -97,8 +97,18 @@ def _emptied_refs(place: Repository) -> Iterator[str]:
 
 def _refs(place: Repository) -> Iterator[str]:
     """Return the files of our own refs of this working tree."""
-    for folder, _, names in os.walk(os.path.join(place.common_dir, "refs", "idumb", "worktrees", place.worktree_id)):
-        yield from (os.path.join(folder, name) for name in names)
+    for top in _of_projects(place, os.path.join(place.common_dir, "refs", "idumb", "worktrees")):
+        for folder, _, names in os.walk(top):
+            yield from (os.path.join(folder, name) for name in names)
+
+
+def _of_projects(place: Repository, folder: str) -> list[str]:
+    """Return the folders of this working tree's projects in a folder with one for each project."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [os.path.join(folder, n) for n in names if project_key.place(n)[0] == place.worktree_id]
 
 
 def _shared(place: Repository) -> Iterator[str]:
@@ -147,7 +157,8 @@ def _temporary(place: Repository) -> Iterator[str]:
 
 def _private(place: Repository) -> Iterator[str]:
     """Return temporary files in folders that only idumb writes."""
-    for folder in (os.path.join(place.common_dir, "idumb"), place.state_dir):
+    own = os.path.join(place.common_dir, "idumb")
+    for folder in (own, *_of_projects(place, os.path.join(own, "worktrees"))):
         with contextlib.suppress(FileNotFoundError):
             for entry in os.listdir(folder):
                 yield from _if_ours(os.path.join(folder, entry))

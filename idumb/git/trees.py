@@ -27,7 +27,7 @@ class GitTrees:
 
     `objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
     `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
-    remembered.
+    remembered. `key` names the project whose refs hold its snapshots; by default, the working tree does.
     """
 
     def __init__(
@@ -36,10 +36,12 @@ class GitTrees:
         objects: Repository | None = None,
         rules: Repository | None = None,
         has_secret: Callable[[bytes], bool] = lambda _: False,
+        key: str | None = None,
     ) -> None:
         self.root = repository.root
         self._has_secret = has_secret
         self._place = repository
+        self._key = key or repository.worktree_id
         self._objects = objects or repository
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
@@ -191,6 +193,9 @@ class GitTrees:
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         return tree_objects.changes(self.repository, old, new)
 
+    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
     def entry(self, tree: str, path: str) -> Entry | None:
         return tree_objects.entry(self.repository, tree, path)
 
@@ -292,9 +297,7 @@ class GitTrees:
             force=force,
             tell=tell,
             guard=self._objects.guard,
-            manifest=snapshot.Manifest(
-                self.repository, f"refs/idumb/worktrees/{self._place.worktree_id}/", self._noted
-            ),
+            manifest=snapshot.Manifest(self.repository, f"refs/idumb/worktrees/{self._key}/", self._noted),
         )
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
@@ -323,10 +326,13 @@ class GitTrees:
             self._counted = ((old, new), patch.line_counts(self._objects, old, new))
         return self._counted[1]
 
-    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        """Apply it to a tree first, so that every path is judged before anything is written."""
+    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None], folder: str = "") -> tuple[bool, str]:
+        """Apply it to a tree first, so that every path is judged before anything is written.
+
+        The paths of the patch start in `folder`. `allowed` gets paths from the top.
+        """
         present = self.scan()
-        patched = patch.applied(self._objects, present, patch_text)
+        patched = patch.applied(self._objects, present, patch_text, folder)
         if not isinstance(patched, str):
             return False, patched.words
         changed = [change.path for change in self.changes(present, patched)]

@@ -25,12 +25,12 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class FileConsentStore:
-    """Implements the port `ConsentStore` for the repository of one common dir."""
+    """Implements the port `ConsentStore` for a repository, or for the project in one of its folders."""
 
-    def __init__(self, common_dir: str) -> None:
+    def __init__(self, common_dir: str, project: str = "") -> None:
         self._common_dir = common_dir
         hint = "make the folder private (owned by you, mode 0700), then approve again"
-        self._records = PrivateRecords("consent", common_dir, "consent", hint)
+        self._records = PrivateRecords("consent", common_dir, "consent", hint, project)
 
     @property
     def folder(self) -> str:
@@ -162,8 +162,8 @@ class FileConsentStore:
 class ForgetfulConsent(FileConsentStore):
     """Knows the recorded consent; new consent counts for this process alone."""
 
-    def __init__(self, common_dir: str) -> None:
-        super().__init__(common_dir)
+    def __init__(self, common_dir: str, project: str = "") -> None:
+        super().__init__(common_dir, project)
         self._now: dict[str, Mapping[str, Any]] = {}
         self._approved: list[StoredApproval] = []
 

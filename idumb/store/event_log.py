@@ -52,18 +52,22 @@ class SqliteEventLog:
         worktree: str,
         clock: Clock,
         *,
+        owner: str | None = None,
         kept_refs: Callable[[], bool] = nothing_kept,
         may_create: Callable[[str], None] | None = None,
         redactor: Callable[[], Redactor] | None = None,
         copied: bool = True,
     ) -> None:
-        """`kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
+        """`worktree` names the project; `owner` the working tree, whose fencing token counts (default: `worktree`).
+
+        `kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
 
         `redactor` removes known secrets from every payload before it is stored. A log that is not `copied` has no copy
         in the user's state directory.
         """
         self.database = Database(common_dir, kept_refs, may_create, copied=copied)
         self._worktree = worktree
+        self._owner = owner or worktree
         self._clock = clock
         self._redactor = redactor
 
@@ -145,7 +149,7 @@ class SqliteEventLog:
         expected: int | None,
         db: sqlite3.Connection,
     ) -> list[Row]:
-        _require_fence(db, self._worktree, fence)
+        _require_fence(db, self._owner, fence)
         if expected is not None:
             _require_newest(db, encoded[0][0].run, expected)
         last = db.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq DESC LIMIT 1").fetchone()  # noqa: S608

@@ -27,8 +27,12 @@ _REMOVED = "idumb.removed-"
 class FileLocalData:
     """Implements the port `LocalData` for the repository of one common dir."""
 
-    def __init__(self, common_dir: str, clones: str | None) -> None:
-        """`clones` is where the repository's private copies are created; None if unknown."""
+    def __init__(self, common_dir: str, clones: str | None, projects: tuple[str, ...] = ()) -> None:
+        """`clones` is where the repository's private copies are created; None if unknown.
+
+        `projects` are the subfolders that are projects and have state.
+        """
+        self._projects = projects
         self._common_dir = common_dir
         self._clones = clones
         self._folder = os.path.join(common_dir, "idumb")
@@ -41,6 +45,9 @@ class FileLocalData:
     def _places(self) -> Iterator[tuple[str, str]]:
         """The event log comes last: until it is gone, everything else can be found from it."""
         yield "consent", os.path.join(user_folders.path(), "consent", self._id)
+        for folder in self._projects:
+            of_project = user_folders.repository_id(self._common_dir, folder)
+            yield f"consent of {folder}", os.path.join(user_folders.path(), "consent", of_project)
         yield "copy of the event log", os.path.join(user_folders.path(), "events", self._id)
         if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
             yield "private copies of the working tree", self._clones
@@ -48,6 +55,9 @@ class FileLocalData:
             if name.startswith(_REMOVED):
                 yield "leftovers of a killed deinit", os.path.join(self._common_dir, name)
         yield "event log and state of working trees", self._folder
+
+    def projects(self) -> tuple[str, ...]:
+        return self._projects
 
     def held(self) -> contextlib.AbstractContextManager[None]:
         """Take the locks of every working tree; Refusal `lock.held` if one has an owner."""
@@ -71,7 +81,7 @@ class FileLocalData:
         """Copy everything below `folder`, forced to disk."""
         for label, path in self._places():
             if os.path.lexists(path) and not os.path.basename(path).startswith(_REMOVED):
-                name = "idumb" if path == self._folder else label.replace(" ", "-")
+                name = "idumb" if path == self._folder else label.replace(" ", "-").replace("/", "-")
                 _copy(path, os.path.join(folder, name))
         atomic_write.sync_folder(folder)
 

@@ -16,18 +16,21 @@ from idumb.system.files import atomic_write, private_folders, user_folders
 class PrivateRecords:
     """The records of one repository in the folder `kind` of the state directory.
 
+    A `project` in a subfolder has records of its own.
+
     Refusal `consent.unsafe` if others could have written them; `subject` and `hint` word the refusal.
     """
 
-    def __init__(self, kind: str, common_dir: str, subject: str, hint: str) -> None:
+    def __init__(self, kind: str, common_dir: str, subject: str, hint: str, project: str = "") -> None:
         self._kind = kind
         self._common_dir = common_dir
+        self._project = project
         self._subject = subject
         self._hint = hint
 
     @property
     def repository(self) -> str:
-        return user_folders.repository_id(self._common_dir)
+        return user_folders.repository_id(self._common_dir, self._project)
 
     @property
     def folder(self) -> str:

@@ -16,9 +16,9 @@ _NAME = re.compile(r"[0-9a-f]{12}(?:\.json)?")
 class FileSavedAnswers:
     """Implements the port `SavedAnswers` for the repository of one common dir."""
 
-    def __init__(self, common_dir: str) -> None:
+    def __init__(self, common_dir: str, project: str = "") -> None:
         hint = "make the folder private (owned by you, mode 0700)"
-        self._records = PrivateRecords("remembered", common_dir, "saved answers", hint)
+        self._records = PrivateRecords("remembered", common_dir, "saved answers", hint, project)
 
     def all(self) -> tuple[SavedAnswer, ...]:
         if not os.path.isdir(self._records.folder):

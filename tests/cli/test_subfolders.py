@@ -1,4 +1,4 @@
-"""A folder below the top of the repository is no project of its own, and idumb says so before anything is written."""
+"""Projects in subfolders of one repository: each has plans, settings, runs and refs of its own (R-GIT-8)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import shlex
 
 import pytest
 
-from idumb.app.upkeep import init
+from idumb.app.upkeep import project_place
 from idumb.cli import reporters
+from idumb.composition import maintenance
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
 from idumb.views.terminal import ask
 from tests.support import project as projects
+from tests.support import subfolders
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project
+from tests.support.project import Project, making
+from tests.support.subfolders import SubProject
 
 
 @pytest.fixture
@@ -25,24 +28,33 @@ def below(sandbox: GitSandbox) -> Project:
     return Project(sandbox, sandbox.root / "app/src")
 
 
-def container(project: Project, typed: str) -> Container:
-    asker = ask.Terminal(io.StringIO(typed), io.StringIO(), "me")
-    return Container(str(project.start), lambda: asker, reporters.Silent)
+@pytest.fixture
+def api(sandbox: GitSandbox) -> SubProject:
+    """A project in `apps/api`, with a plan, beside a file of the user in `apps/web`."""
+    sandbox.write("apps/web/page.txt", "page\n")
+    sandbox.commit()
+    project = subfolders.create(sandbox, "apps/api")
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "d/b.txt", after="T1-01")])
+    sandbox.write("apps/web/page.txt", "edited\n")
+    sandbox.write("apps/web/new.txt", "new\n")
+    return project
 
 
-def test_init_here_refuses_a_subfolder_and_writes_nothing(below: Project) -> None:
-    """R-GIT-8: it says what works instead, and at the top it is the same as init."""
-    before = below.repo.ledger()
-    refused = below.quick("init", "--here", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "init.subfolder")
-    assert "scope: {root: app/src}" in refused.error["hint"]
-    assert below.repo.ledger() == before
-    top = Project(below.repo, below.folder)
-    assert top.quick("init", "--here", "--json").data["folder"] == "."
+def chosen(project: Project, typed: str) -> str:
+    services = Container(
+        str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), reporters.Silent
+    )
+    return project_place.choose(services, "app/src", maintenance.projects_below(services), here=False)
+
+
+def test_init_here_sets_up_a_subfolder_and_nothing_else(below: Project) -> None:
+    answer = below.quick("init", "--here", "--json")
+    assert (answer.code, answer.data["root"], answer.data["project"]) == (0, str(below.start), "app/src")
+    assert (below.start / ".idumb/config.yaml").exists()
+    assert [line for line in below.repo.status() if not line.startswith("?? app/src/.")] == []
 
 
 def test_without_a_terminal_init_sets_up_the_top_and_says_where(below: Project) -> None:
-    """R-GIT-8."""
     answer = below.quick("init", "--json")
     assert (answer.code, answer.data["root"], answer.data["folder"]) == (0, str(below.folder), "app/src")
     assert (below.folder / ".idumb/config.yaml").exists()
@@ -50,20 +62,47 @@ def test_without_a_terminal_init_sets_up_the_top_and_says_where(below: Project) 
     assert below.quick("init").out.startswith(f"In {below.folder}, the top of the repository.")
 
 
-def test_at_a_terminal_init_asks_before_it_sets_up_another_folder(below: Project) -> None:
-    """R-GIT-8, R-ASK-2: no answer means no."""
-    configuration = below.folder / ".idumb/config.yaml"
+def test_at_a_terminal_init_asks_which_folder_it_sets_up(below: Project) -> None:
+    """R-ASK-2: no answer means no."""
     for typed in ("no\n", "\n", ""):
         with pytest.raises(Refusal) as caught:
-            init.init(container(below, typed), {}, "app/src")
+            chosen(below, typed)
         assert caught.value.code == "init.not-confirmed"
-        assert not configuration.exists()
-    init.init(container(below, "yes\n"), {}, "app/src")
-    assert configuration.exists()
+    assert (chosen(below, "top\n"), chosen(below, "here\n")) == ("", "app/src")
 
 
-def test_plans_of_a_subfolder_that_are_not_used_are_named(sandbox: GitSandbox) -> None:
-    """R-GIT-8: by every command that is started there, also from the cached view; elsewhere nothing is said."""
+def test_a_project_inside_another_is_refused(sandbox: GitSandbox, below: Project) -> None:
+    """Neither would know which files are its own."""
+    inner = SubProject(sandbox, below.start)
+    assert inner.quick("init", "--here").code == 0
+    inner.commit_own()
+    above, top = Project(sandbox, sandbox.root / "app"), Project(sandbox, sandbox.root)
+    before = sandbox.ledger()
+    for project, arguments in ((above, ("init", "--here")), (top, ("init",)), (above, ("init",))):
+        refused = project.quick(*arguments, "--json")
+        assert (refused.code, refused.error["code"]) == (4, "init.nested"), arguments
+        assert refused.error["details"]["projects"] == ["app/src"]
+    deeper = sandbox.write("app/src/deep/x.txt", "x\n").parent
+    refused = Project(sandbox, deeper).quick("init", "--here", "--json")
+    assert refused.error["code"] == "init.nested"
+    assert "scope: {root: deep}" in refused.error["hint"]
+    deeper.joinpath("x.txt").unlink()
+    deeper.rmdir()
+    assert sandbox.ledger() == before
+
+
+@pytest.mark.parametrize(
+    ("folder", "code"), [("out", "init.folder"), (".planning/x", "init.folder"), ("a[b]", "project.folder-name")]
+)
+def test_a_folder_that_cannot_be_a_project_is_refused(sandbox: GitSandbox, folder: str, code: str) -> None:
+    sandbox.write_all({".gitignore": "out/\n", f"{folder}/x.txt": "x\n"})
+    refused = Project(sandbox, sandbox.root / folder).quick("init", "--here", "--json")
+    assert (refused.code, refused.error["code"]) == (4, code)
+    assert not (sandbox.root / folder / ".idumb").exists()
+
+
+def test_plans_of_a_folder_inside_a_project_are_named_as_unused(sandbox: GitSandbox) -> None:
+    """By every command that is started there, also from the cached view; elsewhere nothing is said."""
     top = projects.create(sandbox)
     sandbox.write("app/src/main.py", "pass\n")
     sandbox.write("app/.planning/phases/1/01-PLAN.md", "mine\n")
@@ -72,3 +111,25 @@ def test_plans_of_a_subfolder_that_are_not_used_are_named(sandbox: GitSandbox) -
         answer = inside.idumb(*shlex.split(command), "--json")
         assert [text for text in answer.object["warnings"] if text.startswith("Plans and settings of app/")], command
         assert beside.idumb(*shlex.split(command), "--json").object["warnings"] == []
+
+
+def test_commands_find_the_project_from_any_folder_in_it(api: SubProject) -> None:
+    inner = Project(api.repo, api.repo.write("apps/api/deep/down/x.txt").parent)
+    api.repo.remove("apps/api/deep/down/x.txt")
+    for command in (("status",), ("next",), ("check-plan", "1"), ("graph", "1"), ("roadmap",)):
+        assert inner.quick(*command, "--json").data == api.quick(*command, "--json").data
+    assert inner.quick("status", "--json").data["phases"][0]["phase"] == "1"
+
+
+def test_plans_without_settings_are_found_from_their_folder(sandbox: GitSandbox) -> None:
+    place = sandbox.write("tool/.planning/phases/1/01-PLAN.md", projects.plan_text([making("T1-01", "a.txt")]))
+    assert Project(sandbox, place.parents[3]).quick("check-plan", "1", "--json").code == 0
+    assert Project(sandbox, sandbox.root).quick("check-plan", "1", "--json").error["code"] == "phase.not-found"
+
+
+def test_a_path_outside_the_project_is_refused_where_it_stands(api: SubProject) -> None:
+    api.plan([making("T1-01", "../web/page.txt")])
+    refused = api.quick("check-plan", "1", "--json")
+    assert refused.code == 3
+    finding = next(f for f in refused.data["findings"] if "../web/page.txt" in f["message"])
+    assert "leads out of" in finding["message"]

@@ -178,6 +178,7 @@ class EngineRun:
         texts: dict[str, str] = {}
         services = SimpleNamespace(
             root="/workspace",
+            folder="",
             worktree="main",
             version="0",
             settings=self.settings,

@@ -121,6 +121,9 @@ class MemoryTrees:
             Change(path, _kind(path, before, after), self.entry(old, path), self.entry(new, path)) for path in differing
         )
 
+    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
+        return ()
+
     def entry(self, tree: str, path: str) -> Entry | None:
         oid = self._repository.trees[tree].get(path)
         return None if oid is None else Entry(FILE, oid)

@@ -42,6 +42,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
         compared = _compare(context, attempt, candidate, changes, accepted)
     compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
     compared = _add_nested_changes(context, attempt, candidate, compared)
+    compared = _add_changes_outside(context, attempt, candidate, compared)
     strays = compared.strays
     measured = attempt.become(
         Measured,
@@ -228,6 +229,18 @@ def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, com
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
 
+def _add_changes_outside(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:
+    """Return the ledger with a protected line for each path outside the project that changed during the attempt.
+
+    While a person or an editor works, other projects may run: what they change is not part of this attempt.
+    """
+    if context.workspace.kind == "here" and not drift.program_works_here(context, attempt):
+        return compared
+    changes = context.work.changes_outside(attempt.snapshot.tree, candidate)
+    lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
+    return dataclasses.replace(compared, lines=(*compared.lines, *lines)) if changes else compared
+
+
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     """Return a line for each new or changed link that leads out of the working tree, where no commit has the bytes."""
     links = [c.path for c in changes if c.new is not None and c.new.mode == LINK]
@@ -243,7 +256,8 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
     note, task, ref = context.services.reporter.note, attempt.task.id, attempt.snapshot.ref
     nested = [line for line in attempt.ledger.lines if line.within is not None]
     for line in [line for line in nested if line.kept][:_SHOWN]:
-        note(f"{line.path} as it was before {task}: git show {shlex.quote(drift.nested_place(ref, line.path))}")
+        shown = shlex.quote(drift.nested_place(context.services, ref, line.path))
+        note(f"{line.path} as it was before {task}: git show {shown}")
     for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
         note(
             f"{repository} is a submodule or a nested repository, which idumb does not restore:"
@@ -251,7 +265,7 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
         )
     saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
     for path in [path for path in strays if path in saved][:_SHOWN]:
-        note(f"{path} as it was before {task}: {drift.show_command(ref, path)}")
+        note(f"{path} as it was before {task}: {drift.show_command(context.services, ref, path)}")
 
 
 def _report_lost(context: RunContext, attempt: Built) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.core.services import Services
-from idumb.domain import wording
+from idumb.domain import project_key, wording
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 
@@ -61,12 +61,13 @@ def _described(event: Event) -> str:
 
 
 def killed_operation_start(services: Services) -> str | None:
-    """Return when the newest operation in this working tree began if it never finished; None otherwise.
+    """Return when the newest operation in this working tree, of any project, began if it never finished; else None.
 
     Call this as the owner, or before acquiring ownership: a running operation looks the same as a killed one.
     """
+    here, _ = project_key.place(services.worktree)
     for started in services.log.events(kind="operation.started", newest_first=True):
-        if started.payload.get("worktree", services.worktree) == services.worktree:
+        if project_key.place(started.payload.get("worktree", here))[0] == here:
             ended = services.log.events(
                 operation=started.operation, kind="operation.finished", after=started.seq, limit=1
             )

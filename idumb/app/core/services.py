@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -23,12 +24,15 @@ from idumb.domain.settings import Policy, Settings
 class Services(Protocol):
     """Every port that a use case needs.
 
-    `worktree` identifies the working tree in its repository; `version` is idumb's own. `adapters` only describe agents:
-    what they would start, and in which version.
+    `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `worktree`
+    identifies the project and its working tree in the repository; `version` is idumb's own. `adapters` only describe
+    agents: what they would start, and in which version.
     """
 
     @property
     def root(self) -> str: ...
+    @property
+    def folder(self) -> str: ...
     @property
     def worktree(self) -> str: ...
     @property
@@ -143,9 +147,14 @@ def attempt_ref(services: Services, run: str, task: str, attempt: int, name: str
     return run_ref(services, run, f"{task}/{attempt}/{name}".removesuffix("/"))
 
 
-def kept_at(snapshot: str, path: str) -> str:
-    """Return the git revision of a path in a snapshot."""
-    return f"{snapshot}:worktree/{path}"
+def kept_at(services: Services, snapshot: str, path: str) -> str:
+    """Return the git revision of a path in a snapshot, whose paths start at the top of the repository."""
+    return f"{snapshot}:worktree/{from_top(services, path)}"
+
+
+def from_top(services: Services, path: str) -> str:
+    """Return a path of the project, or outside it, as a path from the top of the repository."""
+    return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
 
 
 def role_ref(services: Services, operation: str, name: str) -> str:

@@ -77,11 +77,11 @@ def _refuse_emptied(context: RunContext) -> None:
         raise Refusal(
             "task.emptied-path",
             f"{path} is empty, though its checkpoint has bytes; a power cut or a crash can do that.",
-            hint=f"git show {kept_at(kept.snapshot[:12], path)} shows them: put them back, or commit it as it is;"
-            f" then idumb resume {context.contract.phase}",
+            hint=f"git show {kept_at(services, kept.snapshot[:12], path)} shows them: put them back, or commit it as it"
+            f" is; then idumb resume {context.contract.phase}",
             details={
                 "phase": context.contract.phase,
-                "back": f"git show {shlex.quote(kept_at(kept.snapshot, path))} > {shlex.quote(path)}",
+                "back": f"git show {shlex.quote(kept_at(services, kept.snapshot, path))} > {shlex.quote(path)}",
                 "path": path,
                 "snapshot": kept.snapshot,
             },

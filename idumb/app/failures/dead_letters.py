@@ -15,7 +15,7 @@ from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import outcome, wording
+from idumb.domain import outcome, project_key, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, replay, run
@@ -122,12 +122,20 @@ def _retry_obstacle(services: Services, letter: Letter) -> str:
         return "it is settled"
     if letter.state == dead_letter.REPLACED:
         return "a later run of the phase replaced it"
-    return "" if letter.worktree == services.worktree else f"it belongs to the working tree {letter.worktree}"
+    return (
+        ""
+        if letter.worktree == services.worktree
+        else f"it belongs to the working tree {project_key.words(letter.worktree)}"
+    )
 
 
 def _letters(services: Services, *, every: bool) -> list[Letter]:
     """Return all letters, oldest first. Without `every`, only those of the newest runs, which alone can be parked."""
-    starts = {run_: (phase, tree) for run_, phase, tree, _ in services.log_files.starts()}
+    starts = {
+        run_: (phase, tree)
+        for run_, phase, tree, _ in services.log_files.starts()
+        if project_key.place(tree)[1] == services.folder
+    }
     newest = {where: run_ for run_, where in starts.items()}
     selected_runs = starts if every else {run_: where for run_, where in starts.items() if newest[where] == run_}
     hidden = {e.payload["letter"]: int(e.payload["failed"]) for e in services.log.events(kind=REMOVED)}

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from idumb.app.core.services import Services, kept_at
+from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
@@ -69,7 +69,7 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     """Build the refusal, with commands that keep both versions of each file."""
     listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
     commands = [
-        _unstaged(c.path) if c.why == _STAGED else _resolve_commands(services, target, before, c.path)
+        _unstaged(services, c.path) if c.why == _STAGED else _resolve_commands(services, target, before, c.path)
         for c in conflicts
     ]
     more = f" (details.files lists {len(commands) - _SHOWN} more)" if len(commands) > _SHOWN else ""
@@ -91,14 +91,15 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     )
 
 
-def _unstaged(path: str) -> tuple[str, str]:
+def _unstaged(services: Services, path: str) -> tuple[str, str]:
     place = shlex.quote(path)
-    return f"git show {shlex.quote(f':{path}')} > {shlex.quote(f'{path}.staged')}", f"git reset -q -- {place}"
+    staged = f":{from_top(services, path)}"
+    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{path}.staged')}", f"git reset -q -- {place}"
 
 
 def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
-    saved_at = kept_at(before.ref, path)
+    saved_at = kept_at(services, before.ref, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""

@@ -138,6 +138,9 @@ class LocalData(Protocol):
 
     def list(self) -> tuple[LocalFolder, ...]: ...
 
+    def projects(self) -> tuple[str, ...]:
+        """Return the subfolders that are projects and have state here."""
+
     def held(self) -> AbstractContextManager[None]:
         """Own every working tree. Refusal `lock.held` if one has an owner."""
 

@@ -125,7 +125,11 @@ class Inventory(Protocol):
 
 
 class Trees(Protocol):
-    """The files of the workspace as trees in the object database. Every result is durable."""
+    """The files of the workspace as trees in the object database. Every result is durable.
+
+    A tree is of the whole repository. Paths are relative to the project's folder, and only paths in it are compared and
+    written; what is outside is as `changes_outside` says.
+    """
 
     @property
     def root(self) -> str:
@@ -205,6 +209,9 @@ class Trees(Protocol):
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return the paths that differ, sorted. A rename is a deletion and a creation."""
+
+    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
+        """Return the paths outside the project's folder that differ; each begins with `../`. None for the top."""
 
     def entry(self, tree: str, path: str) -> Entry | None: ...
 

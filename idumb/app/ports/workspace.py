@@ -105,7 +105,8 @@ class FreshClone(Protocol):
     Nothing of the user's repository changes.
     """
 
-    root: str
+    @property
+    def root(self) -> str: ...
 
     def check_out(self, commit: str) -> CheckedOut: ...
 

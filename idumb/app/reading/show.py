@@ -94,7 +94,7 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "checkpoint.recorded":
             row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
     for row in rows.values():
-        row["bring_back"] = _bring_back(row) if state.workspace == "here" else []
+        row["bring_back"] = _bring_back(services, row) if state.workspace == "here" else []
     return [rows[n] for n in sorted(rows)]
 
 
@@ -109,21 +109,23 @@ def _kept(services: Services, state: RunState, event: Event) -> list[str]:
         changed_paths = (change.path for change in services.trees.changes(base, left_tree))
         touched = [path for path in changed_paths if not paths.matches_any(path, paths.OWN_FILES)]
     existing = [path for path in touched if services.trees.entry(left_tree, path) is not None]
-    return [f"git show {shlex.quote(kept_at(ref, path))}" for path in existing]
+    return [f"git show {shlex.quote(kept_at(services, ref, path))}" for path in existing]
 
 
-def _bring_back(row: dict[str, Any]) -> list[str]:
+def _bring_back(services: Services, row: dict[str, Any]) -> list[str]:
     """Return a command that restores each file with an undeclared change; the lost content may be yours."""
     changed = [line for line in row.get("ledger") or () if _was_there(line)]
     if not row.get("snapshot"):
         return []
     snapshot = row["snapshot"]
-    return [f"git show {shlex.quote(_kept_at(snapshot, line))} > {shlex.quote(line['path'])}" for line in changed]
+    return [
+        f"git show {shlex.quote(_kept_at(services, snapshot, line))} > {shlex.quote(line['path'])}" for line in changed
+    ]
 
 
-def _kept_at(snapshot: str, line: Mapping[str, Any]) -> str:
+def _kept_at(services: Services, snapshot: str, line: Mapping[str, Any]) -> str:
     path: str = line["path"]
-    return drift.nested_place(snapshot, path) if line.get("within") else kept_at(snapshot, path)
+    return drift.nested_place(services, snapshot, path) if line.get("within") else kept_at(services, snapshot, path)
 
 
 def _was_there(line: Mapping[str, Any]) -> bool:

@@ -160,7 +160,10 @@ def _strays(services: Services, contract: Contract, state: RunState, task: str) 
         look=not set(never) & {p for p, _ in state.contract.plans}
         or changed_contract.present_contract(services, state.phase) is not None,
         question=next(iter(task_state.decisions), "") if task_state.attempt.outcome == outcome.CANCELLED else "",
-        back=[f"git show {shlex.quote(kept_at(task_state.work.snapshot or '', p))} > {shlex.quote(p)}" for p in before],
+        back=[
+            f"git show {shlex.quote(kept_at(services, task_state.work.snapshot or '', p))} > {shlex.quote(p)}"
+            for p in before
+        ],
     )
 
 

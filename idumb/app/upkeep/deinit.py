@@ -16,6 +16,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports.host import LocalData
 from idumb.app.ports.repository import KeptRefs
 from idumb.app.worktree import abandoned_clones
+from idumb.domain import project_key, wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal, StoreError
 
@@ -25,12 +26,23 @@ STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 
 def deinit(
-    services: Services, kept: KeptRefs, own: LocalData, *, yes: bool, backup: str | None, keep: bool, files: bool
+    services: Services,
+    kept: KeptRefs,
+    own: LocalData,
+    *,
+    yes: bool,
+    backup: str | None,
+    keep: bool,
+    files: bool,
+    every: bool = False,
 ) -> Result:
-    """Remove idumb. Refusal `deinit.not-confirmed`, `attempt.open`, `lock.held` or `backup.exists`.
+    """Remove idumb. Refusal `deinit.not-confirmed`, `deinit.projects`, `attempt.open`, `lock.held` or `backup.exists`.
 
-    If the backup fails, nothing is removed.
+    Refs and log are those of all projects of the repository, so with others, `every` is required. If the backup fails,
+    nothing is removed.
     """
+    if not every:
+        _require_alone(services, own)
     going = _going(services, kept, own, files=files)
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
@@ -51,6 +63,21 @@ def deinit(
             own.remove_files(f"{services.root}/{FILES}")
         own.remove()
     return Result({**going, "removed": True, "backup": folder, "next": _next(going, folder)})
+
+
+def _require_alone(services: Services, own: LocalData) -> None:
+    folders = set(own.projects())
+    with suppress(StoreError):
+        folders |= {project_key.place(tree)[1] for _, _, tree, _ in services.log_files.starts()}
+    others = sorted(folder or "the top of the repository" for folder in folders - {services.folder})
+    if others:
+        raise Refusal(
+            "deinit.projects",
+            f"Nothing was removed: {wording.listed(others)} {'has' if len(others) == 1 else 'have'} runs in this"
+            " repository too, and one event log holds the history of all projects.",
+            hint="idumb deinit --all-projects removes idumb from all of them, after a backup",
+            details={"projects": others},
+        )
 
 
 def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -> dict[str, Any]:

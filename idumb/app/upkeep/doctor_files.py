@@ -121,7 +121,7 @@ class _Look:
                         f"the file is empty, but checkpoint {kept.snapshot[:12]} has its content",
                         path,
                         means="a crash may have emptied it",
-                        mend=f"git show {kept_at(kept.snapshot[:12], path)}",
+                        mend=f"git show {kept_at(self.services, kept.snapshot[:12], path)}",
                     )
 
     def _lost_its_bytes(self, path: str, kept: Checkpoint) -> bool:

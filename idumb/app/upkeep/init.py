@@ -14,10 +14,9 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
+from idumb.app.upkeep.project_place import CONFIGURATION
 from idumb.app.worktree import dependencies, preconditions
 from idumb.domain import dependency_setup
-from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import Refusal
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
@@ -59,9 +58,6 @@ PROPOSED = """
 #   {line}   # installs what checks need, once per lock file
 """
 
-CONFIGURATION = ".idumb/config.yaml"
-
-
 GATES = """
 # {line}   # {checkers} after each task; only new errors count
 """
@@ -69,15 +65,12 @@ GATES = """
 TOP = "."
 
 
-def init(services: Services, templates: Mapping[str, str], folder: str = TOP, *, here: bool = False) -> Result:
+def init(services: Services, templates: Mapping[str, str], folder: str = TOP) -> Result:
     """Create missing files and import those of an old iDumb. `templates` maps paths to texts. Safe to repeat.
 
-    `folder` is the current folder, relative to the top of the repository; with `here`, it must be the top. Refusal
-    `init.subfolder` otherwise, `init.not-confirmed` if a person at the terminal says no.
+    `folder` is the current folder, relative to the one that is set up.
     """
     preconditions.require_supported(services)
-    if folder != TOP:
-        _require_top(services, folder, here=here)
     provided = _dependencies(services)
     proposed = [command for proposal in dependencies.proposals(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
@@ -102,7 +95,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP, *,
             created.append(path)
     report = import_files(services)
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": ["idumb next"]}
-    data |= {"root": services.root, "folder": folder}
+    data |= {"root": services.root, "folder": folder, "project": services.folder or TOP}
     is_new = CONFIGURATION in created
     found = {"provided": list(provided), "proposed": proposed, "checkers": {n: list(c) for n, c in checkers.items()}}
     return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
@@ -120,37 +113,6 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
         for gate in (gate_table.TYPES, gate_table.LINT)
     }
     return {gate: labels for gate, labels in by_gate.items() if labels}
-
-
-def _require_top(services: Services, folder: str, *, here: bool) -> None:
-    """Refuse to set up a folder below the top, and ask before the top is set up instead."""
-    if here:
-        raise Refusal(
-            "init.subfolder",
-            f"{folder} cannot have plans and settings of its own: idumb has one project for each repository, at its"
-            f" top, {services.root}.",
-            hint=f"idumb init sets up the top. A plan with `scope: {{root: {folder}}}` then writes in {folder} alone",
-            details={"folder": folder, "root": services.root},
-        )
-    if services.reports.exists(CONFIGURATION) or not services.asker.interactive:
-        return
-    question = Decision.confirmation(
-        "init.top",
-        "consent",
-        f"Set up idumb in {services.root}",
-        f"That is the top of the repository; you are in {folder}. idumb has one project for each repository.",
-        (),
-        Choice("set-up", "write the files at the top", "plans and settings are there; paths in plans begin there"),
-        "write nothing",
-        "nothing happens",
-    )
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "init.not-confirmed",
-            f"Nothing was written: you are in {folder}, and the top of the repository is {services.root}.",
-            hint="cd to the top and run idumb init, or make this folder a repository of its own: git init",
-            details={"folder": folder, "root": services.root},
-        )
 
 
 def _dependencies(services: Services) -> tuple[str, ...]:

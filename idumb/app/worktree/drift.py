@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
-from idumb.app.core.services import Services, attempt_ref, kept_at
+from idumb.app.core.services import Services, attempt_ref, from_top, kept_at
 from idumb.app.ports.repository import Head, History, RepositoryState
 from idumb.app.worktree import preconditions, staged_changes
 from idumb.domain import paths, wording
@@ -151,14 +151,14 @@ def refs_words(moved: Iterable[MovedRef], gone: Iterable[MovedRef]) -> str:
     return words + (f"; their objects are gone: {wording.listed(lost)}" if lost else "")
 
 
-def show_command(snapshot: str, path: str) -> str:
+def show_command(services: Services, snapshot: str, path: str) -> str:
     """Return the command that prints the bytes of a path as a snapshot, a commit or its ref, has them."""
-    return f"git show {shlex.quote(kept_at(snapshot, path))}"
+    return f"git show {shlex.quote(kept_at(services, snapshot, path))}"
 
 
-def nested_place(snapshot: str, path: str) -> str:
+def nested_place(services: Services, snapshot: str, path: str) -> str:
     """Return git's name for the saved bytes of a path in a nested repository."""
-    return f"{snapshot}:repositories/{path}"
+    return f"{snapshot}:repositories/{from_top(services, path)}"
 
 
 def short(value: str | None) -> str:
@@ -245,7 +245,7 @@ def report_beside_clone(services: Services, task: str, before: str, present: str
             " None of it is part of the task. If you did not change them, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
-        services.reporter.note(f"{change.path} as it was before {task}: {show_command(ref, change.path)}")
+        services.reporter.note(f"{change.path} as it was before {task}: {show_command(services, ref, change.path)}")
     return tuple(change.path for change in theirs)
 
 
@@ -293,7 +293,7 @@ def _report_new_commits(context: RunContext, task: Task, place: str, was: str | 
 
 
 def _report_staging(context: RunContext, attempt: Prepared) -> None:
-    if _program_works_here(context, attempt):
+    if program_works_here(context, attempt):
         _report_index(context, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
 
 
@@ -303,7 +303,7 @@ def _report_index(context: RunContext, task: Task, number: int, snapshot: str, a
         staged_changes.tell(context, task, number, snapshot, moved, accepted)
 
 
-def _program_works_here(context: RunContext, attempt: Prepared) -> bool:
+def program_works_here(context: RunContext, attempt: Prepared) -> bool:
     """Return whether a program works in the user's own tree. People may commit and stage there what they like."""
     opened = context.journal.state.tasks[attempt.task.id].attempt.opened
     if context.workspace.kind != "here" or opened is not None or attempt.awaits_verdict:
@@ -353,9 +353,10 @@ def _require_head(context: RunContext, attempt: Prepared, before: RepositoryStat
             hint=f"git reflog shows what happened; git branch NAME {was} keeps it. Then {way}",
             details={"go_on": way, "task": task, "was": was, "is": now},
         )
-    if now is None or not _program_works_here(context, attempt):
+    if now is None or not program_works_here(context, attempt):
         return
-    changed = [c.path for c in context.services.trees.changes(history.tree_of(was), history.tree_of(now))]
+    trees, trees_of_heads = context.services.trees, (history.tree_of(was), history.tree_of(now))
+    changed = [c.path for look in (trees.changes, trees.changes_outside) for c in look(*trees_of_heads)]
     covers = paths.cover(attempt.written)
     strays = [path for path in changed if not covers(path)]
     if strays:

@@ -207,8 +207,9 @@ def take_back(context: RunContext, task: Task) -> None:
 def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
     """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
     ref = attempt_ref(context.services, context.run, task.id, attempt, "interrupted")
+    shown = kept_at(context.services, ref, own[0])
     context.services.reporter.note(
-        f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {kept_at(ref, own[0])}"
+        f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {shown}"
     )
 
 
@@ -255,10 +256,11 @@ def _settled(work: Trees, path: str, left_tree: str, present: str, head: str) ->
 
 def _open_deviations(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:
     """Return undeclared changes of earlier attempts that nobody has committed since."""
-    head = context.services.history.head_tree() if task_state.work.deviations else None
+    deviations = tuple(p for p in task_state.work.deviations if not paths.is_outside(p))
+    head = context.services.history.head_tree() if deviations else None
     if head is None:
-        return task_state.work.deviations
-    return tuple(p for p in task_state.work.deviations if context.work.entry(present, p) != context.work.entry(head, p))
+        return deviations
+    return tuple(p for p in deviations if context.work.entry(present, p) != context.work.entry(head, p))
 
 
 def left_by_interruption(context: RunContext, task: Task) -> tuple[str, ...]:

@@ -130,12 +130,15 @@ def starts_a_program(who: Agent) -> bool:
 def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     """Report files of the user's tree that differ from a snapshot, with the commands that show their bytes."""
     rows = []
-    for change in services.trees.changes(snapshot.tree, present):
+    trees, both = services.trees, (snapshot.tree, present)
+    for change in (*trees.changes(*both), *trees.changes_outside(*both)):
         saved = change.old is not None and change.old.mode != ledger.SUBMODULE
-        back = drift.show_command(snapshot.ref, change.path) if saved else None
+        back = drift.show_command(services, snapshot.ref, change.path) if saved else None
         rows.append({"path": change.path, "what": _kind_of_change(change), "back": back})
     for inner in services.trees.nested_changes(snapshot):
-        shown = f"git show {shlex.quote(drift.nested_place(snapshot.ref, inner.path))}" if inner.kept else None
+        shown = (
+            f"git show {shlex.quote(drift.nested_place(services, snapshot.ref, inner.path))}" if inner.kept else None
+        )
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
     rows += [
         {"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.vanished()
@@ -175,7 +178,8 @@ def _index(services: Services, before: Before, now: Head) -> DriftReport:
     """Report index entries that changed other than by commits, which people make at the same time."""
     history, snapshot = services.history, before.snapshot.commit
     old, new = (history.tree_of(commit) for commit in (before.repository.head.commit, now.commit))
-    committed = {change.path for change in services.trees.changes(old, new)} if old != new else set()
+    looks = (services.trees.changes, services.trees.changes_outside) if old != new else ()
+    committed = {change.path for look in looks for change in look(old, new)}
     changed = [path for path in history.index_changes(snapshot, history.index()) if path not in committed]
     if not changed:
         return DriftReport()

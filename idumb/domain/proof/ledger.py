@@ -84,7 +84,8 @@ class Ledger:
 
     @cached_property
     def changed(self) -> tuple[str, ...]:
-        return tuple(line.path for line in self.lines if line.actual is not None)
+        """Return the changed paths that idumb may restore or commit: those of the project."""
+        return tuple(line.path for line in self.lines if line.actual is not None and line.rule != paths.OUTSIDE)
 
     @property
     def undeclared(self) -> tuple[str, ...]:

@@ -53,15 +53,26 @@ ROWS: Mapping[str, Row] = {
         "Use idumb in this repository",
         way("init", "set up idumb here", "idumb writes its files and replaces nothing", "idumb init"),
     ),
-    "init.subfolder": row(
-        "Set up idumb in a subfolder",
-        way("top", "set up the top and limit plans to the folder", "paths in plans begin at the top", "idumb init"),
-        way("repository", "make the folder a repository of its own, or a submodule", "it then has its own plans"),
+    "init.nested": row(
+        "Set up one project inside another",
+        way("use", "use the project that exists", "`scope` limits a plan to a folder"),
+        way("beside", "set up folders beside each other", "each is a project of its own", "idumb init --here"),
+    ),
+    "init.folder": row(
+        "Set up idumb in this folder",
+        way("other", "set up another folder", "its plans and settings are there", "idumb init --here"),
     ),
     "init.not-confirmed": row(
         "Set up idumb",
+        way("here", "set up this folder", "it is a project of its own", "idumb init --here"),
         way("top", "run idumb init at the top of the repository", "idumb writes its files and replaces nothing"),
-        way("repository", "make this folder a repository of its own", "idumb init then sets it up"),
+    ),
+    "project.nested": row(
+        "Use a project inside another one",
+        way("move", "move the configuration of one of the two away", "the other is the only project; its runs go on"),
+    ),
+    "project.folder-name": row(
+        "Use this folder as a project", way("rename", "rename the folder", "then run the command again")
     ),
     "config.invalid": row(_CONFIGURATION, _CORRECT),
     "config.unreadable": row(_CONFIGURATION, _PERMIT),

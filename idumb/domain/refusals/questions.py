@@ -35,6 +35,16 @@ ROWS: Mapping[str, Row] = {
     ),
     "decision.unknown": row("Answer the question", _QUESTIONS),
     "decision.void": row("Answer the question", _QUESTIONS),
+    "deinit.projects": row(
+        "Remove idumb from one of several projects",
+        way(
+            "all",
+            "remove idumb from every project",
+            "the history of all projects is removed after a backup; their files stay",
+            "idumb deinit --all-projects",
+        ),
+        way("no", "change nothing", "everything stays as it is"),
+    ),
     "deinit.not-confirmed": row(
         "Remove idumb from this repository",
         way(

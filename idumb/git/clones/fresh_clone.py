@@ -164,6 +164,9 @@ class FreshClone:
     def renew(self) -> None:
         """Keep what earlier checks left."""
 
+    def close(self) -> None:
+        """The folder is removed with everything in it."""
+
     @property
     def borrowed(self) -> Borrowed:
         return self._borrowed.now

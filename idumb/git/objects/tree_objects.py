@@ -137,6 +137,12 @@ def is_folder(repository: pygit2.Repository, tree: str, path: str) -> bool:
     return item is not None and item.mode == FOLDER
 
 
+def folder(repository: pygit2.Repository, tree: str, path: str) -> str | None:
+    """Return the tree of a folder; None if there is none."""
+    item = _item(repository, tree, path)
+    return item.oid.hex() if item is not None and item.mode == FOLDER else None
+
+
 def _item(repository: pygit2.Repository, tree: str, path: str) -> Item | None:
     item: Item | None = Item(FOLDER, bytes.fromhex(tree))
     for part in filter(None, path.split("/")):

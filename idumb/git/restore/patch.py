@@ -41,13 +41,17 @@ def _number(text: bytes) -> int | None:
     return None if text == b"-" else int(text)
 
 
-def applied(place: Repository, tree: str, text: str) -> str | git_program.Result:
-    """Return `tree` with the patch applied in a private index; git's result if it refuses the patch."""
+def applied(place: Repository, tree: str, text: str, below: str = "") -> str | git_program.Result:
+    """Return `tree` with the patch applied in a private index; git's result if it refuses the patch.
+
+    The paths of the patch start in the folder `below`.
+    """
     private_folders.make_below(place.common_dir, place.state_dir)
     with tempfile.TemporaryDirectory(prefix="patch-", dir=place.state_dir) as folder:
         extra = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         patch = text.encode("utf-8", "surrogateescape")
-        steps = ((["read-tree", tree], b""), (["apply", "--cached", "--whitespace=nowarn", "-"], patch))
+        where = [f"--directory={below}"] if below else []
+        steps = ((["read-tree", tree], b""), (["apply", "--cached", "--whitespace=nowarn", *where, "-"], patch))
         for arguments, data in steps:
             result = git_program.write(place.root, arguments, data, extra=extra)
             if result.status != 0:

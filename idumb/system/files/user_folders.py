@@ -41,13 +41,18 @@ def beside_state() -> str:
     return _base("XDG_STATE_HOME", ".local", "state")
 
 
-def repository_id(common_dir: str) -> str:
-    """Return the SHA-256 of real path, device and inode: a copied or replaced repository has a different one."""
+def repository_id(common_dir: str, project: str = "") -> str:
+    """Return the SHA-256 of real path, device and inode: a copied or replaced repository has a different one.
+
+    So has a `project` in one of its folders.
+    """
     import hashlib
 
     real = os.path.realpath(common_dir)
     status = os.stat(real)
-    return hashlib.sha256(f"{real}\0{status.st_dev}\0{status.st_ino}".encode("utf-8", "surrogateescape")).hexdigest()
+    below = f"\0{project}" if project else ""
+    text = f"{real}\0{status.st_dev}\0{status.st_ino}{below}"
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def prepare(*parts: str) -> str:

@@ -11,8 +11,9 @@ from idumb.views import markup, phrases, quantities
 def init(data: phrases.Data) -> str:
     lines = [f"created {markup.one_line(path)}" for path in data["created"]]
     if data.get("folder", ".") != ".":
-        top = markup.one_line(data["root"])
-        lines.insert(0, f"In {top}, the top of the repository. Paths in plans begin there.")
+        root = markup.one_line(data["root"])
+        where = ", the top of the repository" if data.get("project", ".") == "." else ""
+        lines.insert(0, f"In {root}{where}. Paths in plans begin there.")
     lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
     if data.get("provided"):
         folders = ", ".join(markup.one_line(path) for path in data["provided"])

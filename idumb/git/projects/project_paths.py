@@ -1,0 +1,60 @@
+"""Translates between paths of a repository and paths of a project in one of its folders. Text only."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+
+OUTSIDE = "../"
+"""The beginning of each path outside the project's folder. No plan can declare such a path."""
+
+
+class ProjectPaths:
+    """`folder` is relative to the top of the repository. A path of a folder may end with `/`, and then still does."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._prefix = f"{folder}/"
+        self._above = folder.split("/")
+
+    def has(self, path: str) -> bool:
+        """Return whether a path of the repository is in the project."""
+        return path.startswith(self._prefix) and path != self._prefix
+
+    def shown(self, path: str) -> str:
+        """Return a path of the repository as a path of the project. Outside, it begins with `../`."""
+        if self.has(path):
+            return path[len(self._prefix) :]
+        names = path.split("/")
+        common = 0
+        while common < min(len(names), len(self._above)) - 1 and names[common] == self._above[common]:
+            common += 1
+        return OUTSIDE * (len(self._above) - common) + "/".join(names[common:])
+
+    def stored(self, path: str) -> str:
+        """Return a path of the project, or outside it, as a path of the repository."""
+        if not path.startswith(OUTSIDE):
+            return self._prefix + path
+        joined = posixpath.normpath(self._prefix + path)
+        return f"{joined}/" if path.endswith("/") else joined
+
+    def own(self, path: str) -> str:
+        """Return a path of the project as one of the repository. ValueError for any other path: it is never written."""
+        if path.startswith(("/", OUTSIDE)) or ".." in path.split("/"):
+            message = f"{path!r} is outside the project in {self.folder}, so idumb does not write it"
+            raise ValueError(message)
+        return self._prefix + path
+
+    def all_own(self, paths: Iterable[str]) -> list[str]:
+        """Do the same for many paths."""
+        return [self.own(path) for path in paths]
+
+    def all_stored(self, paths: Iterable[str]) -> list[str]:
+        return [self.stored(path) for path in paths]
+
+    def kept(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those paths of the repository that are in the project, as paths of the project."""
+        return tuple(self.shown(path) for path in paths if self.has(path))
+
+    def all_shown(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.shown(path) for path in paths)

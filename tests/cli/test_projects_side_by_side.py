@@ -1,0 +1,141 @@
+"""R-GIT-8: two projects in one repository do not affect each other, whatever each of them does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import subfolders
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, failing_task, making, shell, task, write
+from tests.support.subfolders import SubProject, unchanged
+
+TASKS = (making("T1-01", "a.txt"), making("T1-02", "d/b.txt", after="T1-01"))
+
+
+@pytest.fixture
+def both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
+    """The projects `apps/api` and `apps/web`, with the same plan; `web` has uncommitted and staged work of its user."""
+    sandbox.write_all({"top.txt": "top\n", "apps/web/page.txt": "page\n", "apps/web/old.txt": "old\n"})
+    sandbox.commit()
+    api, web = subfolders.create(sandbox, "apps/api"), subfolders.create(sandbox, "apps/web")
+    for project in (api, web):
+        project.plan(TASKS)
+    sandbox.write("apps/web/page.txt", "edited\n")
+    sandbox.write("apps/web/new.txt", "new\n")
+    sandbox.write("apps/web/staged.txt", "staged\n")
+    sandbox.git("add", "apps/web/staged.txt")
+    sandbox.remove("apps/web/old.txt")
+    return api, web
+
+
+def own_refs(project: SubProject) -> dict[str, str]:
+    return project.repo.refs(f"refs/idumb/worktrees/main%2F{project.name.replace('/', '%2F')}/")
+
+
+def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
+    both: tuple[SubProject, SubProject],
+) -> None:
+    api, web = both
+    with unchanged(api):
+        ran = api.execute()
+        assert (ran.code, ran.data["verification"]["status"]) == (0, "passed"), ran
+        assert api.repo.git("show", "--format=", "--name-only", ran.data["tasks"][0]["commit"]) == "apps/api/a.txt"
+        for command in (("status",), ("verify-work", "1"), ("prove", "1"), ("audit", "verify"), ("doctor",), ("log", "1")):
+            assert api.quick(*command, "--json").code == 0, command
+        assert api.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+        assert not api.exists("a.txt")
+        assert api.quick("undo", "--yes", "--json").code == 0
+        assert api.read("a.txt") == "made\n"
+    assert web.quick("status", "--json").data["phases"][0]["state"] == "ready"
+    assert own_refs(api)
+    assert not own_refs(web)
+
+
+def test_consent_to_a_plan_of_one_project_is_none_to_the_same_plan_of_another(
+    both: tuple[SubProject, SubProject],
+) -> None:
+    """R-LOCK-3: the same commands run other programs in another folder."""
+    api, web = both
+    assert api.approval() == web.approval()
+    assert api.execute().code == 0
+    assert web.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"
+
+
+def test_a_halted_run_of_one_project_does_not_hold_the_other(both: tuple[SubProject, SubProject]) -> None:
+    api, web = both
+    api.plan([TASKS[0], failing_task("T1-02", "bad.txt", after="T1-01")])
+    assert api.execute().code == 1
+    with unchanged(web):
+        assert web.execute().code == 0
+    with unchanged(api):
+        (api.folder / "bad.txt").unlink()
+        api.plan(TASKS)
+        assert api.execute().code == 0
+    with unchanged(web):
+        assert web.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    with unchanged(api):
+        assert api.quick("verify-work", "1", "--json").code == 0
+
+
+def test_a_change_outside_the_project_is_named_and_kept_and_never_committed(
+    both: tuple[SubProject, SubProject],
+) -> None:
+    api, web = both
+    steps = [write("a.txt", "a\n"), shell("echo changed > ../web/page.txt; echo x > ../../stray.txt")]
+    api.plan([task("T1-01", files="create `**`", check="true", steps=steps)])
+    refused = api.execute()
+    assert refused.code == 1
+    row = refused.data["tasks"][0]
+    assert (row["status"], "../web/page.txt" in row["reason"], "../../stray.txt" in row["reason"]) == (
+        "failed", True, True,
+    )  # fmt: skip
+    assert web.read("page.txt") == "changed\n"
+    before = refused.data["tasks"][0]["snapshot"]
+    assert before
+    shown = api.quick("show", "T1-01", "--json").data["attempts"][-1]["bring_back"]
+    command = next(line for line in shown if "page.txt" in line)
+    assert api.repo.git("show", command.split()[2]) == "edited"
+    assert api.quick("resume", "1", "--retry-failed", "--json").code in (0, 5)
+    assert "apps/web/page.txt" not in api.repo.git("diff", "--name-only", "HEAD~3", "HEAD").splitlines()
+
+
+def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProject]) -> None:
+    """R-CONC-1: HEAD and index are shared, and so is the lock."""
+    api, web = both
+    api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("touch a.txt; sleep 30")])])
+    with api.started("execute-phase", "1", "--approve", api.approval(), "--events") as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if "attempt.started" in line:
+                break
+        refused = web.json("execute-phase", "1", "--approve", web.approval())
+        assert refused.error["code"] == "lock.held"
+
+
+def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: tuple[SubProject, SubProject]) -> None:
+    api, web = both
+    for project in both:
+        assert project.execute().code == 0
+    before, refs = api.repo.ledger(), api.repo.refs("refs/idumb/")
+    refused = api.quick("deinit", "--yes", "--files", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "deinit.projects")
+    assert refused.error["details"]["projects"] == ["apps/web"]
+    assert (api.repo.ledger(), api.repo.refs("refs/idumb/")) == (before, refs)
+    with unchanged(api):
+        removed = api.quick("deinit", "--yes", "--files", "--all-projects", "--json")
+    assert removed.code == 0
+    assert not api.repo.refs("refs/idumb/")
+    assert (web.folder / ".idumb/config.yaml").exists()
+    assert not (api.folder / ".idumb").exists()
+
+
+def test_the_top_of_the_repository_stays_as_it_was_for_existing_projects(sandbox: GitSandbox) -> None:
+    """Names of refs and state do not change."""
+    sandbox.write("a/x.txt", "x\n")
+    sandbox.commit()
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([TASKS[0]])
+    assert project.execute().code == 0
+    assert {name.split("/")[3] for name in sandbox.refs("refs/idumb/")} == {"main"}
+    assert "Idumb-Project" not in sandbox.git("log", "--format=%B")
