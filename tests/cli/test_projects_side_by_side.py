@@ -40,8 +40,17 @@ def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
         ran = api.execute()
         assert (ran.code, ran.data["verification"]["status"]) == (0, "passed"), ran
         assert api.repo.git("show", "--format=", "--name-only", ran.data["tasks"][0]["commit"]) == "apps/api/a.txt"
-        for command in (("status",), ("verify-work", "1"), ("prove", "1"), ("audit", "verify"), ("doctor",), ("log", "1")):
-            assert api.quick(*command, "--json").code == 0, command
+        for command in (
+            "status",
+            "verify-work 1",
+            "prove 1",
+            "audit verify",
+            "doctor",
+            "log 1",
+            "show T1-01",
+            "metrics 1",
+        ):
+            assert api.quick(*command.split(), "--json").code == 0, command
         assert api.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
         assert not api.exists("a.txt")
         assert api.quick("undo", "--yes", "--json").code == 0

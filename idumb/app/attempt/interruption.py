@@ -14,6 +14,7 @@ from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import INTERRUPTED
+from idumb.domain.runs.task_state import TaskState
 
 INTERRUPTED_REFS = {INTERRUPTED: "interrupted"}
 """The last part of a checkpoint's ref, by status, if it is not `checkpoint`."""
@@ -46,7 +47,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         snapshot = Snapshot(kept, services.trees.tree_at(kept), ref)
     changed = services.trees.changes(task_state.work.base, snapshot.tree) if here else ()
     covers = paths.cover(declared)
-    head = services.history.head_tree() if changed else None
+    head = services.history.head_tree()
     # What was committed since then is decided, and never restored.
     changed = tuple(c for c in changed if head is None or services.trees.entry(head, c.path) != c.new)
     names = (c.path for c in changed)
@@ -63,6 +64,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     others += inner
     counted_nested = [change for change in nested if change.path in inner]
     strays = _strays(context, task, changed, others, counted_nested) if others and here else ()
+    others += _outside(context, task_state, snapshot.tree, head) if here else ()
     context.journal.write(
         context.journal.event(
             "attempt.interrupted",
@@ -98,6 +100,21 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     )
     projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
     _note_others(context, task, others)
+
+
+def _outside(context: RunContext, task_state: TaskState, present: str, head: str | None) -> tuple[str, ...]:
+    """Return what changed outside the project since the attempt began and is not committed.
+
+    A neighbour may have done that since, so it is named, and asks nothing.
+    """
+    trees = context.services.trees
+    if task_state.work.snapshot is None:
+        return ()
+    try:
+        changes = trees.changes_outside(trees.tree_at(task_state.work.snapshot), present)
+    except (KeyError, ValueError):
+        return ()  # the snapshot is gone: `idumb doctor` reports that
+    return tuple(c.path for c in changes if head is None or trees.entry(head, c.path) != c.new)
 
 
 def _strays(

@@ -332,7 +332,9 @@ def scan_again(context: RunContext, attempt: Measured, words: str, present: str 
         attempt = dataclasses.replace(attempt, tool_files=tuple(dict.fromkeys((*attempt.tool_files, *left))))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
-    if not after:
+    if not context.checks.apart:
+        spoiled += [c.path for c in context.work.changes_outside(attempt.candidate, present)]
+    if not (after or spoiled):
         return attempt
     attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
     problems = [f"{words}: {wording.listed(spoiled)}"] if spoiled else []

@@ -234,9 +234,15 @@ def _public(key: str) -> str:
     return f"{section}.*.{rest.rpartition('.')[2]}" if section in _ADDRESSED and "." in rest else key
 
 
-def report_beside_clone(services: Services, task: str, before: str, present: str, ref: str) -> tuple[str, ...]:
-    """Report and return what changed in the user's own tree while a task was built in a clone. `ref` keeps `before`."""
+def report_beside_clone(
+    services: Services, task: str, before: str, present: str, ref: str, *, outside: bool = False
+) -> tuple[str, ...]:
+    """Report and return what changed in the user's own tree while a task was built in a clone. `ref` keeps `before`.
+
+    With `outside`, no other project can have run since, so that changes outside the project are reported too.
+    """
     changes = services.trees.changes(before, present)
+    changes += services.trees.changes_outside(before, present) if outside else ()
     theirs = [change for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     if theirs:
         shown = wording.listed(change.path for change in theirs)
@@ -253,7 +259,7 @@ def beside_clone(context: RunContext, attempt: Prepared) -> tuple[str, ...]:
     """Report and return the same about an attempt that was not interrupted."""
     snapshot, services = attempt.snapshot, context.services
     present = services.trees.scan(attempt.literal_paths)
-    return report_beside_clone(services, attempt.task.id, snapshot.tree, present, snapshot.ref)
+    return report_beside_clone(services, attempt.task.id, snapshot.tree, present, snapshot.ref, outside=True)
 
 
 def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:
@@ -285,6 +291,9 @@ def _report_new_commits(context: RunContext, task: Task, place: str, was: str | 
         return
     if now in {c for c, trailers in history.trailers_since(was) if trailers.get("Idumb-Run") == context.run}:
         return
+    trees, heads = context.services.trees, (history.tree_of(was), history.tree_of(now))
+    if trees.changes_outside(*heads) and not trees.changes(*heads):
+        return  # commits of other projects
     history.keep_ref(f"{place}/meanwhile/{now[:16]}", now)
     context.services.reporter.note(
         f"Since {task.id} began, HEAD went from {was or 'no commit'} to {now}, and idumb did not do that:"

@@ -67,6 +67,8 @@ class _Proving:
     def restore(self) -> tuple[str, ...]:
         return ()
 
+    def close(self) -> None: ...
+
 
 def test_a_check_that_protection_stops_gets_the_line_that_lifts_it(tmp_path: Path) -> None:
     proving = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
