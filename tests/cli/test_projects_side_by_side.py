@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import subfolders
-from tests.support.gitrepo import GitSandbox
+from tests.support.gitrepo import GitSandbox, work_tree
 from tests.support.project import Project, failing_task, making, shell, task, write
 from tests.support.subfolders import SubProject, unchanged
 
@@ -136,6 +136,45 @@ def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: tupl
     assert not api.repo.refs("refs/idumb/")
     assert (web.folder / ".idumb/config.yaml").exists()
     assert not (api.folder / ".idumb").exists()
+
+
+COMMANDS = """
+    0 status, next, roadmap, check-plan 1, graph 1, recommend 1, gates, roadmap --add Next, plan-phase 2 --template
+    1 execute-phase 1 --approve {} --dry-run
+    1 execute-phase 1 --approve {}
+    0 log 1, show T1-01, diff T1-01, debug 1, metrics 1, envelope show T1-01, audit verify, audit workspace 1, decisions
+    1 resume 1 --retry-failed
+    0 accept T1-02 --why mine, resume 1, verify-work 1, prove 1, diff T1-02, dlq list, handoff list, doctor, doctor --fix
+    0 rollback 1 --to T1-01 --yes, undo --yes, rollback 1 --to start --yes
+    1 execute-phase 1 --approve {} --workspace clone
+    0 audit bundle 1, deinit --yes --all-projects
+"""
+
+
+def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: tuple[SubProject, SubProject]) -> None:
+    """Whatever state the neighbour's files are in."""
+    api, web = both
+    repo = api.repo
+    repo.write_all({"apps/web/half.txt": "one\n", "apps/web/.gitignore": "*.ignored\n", "apps/web/x.ignored": "kept\n"})
+    repo.git("add", "--", "apps/web/half.txt", "apps/web/.gitignore")
+    repo.write("apps/web/half.txt", "two\n")
+    repo.write("apps/web/announced.txt", "later\n")
+    repo.git("add", "--intent-to-add", "--", "apps/web/announced.txt")
+    repo.link("apps/web/link", "page.txt")
+    (web.folder / "program").write_text("#!/bin/sh\n", encoding="ascii")
+    (web.folder / "program").chmod(0o750)
+    (web.folder / "empty").mkdir()
+    api.plan([TASKS[0], failing_task("T1-02", "bad.txt", after="T1-01")])
+    before = work_tree(repo.root)
+    for line in filter(None, map(str.strip, COMMANDS.splitlines())):
+        code, _, commands = line.partition(" ")
+        for command in commands.split(", "):
+            with unchanged(api):
+                answer = api.quick(*command.format(api.approval()).split(), "--json")
+            assert answer.code == int(code), (command, answer)
+            assert not repo.try_git("fsck", "--no-dangling").returncode, command
+    assert (web.folder / "empty").is_dir()
+    assert {path for path in before if path.startswith("apps/web/")} <= work_tree(repo.root).keys()
 
 
 def test_the_top_of_the_repository_stays_as_it_was_for_existing_projects(sandbox: GitSandbox) -> None:
