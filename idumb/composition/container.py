@@ -10,7 +10,7 @@ import os
 from functools import cached_property
 
 from idumb import __version__
-from idumb.composition import project_views
+from idumb.composition import project_folder, project_views
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -62,7 +62,7 @@ class Container:
 
         `farewell` is called with the signal that ends the program at once.
         """
-        self._open(project or find_project(start))
+        self._open(project or project_folder.find(start))
         self._make_asker = asker
         self._make_reporter = reporter
         self._farewell = farewell
@@ -70,13 +70,19 @@ class Container:
     def of_folder(self, folder: str) -> Container:
         """Return the services of the project in another folder of the repository."""
         project = discover.Project(self.repository, folder)
-        _require_plain(project)
+        project_folder.require_plain(project)
         return Container(project.root, self._make_asker, self._make_reporter, self._farewell, project=project)
 
     def _open(self, project: discover.Project) -> None:
         self.project = project
         self.repository = project.repository
         self.root, self.folder, self.worktree = project.root, project.folder, project.key
+
+    @cached_property
+    def inner_projects(self) -> tuple[str, ...]:
+        from idumb.git.projects import known_projects
+
+        return tuple(known_projects.below(self.repository, self.folder))
 
     @cached_property
     def settings(self) -> Settings:
@@ -309,7 +315,9 @@ class Container:
 
             clone = Clone(self.repository, self._whole_trees, run, self.history.head().commit)
             return project_views.clone(clone, self.folder)
-        return project_views.here(self._whole_trees, self.folder)
+        from idumb.git.trees import Here
+
+        return Here(self.trees)
 
     @cached_property
     def clones(self) -> Clones:
@@ -527,45 +535,3 @@ class Container:
             environment.close()
         if "_whole_trees" in self.__dict__:
             self._whole_trees.close()
-
-
-def find_project(start: str) -> discover.Project:
-    """Find the project around a folder. Refusal `project.folder-name`, `project.nested`, or of `find_repository`."""
-    project = discover.find_project(start, find_repository(start))
-    if project.folder:
-        _require_plain(project)
-    inner = discover.unused_project(start, project)
-    if inner is not None and os.path.isdir(discover.Project(project.repository, inner).state_dir):
-        from idumb.domain.errors import Refusal
-
-        raise Refusal(
-            "project.nested",
-            f"{inner} is a project with runs of its own, and {project.root} around it is a project too.",
-            hint=f"Move {os.path.join(project.root, '.idumb/config.yaml')} away, and use idumb in each folder alone",
-            details={"inner": inner, "outer": project.folder or "."},
-        )
-    return project
-
-
-def _require_plain(project: discover.Project) -> None:
-    if any(character in project.folder for character in "*?[]{}\\\n"):
-        from idumb.domain.errors import Refusal
-
-        raise Refusal(
-            "project.folder-name",
-            f"{project.folder!r} cannot be a project: its name has a character that patterns use.",
-            hint="Rename the folder: its name must have none of * ? [ ] { } \\ and no line break",
-        )
-
-
-def find_repository(start: str) -> discover.Repository:
-    """Find the repository around a folder; every refusal has a hint."""
-    from idumb.domain.errors import Refusal
-
-    try:
-        return discover.find(start)
-    except Refusal as refusal:
-        refusal.hint = refusal.hint or (
-            "git status shows the same problem. Restore .git from a clone or a backup, or move it away and run git init"
-        )
-        raise

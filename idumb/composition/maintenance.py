@@ -6,7 +6,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from idumb.composition.container import Container, find_repository
+from idumb.composition import project_folder
+from idumb.composition.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -101,7 +102,7 @@ def command_folder(start: str, host: Host, *, user: bool) -> Place:
     from idumb.system.files import host_files
 
     if not user:
-        return Place(host, "project", host.project, host_files.HostFiles(find_repository(start).root))
+        return Place(host, "project", host.project, host_files.HostFiles(project_folder.find_repository(start).root))
     if host.user is None:
         raise Refusal(
             "install.no-user-folder",

@@ -38,17 +38,6 @@ def trees(whole: GitTrees, folder: str) -> GitTrees | ProjectTrees:
     return ProjectTrees(whole, folder)
 
 
-def here(whole: GitTrees, folder: str) -> Workspace:
-    if not folder:
-        from idumb.git.trees import Here
-
-        return Here(whole)
-    from idumb.git.projects.project_trees import ProjectTrees
-    from idumb.git.projects.project_workspace import ProjectHere
-
-    return ProjectHere(ProjectTrees(whole, folder))
-
-
 def clone(whole: Clone, folder: str) -> Workspace:
     if not folder:
         return whole

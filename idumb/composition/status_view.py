@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from idumb.composition.container import Container, find_project
+from idumb.composition import project_folder
+from idumb.composition.container import Container
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -29,7 +30,7 @@ def saved(start: str) -> dict[str, Any] | None:
     """Return the saved status view if nothing that it shows has changed; opens neither database nor plans."""
     from idumb.store import status_view
 
-    project = find_project(start)
+    project = project_folder.find(start)
     if discover.unused_project(start, project) is not None:
         return None  # the full command line says so
     view = status_view.read(project.state_dir, project.root)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import pygit2
 
-from idumb.app.ports.repository import Conflict, NestedChange, Snapshot
+from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import commit_tree, guarded_files, open_repository, snapshot
@@ -356,10 +357,16 @@ class GitTrees:
             self._writer.close()
 
 
+class OpenTrees(Trees, Protocol):
+    """Trees whose scanner remembers, and saves that when it is closed."""
+
+    def close(self) -> None: ...
+
+
 class Here:
     kind = "here"
 
-    def __init__(self, trees: GitTrees) -> None:
+    def __init__(self, trees: OpenTrees) -> None:
         self.trees = trees
 
     def deliver(

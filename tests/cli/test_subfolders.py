@@ -121,6 +121,14 @@ def test_commands_find_the_project_from_any_folder_in_it(api: SubProject) -> Non
     assert inner.quick("status", "--json").data["phases"][0]["phase"] == "1"
 
 
+def test_above_the_projects_every_command_names_them(api: SubProject) -> None:
+    """And never `idumb init`, which is refused there."""
+    top = Project(api.repo, api.repo.root)
+    assert top.quick("status", "--json").data["next"]["command"] == "cd apps/api"
+    refused = top.quick("execute-phase", "1", "--json")
+    assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "project.elsewhere", "cd apps/api")
+
+
 def test_plans_without_settings_are_found_from_their_folder(sandbox: GitSandbox) -> None:
     place = sandbox.write("tool/.planning/phases/1/01-PLAN.md", projects.plan_text([making("T1-01", "a.txt")]))
     assert Project(sandbox, place.parents[3]).quick("check-plan", "1", "--json").code == 0

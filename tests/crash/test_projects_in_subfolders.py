@@ -28,6 +28,10 @@ TASKS = (
 
 @pytest.fixture
 def both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
+    return _both(sandbox)
+
+
+def _both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
     """Two projects with the same plan; the second has uncommitted, untracked, staged and deleted files of its user."""
     files = dict.fromkeys(("old.txt", "dirty.txt", "staged.txt", "deleted.txt"), "one\n")
     for folder in ("api", "web"):
@@ -112,16 +116,11 @@ def test_a_killed_rollback_leaves_the_neighbour_alone_and_can_be_run_again(
 
 
 @pytest.mark.torture
-def test_every_point_of_a_run(sandbox: GitSandbox, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.timeout(3600)
+def test_every_point_of_a_run(sandbox: GitSandbox, tmp_path: Path) -> None:
     """The same for all points."""
-    count, at = 1, 0
-    while at < count:
-        repo = GitSandbox.create(tmp_path_factory.mktemp("case") / "repo")
-        api, web = both.__wrapped__(repo)
-        if at == 0:
-            names = harness.points(api, api.approval(), tmp_path_factory.mktemp("points"))
-            count = len(names)
-            repo = GitSandbox.create(tmp_path_factory.mktemp("case") / "repo")
-            api, web = both.__wrapped__(repo)
-        _killed_and_interleaved(api, web, at)
-        at += 1
+    api, _ = _both(sandbox)
+    names = harness.points(api, api.approval(), tmp_path)
+    assert len(names) > len(TASKS)
+    for at in range(len(names)):
+        _killed_and_interleaved(*_both(GitSandbox.create(tmp_path / f"case-{at}" / "repo")), at)

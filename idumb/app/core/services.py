@@ -36,6 +36,10 @@ class Services(Protocol):
     @property
     def worktree(self) -> str: ...
     @property
+    def inner_projects(self) -> tuple[str, ...]:
+        """The folders below with a configuration of their own, relative to `root`. It starts git."""
+
+    @property
     def version(self) -> str: ...
     @property
     def settings(self) -> Settings: ...

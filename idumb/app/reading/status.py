@@ -28,6 +28,7 @@ VIEW_SCHEMA = 1
 def view(services: Services) -> dict[str, Any]:
     """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
     initialised = services.reports.exists(".idumb/config.yaml")
+    inner = () if initialised else services.inner_projects
     roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
@@ -50,7 +51,7 @@ def view(services: Services) -> dict[str, Any]:
         "initialised": initialised,
         "phases": phases,
         "decisions": others,
-        "next": _next(phases, others, initialised=initialised),
+        "next": _next(phases, others, initialised=initialised) if initialised or not inner else _inside(inner),
     }
 
 
@@ -300,6 +301,13 @@ def waiting_reason(contract: Contract, state: RunState | None, shown: Mapping[st
 
 def _is_done(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
+
+
+def _inside(projects: tuple[str, ...]) -> dict[str, Any]:
+    from idumb.app.worktree import preconditions
+
+    why, command = preconditions.elsewhere(projects)
+    return {"command": command, "why": why}
 
 
 def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, initialised: bool) -> dict[str, Any]:

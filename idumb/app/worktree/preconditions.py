@@ -33,9 +33,17 @@ _HINTS = {
 def require_initialised(services: Services) -> None:
     """Refuse a repository without idumb's configuration."""
     if not services.reports.exists(".idumb/config.yaml"):
+        if services.inner_projects:
+            why, command = elsewhere(services.inner_projects)
+            raise Refusal("project.elsewhere", f"{why}, and not in {services.root}.", hint=command)
         raise Refusal(
             "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"
         )
+
+
+def elsewhere(projects: Sequence[str]) -> tuple[str, str]:
+    """Return in words where idumb is set up instead, and the command that goes there."""
+    return f"idumb is set up in {wording.listed(projects)}", f"cd {shlex.quote(projects[0])}"
 
 
 def require_supported(services: Services) -> None:

@@ -71,6 +71,11 @@ ROWS: Mapping[str, Row] = {
         "Use a project inside another one",
         way("move", "move the configuration of one of the two away", "the other is the only project; its runs go on"),
     ),
+    "project.elsewhere": row(
+        "Use idumb in this folder",
+        way("go", "go to the folder of a project", "then run the command again", HINT),
+        way("here", "set up another folder beside them", "it is a project of its own", "idumb init --here"),
+    ),
     "project.folder-name": row(
         "Use this folder as a project", way("rename", "rename the folder", "then run the command again")
     ),

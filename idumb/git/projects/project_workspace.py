@@ -15,26 +15,6 @@ from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.projects.project_trees import ProjectTrees
 
 
-class ProjectHere:
-    """The user's working tree."""
-
-    kind = "here"
-
-    def __init__(self, trees: ProjectTrees) -> None:
-        self.trees = trees
-
-    def deliver(
-        self,
-        base: str,  # noqa: ARG002 - the port's signature
-        candidate: str,
-        paths: Sequence[str],  # noqa: ARG002
-    ) -> tuple[str, tuple[Conflict, ...]]:
-        return candidate, ()
-
-    def close(self) -> None:
-        self.trees.close()
-
-
 class ProjectClone:
     """A clone of the whole repository. Its project folder exists also if the commit has no file there."""
 
