@@ -32,8 +32,7 @@ def init_command(here: bool) -> Result:
     with options.services() as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
-        below = maintenance.projects_below(services)
-        chosen = project_place.choose(services, current, below, here=here)
+        chosen = project_place.choose(services, current, lambda: maintenance.projects_below(services), here=here)
         with maintenance.project_in(services, chosen) as project:
             folder = init.TOP if chosen or not current else current
             return init.init(project, maintenance.project_templates(), folder)

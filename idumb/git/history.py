@@ -225,12 +225,11 @@ class GitHistory:
         return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
 
     def _marked(self, message: str) -> str:
-        """Return a message with the project's folder as a trailer: phases of two projects may have the same number."""
-        if not self._project.folder:
-            return message
+        """Return a message with the project's folder after the trailers, because two projects may have a phase 1."""
         text = message.rstrip()
-        gap = "\n" if _TRAILER.match(text.rpartition("\n")[2]) else "\n\n"
-        return f"{text}{gap}{_PROJECT}: {self._project.folder}\n"
+        if not self._project.folder or not _TRAILER.match(text.rpartition("\n")[2]):
+            return message
+        return f"{text}\n{_PROJECT}: {self._project.folder}\n"
 
     def begin_branch(self, name: str) -> None:
         branch.begin(self._place, self.repository, name, self._head_commit())

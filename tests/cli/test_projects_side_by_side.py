@@ -109,7 +109,7 @@ def test_a_change_outside_the_project_is_named_and_kept_and_never_committed(
 
 
 def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProject]) -> None:
-    """R-CONC-1: HEAD and index are shared, and so is the lock."""
+    """HEAD and index are shared, and so is the lock."""
     api, web = both
     api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("touch a.txt; sleep 30")])])
     with api.started("execute-phase", "1", "--approve", api.approval(), "--events") as running:

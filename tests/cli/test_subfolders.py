@@ -44,7 +44,7 @@ def chosen(project: Project, typed: str) -> str:
     services = Container(
         str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), reporters.Silent
     )
-    return project_place.choose(services, "app/src", maintenance.projects_below(services), here=False)
+    return project_place.choose(services, "app/src", lambda: maintenance.projects_below(services), here=False)
 
 
 def test_init_here_sets_up_a_subfolder_and_nothing_else(below: Project) -> None:

@@ -10,6 +10,8 @@ from idumb.app.ports.repository import Conflict, History, Trees
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.history import GitHistory
+from idumb.git.projects.project_history import ProjectHistory
+from idumb.git.projects.project_trees import ProjectTrees
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
@@ -78,7 +80,38 @@ class GitFolder:
         return self.sandbox.commit(message)
 
 
-@pytest.fixture(params=[MemoryFolder, GitFolder], ids=["memory", "git"])
+class ProjectFolder(GitFolder):
+    """A project in a subfolder, beside a file of its neighbour that is never touched."""
+
+    NAME = "apps/api"
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        sandbox.write("apps/web/page.txt", "page\n")
+        (sandbox.root / self.NAME).mkdir()
+        project = discover.Project(discover.find(str(sandbox.root)), self.NAME)
+        project.key = "main"  # as in REF
+        self.sandbox, self.root = sandbox, sandbox.root / self.NAME
+        self.trees: Trees = ProjectTrees(GitTrees(project.repository, key=project.key), self.NAME)
+        self.history: History = ProjectHistory(GitHistory(project.repository, project=project), self.NAME)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.sandbox.write(f"{self.NAME}/{path}", data)
+
+    def remove(self, path: str) -> None:
+        self.sandbox.remove(f"{self.NAME}/{path}")
+
+    def files(self) -> dict[str, bytes]:
+        assert self.sandbox.read("apps/web/page.txt") == "page\n"
+        return {p.relative_to(self.root).as_posix(): p.read_bytes() for p in self.root.rglob("*") if p.is_file()}
+
+    def ignore(self, path: str) -> None:
+        super().ignore(f"{self.NAME}/{path}")
+
+    def commit(self, message: str = "work") -> str:
+        return self.sandbox.commit(message, self.NAME)
+
+
+@pytest.fixture(params=[MemoryFolder, GitFolder, ProjectFolder], ids=["memory", "git", "project"])
 def folder(request: pytest.FixtureRequest, sandbox: GitSandbox) -> Folder:
     (sandbox.git_dir / "info").mkdir(exist_ok=True)
     implementation: Folder = request.param(sandbox)
@@ -326,7 +359,8 @@ def test_a_commit_without_a_change_is_made_only_if_it_may_be_empty(folder: Folde
 
 def test_trailers_are_read_from_head_back_to_a_commit_newest_first(folder: Folder) -> None:
     folder.write("a", b"1")
-    base = folder.commit("start\n\nIdumb-Task: T0\n")
+    start = folder.commit()
+    base = commit(folder, head=start, message="start\n\nIdumb-Task: T0\n")
     first = commit(folder, head=base, message="one\n\nIdumb-Run: r\nIdumb-Task: T1\n")
     other = commit(folder, head=first, message="a person's")
     second = commit(folder, head=other, message="two\n\nIdumb-Run: r\nIdumb-Task: T2\n")

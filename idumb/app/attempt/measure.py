@@ -234,11 +234,11 @@ def _add_changes_outside(context: RunContext, attempt: Built, candidate: str, co
 
     While a person or an editor works, other projects may run: what they change is not part of this attempt.
     """
-    if context.workspace.kind == "here" and not drift.program_works_here(context, attempt):
-        return compared
     changes = context.work.changes_outside(attempt.snapshot.tree, candidate)
+    if not changes or (context.workspace.kind == "here" and not drift.program_works_here(context, attempt)):
+        return compared
     lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
-    return dataclasses.replace(compared, lines=(*compared.lines, *lines)) if changes else compared
+    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
 
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:

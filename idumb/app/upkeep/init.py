@@ -15,7 +15,7 @@ from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.upkeep.project_place import CONFIGURATION
-from idumb.app.worktree import dependencies, preconditions
+from idumb.app.worktree import dependencies
 from idumb.domain import dependency_setup
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
@@ -70,7 +70,6 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
 
     `folder` is the current folder, relative to the one that is set up.
     """
-    preconditions.require_supported(services)
     provided = _dependencies(services)
     proposed = [command for proposal in dependencies.proposals(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from idumb.app.core.services import Services, from_top
+from idumb.app.worktree import preconditions
 from idumb.domain import paths, wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
@@ -15,20 +16,23 @@ HERE, TOP = "here", "top"
 _LONGEST = 200
 
 
-def choose(services: Services, current: str, below: Mapping[str, bool], *, here: bool) -> str:
+def choose(services: Services, current: str, look_below: Callable[[], Mapping[str, bool]], *, here: bool) -> str:
     """Return the folder to set up, relative to that of `services`: `current`, or "" for the folder of `services`.
 
-    `current` is the folder in which the command was started, "" if it is the one of `services`. `below` are folders
-    below that of `services` with a configuration of their own, and whether idumb has runs of them; with `here`, one
-    without runs is no obstacle. Refusal `init.nested`, `init.not-confirmed` or `init.folder`.
+    `current` is the folder in which the command was started, "" if it is the one of `services`. `look_below` returns
+    the folders below that of `services` with a configuration of their own, and whether idumb has runs of them; with
+    `here`, one without runs is no obstacle. Refusal `init.nested`, `init.not-confirmed`, `init.folder` or of a
+    repository that idumb does not support.
     """
-    is_set_up = services.reports.exists(CONFIGURATION)
-    if not current or (is_set_up and not here):
-        if not is_set_up:
-            _refuse_around(services, [folder for folder, has_runs in below.items() if has_runs or not here])
+    preconditions.require_supported(services)
+    if services.reports.exists(CONFIGURATION):
+        if current and here:
+            raise _inside(services, current)
         return ""
-    if is_set_up:
-        raise _inside(services, current)
+    below = look_below()
+    if not current:
+        _refuse_around(services, [folder for folder, has_runs in below.items() if has_runs or not here])
+        return ""
     chosen = HERE if here else _ask(services, current)
     if chosen == HERE:
         require_folder(services, current, [path for path in below if path.startswith(f"{current}/")])
@@ -91,10 +95,10 @@ def _refuse_around(services: Services, below: Sequence[str]) -> None:
 
 def _around(services: Services, folder: str, below: Sequence[str]) -> Refusal:
     inner = [from_top(services, path) for path in below]
+    what = "is a project" if len(inner) == 1 else "are projects"
     return Refusal(
         "init.nested",
-        f"{folder} cannot be a project: {wording.listed(inner)} {'is a project' if len(inner) == 1 else 'are projects'}"
-        " of its own below it.".replace("projects of its own", "projects of their own"),
+        f"{folder} cannot be a project: {wording.listed(inner)} below it {what} already.",
         hint=f"cd {shlex.quote(inner[0])} and use idumb there, or run idumb init --here in a folder beside it",
         details={"folder": services.folder or ".", "projects": inner},
     )

@@ -28,8 +28,8 @@ def below(repository: Repository, folder: str) -> Mapping[str, bool]:
     prefix = f"{folder}/" if folder else ""
     pattern = f":(glob){prefix}**/{discover.CONFIGURATION}"
     arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
-    listed = git_program.output(repository.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
-    files = (os.fsdecode(path) for path in listed.split(b"\0") if path)
+    listed = git_program.read(repository.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
+    files = (os.fsdecode(path) for path in listed.out.split(b"\0") if path)
     found = {*(path.removesuffix(f"/{discover.CONFIGURATION}") for path in files), *states}
     present = (each for each in found if os.path.isdir(os.path.join(repository.root, each)))
     inner = sorted(each for each in present if each.startswith(prefix) and each not in ("", folder))
