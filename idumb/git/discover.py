@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from idumb.domain import errors, project_key
+from idumb.domain import errors
+from idumb.domain.runs import project_key
 
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:

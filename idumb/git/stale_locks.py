@@ -18,7 +18,8 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 
-from idumb.domain import canonical_json, project_key
+from idumb.domain import canonical_json
+from idumb.domain.runs import project_key
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files

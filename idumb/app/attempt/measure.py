@@ -234,6 +234,8 @@ def _add_changes_outside(context: RunContext, attempt: Built, candidate: str, co
 
     While a person or an editor works, other projects may run: what they change is not part of this attempt.
     """
+    if not context.services.folder:
+        return compared
     changes = context.work.changes_outside(attempt.snapshot.tree, candidate)
     if not changes or (context.workspace.kind == "here" and not drift.program_works_here(context, attempt)):
         return compared

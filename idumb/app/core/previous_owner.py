@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.app.core.services import Services
-from idumb.domain import project_key, wording
+from idumb.domain import wording
+from idumb.domain.runs import project_key
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 

@@ -15,10 +15,10 @@ from idumb.app.running.resume import Retry
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import outcome, project_key, wording
+from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.runs import dead_letter, replay, run
+from idumb.domain.runs import dead_letter, project_key, replay, run
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 

@@ -16,9 +16,10 @@ from idumb.app.core.services import Services
 from idumb.app.ports.host import LocalData
 from idumb.app.ports.repository import KeptRefs
 from idumb.app.worktree import abandoned_clones
-from idumb.domain import project_key, wording
+from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.runs import project_key
 
 FILES = ".idumb"
 BUNDLE = "refs.bundle"

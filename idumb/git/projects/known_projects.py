@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from idumb.domain import project_key
+from idumb.domain.runs import project_key
 from idumb.git import discover, git_program
 from idumb.git.discover import Repository
 

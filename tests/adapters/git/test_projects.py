@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.domain import paths, project_key
+from idumb.domain import paths
+from idumb.domain.runs import project_key
 from idumb.git import discover
 from idumb.git.history import GitHistory
 from idumb.git.projects import known_projects
