@@ -273,7 +273,7 @@ def _meets(scene: Scene, state: State, size: int | None) -> bool:
 
 
 PROGRAMME = Programme(
-    "T5", "a disk without room, or that may not be written", 16, None, run, (*ENDING, TRACEBACK), divides=True
+    "T5", "a disk without room, or that may not be written", 12, None, run, (*ENDING, TRACEBACK), divides=True
 )
 
 
