@@ -139,9 +139,22 @@ EXAMPLES: Mapping[str, Example] = {
         repositories=("lib",),
     ),
     "path.non-goal": Example(
-        "A task declares a path that a non-goal of its plan excludes. At level 2 of `gates.non-goals`, it is an error.",
+        "A task declares a path that a non-goal of its plan excludes.",
         task(),
         "non_goals: [{id: NG-1, text: no greeting, paths: [hello.txt]}]\n",
+    ),
+    "limit.exceeded": Example(
+        "A task declares more files than its limits allow, or files outside the paths of its limits.",
+        task(files="create `hello.txt`, create `bye.txt`", last="- **Limits:** files 1\n"),
+    ),
+    "change.contradiction": Example(
+        "The Symbols of a task change more than its class of change says: added public names are `extending`, removed"
+        " ones `breaking`.",
+        task(first="- **Change:** preserving\n", more="- **Symbols:** add `greet`\n"),
+    ),
+    "symbol.contradiction": Example(
+        "A task declares an interface, and its Symbols remove the name.",
+        task(first=WHOLE, more="- **Symbols:** remove `greet`\n"),
     ),
     "plan.bad-scope": Example(
         "`scope.root` cannot be a folder of the repository: it is absolute or leads out of it.",

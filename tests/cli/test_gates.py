@@ -287,3 +287,26 @@ def test_a_test_without_assertion_is_reported_and_fails_if_the_gate_is_named(san
     project.configure("")
     assert project.execute("--force", "--no-verify").code == 0
     assert evidence_of(project, "gate test-intent") == [("failed", 0)]
+
+
+def test_level_2_blocks_the_approval_of_a_plan_that_shows_that_a_gate_cannot_hold(project: Project) -> None:
+    """R-GATE-1, R-GATE-2: at level 1 the same plan is approved, with warnings."""
+    fields = "- **Change:** preserving\n- **Limits:** files 1\n"
+    symbols = "- **Symbols:** add `greet`\n"
+    files, both = "create `a.txt`, create `b.txt`", (write("a.txt", "a\n"), write("b.txt", "b\n"))
+    project.plan([task("T1-01", files=files, check="nowhere-at-all --help", fields=fields + symbols, steps=both)])
+    codes = {"limit.exceeded", "change.contradiction", "check.no-program"}
+    for level, severity in ((1, "warning"), (2, "error")):
+        project.configure(
+            f"gates: {{size: {{level: {level}}}, change-class: {{level: {level}}}, criteria: {{level: {level}}}}}\n"
+        )
+        checked = project.json("check-plan", "1")
+        assert {f["code"]: f["severity"] for f in checked.data["findings"] if f["code"] in codes} == dict.fromkeys(
+            codes, severity
+        )
+        answer = project.json("approve", "1", *(("--hash", checked.data["contract_hash"]) if level == 1 else ()))
+        assert answer.code == (0 if level == 1 else 3)
+    listed = {row["name"]: row for row in project.json("gates").data["gates"]}
+    assert (listed["size"]["stages"], listed["size"]["plan_codes"]) == (["planning", "step"], ["limit.exceeded"])
+    assert listed["syntax"]["stages"] == ["step"]
+    assert "in a plan: more declared files than the limit" in project.idumb("gates", "explain", "size").out

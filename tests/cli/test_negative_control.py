@@ -298,3 +298,16 @@ def test_check_plan_runs_nothing_in_the_user_s_folder(project: Project) -> None:
     assert project.quick("approve", "1", "--hash", project.approval()).code == 0
     answer = runs_checks(project)
     assert (answer.code, answer.error["code"]) == (4, "checks.in-place")
+
+
+def test_check_plan_finds_invariants_that_do_not_hold_before_the_work(project: Project) -> None:
+    """R-GATE-1: it needs consent, so it blocks no approval by itself; at level 2 the finding is an error."""
+    head = "invariants:\n  - {id: INV-1, text: a.txt is there, check: test -e a.txt}\n"
+    head += "  - {id: INV-2, text: it has a readme, check: test -e README.md}\n"
+    project.plan([making("T1-01", "a.txt")], head=head)
+    for level, code, severity in ((1, 0, "warning"), (2, 3, "error")):
+        project.configure(f"gates: {{invariants: {{level: {level}}}}}\n")
+        assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+        answer = runs_checks(project)
+        found = [(f["severity"], f["found"]) for f in answer.data["findings"] if f["code"] == "invariant.broken-before"]
+        assert (answer.code, found) == (code, [(severity, "INV-1 failed")])

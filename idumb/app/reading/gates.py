@@ -9,6 +9,7 @@ from idumb.app.core.services import Services
 from idumb.domain import agent, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import did_you_mean
+from idumb.domain.intake import registry
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.proof.gate_table import Row
 from idumb.domain.settings import Settings
@@ -54,11 +55,12 @@ def _own_row(name: str, settings: Settings) -> Row:
         f"{holds[0].upper()}{holds[1:]}, on the files that the task commits.",
         "The configuration of the project asks for it.",
         f"Correct the work, or correct `gates.{name}` in .idumb/config.yaml.",
+        "nothing, because it judges the files of the work",
     )
 
 
 def _row(row: Row, settings: Settings) -> dict[str, Any]:
-    rule = levels.rule(settings, row.setting)
+    rule, codes = levels.rule(settings, row.setting), registry.codes_of_gate(row.setting)
     of_commands = row.timeout == gate_table.CHECK_TIMEOUT
     usual = float(settings.run.check_timeout) if of_commands else levels.time_to_judge(settings, row.setting)
     own = settings.gates.get(row.setting)
@@ -66,6 +68,9 @@ def _row(row: Row, settings: Settings) -> dict[str, Any]:
         "name": row.name,
         "alias": row.alias,
         "stage": row.stage,
+        "stages": [gate_table.PLANNING, row.stage] if codes and row.stage != gate_table.PLANNING else [row.stage],
+        "in_plan": row.in_plan,
+        "plan_codes": list(codes),
         "level": rule.level,
         "default_level": row.level,
         "lowest_level": row.lowest,

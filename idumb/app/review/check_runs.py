@@ -16,10 +16,11 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.plans.plan import Plan, Task
-from idumb.domain.proof import evidence
+from idumb.domain.proof import evidence, gate_table, levels
 from idumb.domain.runs.run import RunState
 
 CODE = "check.passed-before"
+BROKEN_BEFORE = "invariant.broken-before"
 
 
 class Ran(NamedTuple):
@@ -56,9 +57,32 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
                 continue
             results = dict(_results(services, checks, task, tree, ran.rows))
             ran.findings.extend(_findings(plan, task, results, strict=strict))
+        _invariants(services, contract, checks, tree, ran)
     finally:
         checks.end_processes()
     return ran
+
+
+def _invariants(services: Services, contract: Contract, checks: Checks, tree: str, ran: Ran) -> None:
+    """Run the invariants. One that fails before the work must be made true by the first task that keeps it."""
+    level = levels.rule(services.settings, gate_table.INVARIANTS).level
+    severity = ERROR if level == levels.CRITICAL else WARNING
+    limit = float(services.settings.run.check_timeout)
+    for plan in contract.plans:
+        for invariant in plan.invariants:
+            checks.renew()
+            subject = f"invariant {invariant.id}"
+            with services.interrupts.armed():
+                result = _result(checks, subject, invariant.check, limit, tree)
+            ran.rows.append({"task": None, "subject": subject, "command": invariant.check, "result": result})
+            if result in evidence.BROKEN:
+                accepted = "an invariant that holds before the work"
+                message = f"The invariant {invariant.id} does not hold before the work: {invariant.text}"
+                mend = "Repair what breaks it first, or correct its check."
+                found = f"{invariant.id} {result.replace('_', ' ')}"
+                ran.findings.append(
+                    plan.finding(BROKEN_BEFORE, "invariants", found, accepted, message, mend, severity=severity)
+                )
 
 
 def _tree(services: Services, state: RunState) -> str:

@@ -11,9 +11,10 @@ from types import MappingProxyType
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
-from idumb.domain.intake import agents, ambiguity, check_commands, coverage, ground, proof, scope, steps
-from idumb.domain.intake.rule import SILENT, Case, Check, Rule, StartState
+from idumb.domain.intake import agents, ambiguity, check_commands, contradictions, coverage, ground, proof, scope, steps
+from idumb.domain.intake.rule import BY_FIELD, GATE_OF_FIELD, SILENT, Case, Check, Rule, StartState
 from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.proof import gate_table
 from idumb.domain.proof.deadline import NEVER, Deadline, OutOfTimeError
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 
@@ -31,25 +32,32 @@ RULES: tuple[Rule, ...] = (
          "a binding of .idumb/config.yaml, a role or human"),
     Rule("handoff.unknown-type", WARNING, ERROR, agents.handoff_types, "handoff_to"),
     Rule("task.no-proof", ERROR, ERROR, proof.unproven_tasks, "acceptance", "check, verify or human"),
-    Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks),
+    Rule("criterion.unproven", WARNING, ERROR, proof.unproven_tasks, gate=BY_FIELD),
     Rule("criterion.empty", WARNING, ERROR, proof.empty_criteria, accepted="an observable result"),
     Rule("task.no-artifact", WARNING, ERROR, proof.without_artifact, "files", "files, or a check"),
     Rule("path.outside-workspace", ERROR, ERROR, scope.written_paths, accepted="a path inside the workspace"),
     Rule("path.outside-scope", ERROR, ERROR, scope.written_paths),
     Rule("path.protected", ERROR, ERROR, scope.written_paths, accepted="a path that is not protected"),
     Rule("path.other-repository", ERROR, ERROR, scope.other_repositories),
-    Rule("path.non-goal", WARNING, WARNING, scope.non_goals, "files", "a path that no non-goal excludes"),
+    Rule("path.non-goal", WARNING, WARNING, scope.non_goals, "files", "a path that no non-goal excludes",
+         gate=gate_table.NON_GOALS),
+    Rule("limit.exceeded", WARNING, WARNING, contradictions.limits, "limits", "limits that the declared files keep",
+         gate=gate_table.LIMITS),
+    Rule("change.contradiction", WARNING, WARNING, contradictions.change_classes, "change",
+         "the class of what the task declares", gate=gate_table.CHANGE_CLASS),
+    Rule("symbol.contradiction", WARNING, WARNING, contradictions.interfaces, "symbols",
+         "an interface that the task does not remove", gate=gate_table.AGREEMENT),
     Rule("plan.bad-scope", ERROR, ERROR, scope.roots, "scope", "a folder of the repository, such as src"),
     Rule("step.undeclared-path", WARNING, ERROR, scope.undeclared, "steps", "a path under Files"),
     Rule("path.missing", WARNING, WARNING, ground.files, "files",
-         "an existing file, or one that an earlier task creates"),
-    Rule("path.exists", WARNING, WARNING, ground.files, "files", "a free path, or `modify`"),
+         "an existing file, or one that an earlier task creates", gate=gate_table.LEDGER),
+    Rule("path.exists", WARNING, WARNING, ground.files, "files", "a free path, or `modify`", gate=gate_table.LEDGER),
     Rule("path.through-link", WARNING, WARNING, ground.links, accepted="a path that is not a link and not behind one"),
     Rule("path.similar", WARNING, WARNING, ground.similar_names, "files", "a path that differs in more than case"),
     Rule("step.empty-folder", WARNING, WARNING, scope.empty_folders, "steps", "a folder with a file"),
     Rule("path.covers-protected", WARNING, WARNING, ground.protected, "files", "a glob without protected paths"),
     Rule("check.no-program", WARNING, WARNING, ground.commands,
-         accepted="a program on PATH, or a file that exists or that a task creates"),
+         accepted="a program on PATH, or a file that exists or that a task creates", gate=BY_FIELD),
     Rule("check.hidden-failure", WARNING, WARNING, check_commands.hidden_failures,
          accepted="a command that fails if its program fails"),
     Rule("check.own-program", WARNING, WARNING, check_commands.own_programs,
@@ -72,8 +80,8 @@ RULES: tuple[Rule, ...] = (
     Rule("plan.no-non-goals", SILENT, ERROR, coverage.non_goals, "non_goals", "non_goals: [{id, text, paths}]"),
     Rule("plan.no-invariants", SILENT, ERROR, coverage.invariants, "interfaces", "invariants: [{id, text, check}]"),
     Rule("task.no-change-class", SILENT, ERROR, coverage.changes, "change",
-         "preserving, extending, modifying, breaking"),
-    Rule("interface.incomplete", SILENT, ERROR, coverage.interfaces, "interfaces"),
+         "preserving, extending, modifying, breaking", gate=gate_table.CHANGE_CLASS),
+    Rule("interface.incomplete", SILENT, ERROR, coverage.interfaces, "interfaces", gate=gate_table.SPECIFICATION),
     Rule("task.irreversible", WARNING, WARNING, coverage.irreversible, "rollback",
          "reversible, or compensatable with commands"),
     Rule("text.placeholder", WARNING, ERROR, ambiguity.phrases, accepted="words with one meaning"),
@@ -105,6 +113,12 @@ def case(
     strict = STRICT in (contract.mode, mode)
     rules = {rule.code: rule for rule in RULES}
     return Case(contract, settings, policy, rules, strict, links, repositories, present)
+
+
+def codes_of_gate(name: str) -> tuple[str, ...]:
+    """Return the codes of findings that are errors of a plan if this gate has level 2."""
+    by_field = BY_FIELD if name in GATE_OF_FIELD.values() else name
+    return tuple(rule.code for rule in RULES if rule.gate and rule.gate in (name, by_field))
 
 
 def findings(case: Case, deadline: Deadline = NEVER) -> tuple[Finding, ...]:

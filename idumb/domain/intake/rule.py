@@ -7,11 +7,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from idumb.domain.contract import Contract
-from idumb.domain.finding import Finding
+from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans.plan import Criterion, Plan, Task
+from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import Policy, Settings
 
 SILENT = "none"
+BY_FIELD = "by field"
+GATE_OF_FIELD: Mapping[str, str] = {
+    "acceptance": gate_table.CRITERIA,
+    "verify": gate_table.CRITERIA,
+    "tests": gate_table.TEST_INTENT,
+    "preconditions": gate_table.CONDITIONS,
+    "postconditions": gate_table.CONDITIONS,
+    "invariants": gate_table.INVARIANTS,
+    "success_criteria": gate_table.COMPLETION,
+}
+"""The gate that runs the commands of a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +83,11 @@ class Case:
         of_plans = ((plan, None, criterion) for plan in self.contract.plans for criterion in plan.success_criteria)
         return (*of_tasks, *of_plans)
 
-    def severity(self, rule: Rule) -> str:
-        """Return the severity of a finding of this rule in the mode of the case."""
+    def severity(self, rule: Rule, field: str = "") -> str:
+        """Return the severity of a finding of this rule in the mode of the case: an error if its gate has level 2."""
+        gate = GATE_OF_FIELD.get(field, "") if rule.gate == BY_FIELD else rule.gate
+        if gate and levels.rule(self.settings, gate).level == levels.CRITICAL:
+            return ERROR
         return rule.strict if self.strict else rule.guided
 
     def at(
@@ -85,7 +100,7 @@ class Case:
         """
         rule = self.rules[code]
         field, accepted = field or rule.field, accepted or rule.accepted
-        severity = self.severity(rule)
+        severity = self.severity(rule, field)
         return plan.finding(code, field, found, accepted, message, mend, task=task, severity=severity, line=line)
 
 
@@ -96,7 +111,8 @@ Check = Callable[[Case], Iterator[Finding]]
 class Rule:
     """One code: its severity in guided and in strict mode (error, warning or none), and its check.
 
-    `field` is where its findings are, and `accepted` what the field accepts, unless a finding says otherwise.
+    `field` is where its findings are, and `accepted` what the field accepts, unless a finding says otherwise. `gate` is
+    the gate that cannot hold if there is such a finding, or BY_FIELD.
     """
 
     code: str
@@ -105,6 +121,7 @@ class Rule:
     check: Check
     field: str = ""
     accepted: str = ""
+    gate: str = ""
 
 
 def field_of(task: Task | None) -> str:

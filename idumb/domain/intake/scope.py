@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
-from idumb.domain.finding import ERROR, Finding
+from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import Plan, Step, Task
-from idumb.domain.proof import gate_table, ledger, levels
+from idumb.domain.proof import ledger
 
 # Paths that clearly stay inside: no empty part, and no part that starts with a dot or a tilde.
 _PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
@@ -36,8 +35,7 @@ def written_paths(case: Case) -> Iterator[Finding]:
 
 
 def non_goals(case: Case) -> Iterator[Finding]:
-    """Find declared paths that a non-goal of the plan excludes: an error if the gate has level 2."""
-    blocks = levels.rule(case.settings, gate_table.NON_GOALS).level == levels.CRITICAL
+    """Find declared paths that a non-goal of the plan excludes."""
     for plan, task in case.pairs:
         goals = [goal for goal in plan.non_goals if goal.paths]
         for path in ledger.written_paths(task.files) if goals else ():
@@ -45,8 +43,7 @@ def non_goals(case: Case) -> Iterator[Finding]:
             if goal is not None:
                 message = f"{task.id} declares {path}, which the non-goal {goal.id} excludes: {goal.text}"
                 mend = f"Remove {path} from Files, or from `paths` of {goal.id}."
-                at = case.at("path.non-goal", plan, task, path, message, mend)
-                yield dataclasses.replace(at, severity=ERROR) if blocks else at
+                yield case.at("path.non-goal", plan, task, path, message, mend)
 
 
 def _rules(case: Case, plan: Plan) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ STAGES = (PLANNING, PRE, STEP, POST, COMPLETION)
 
 PLAN = "plan"
 LEDGER = "ledger"
+CONDITIONS = "conditions"
+CRITERIA = "criteria"
+INVARIANTS = "invariants"
 NON_GOALS = "non-goals"
 SYNTAX = "syntax"
 SPECIFICATION = "specification"
@@ -39,6 +42,7 @@ class Row:
     - `level`: the default. `lowest`: the lowest level that the configuration may set.
     - `timeout`: the setting that limits it, CHECK_TIMEOUT or LEVELS.
     - `cache_key`: what its result depends on, and nothing else.
+    - `in_plan`: what of it a plan shows before work; at level 2 that blocks approval. If nothing, why.
     - `must_hold`, `why`, `way_out`: what the gate requires, why, and the governed way to continue if it fails.
     """
 
@@ -52,6 +56,7 @@ class Row:
     must_hold: str
     why: str
     way_out: str
+    in_plan: str
     alias: str | None = None
 
     @property
@@ -73,9 +78,10 @@ ROWS: tuple[Row, ...] = (
         " requirements, non-goals, change classes, invariants and complete interfaces.",
         "An agent fills each gap of a plan with a guess.",
         "Correct the plan; `idumb check-plan N` names each error with its fix.",
+        "each error of `check-plan`, at every level",
     ),
     Row(
-        "conditions",
+        CONDITIONS,
         PRE,
         1,
         1,
@@ -86,6 +92,8 @@ ROWS: tuple[Row, ...] = (
         "Work on a wrong basis is wrong work.",
         "Make the precondition true and decide to retry the task (`idumb decisions`), or correct it in the plan:"
         " `idumb amend N --from-file`.",
+        "a condition whose program cannot start. Whether a condition holds shows only right before the task,"
+        " after earlier tasks",
     ),
     Row(
         LEDGER,
@@ -100,9 +108,10 @@ ROWS: tuple[Row, ...] = (
         "A change that nobody declared is a change that nobody reviewed.",
         "Answer the question that the run asks, use `--on-deviation`, or declare the files: `idumb amend N"
         " --from-file`.",
+        "a file to modify, delete or move that is missing then, and a file to create that exists",
     ),
     Row(
-        "criteria",
+        CRITERIA,
         STEP,
         1,
         1,
@@ -113,6 +122,7 @@ ROWS: tuple[Row, ...] = (
         "What an agent says about its own work proves nothing.",
         "Retry with guidance (`idumb resume N --retry-failed`), correct the check (`idumb amend N --from-file`), or"
         " accept the task with a reason (`idumb accept TASK --why TEXT`).",
+        "a criterion that nothing proves, and a check whose program cannot start",
     ),
     Row(
         TEST_INTENT,
@@ -128,9 +138,10 @@ ROWS: tuple[Row, ...] = (
         "A test that also passes without the work does not test it, nor does one that nothing can fail.",
         "Correct the test or its declaration: `- **Tests:** `command` — fails before, passes after: intent`. If a test"
         " needs no assertion, say so in a comment: `must not raise`.",
+        "a test without intent, at every level; a test whose program cannot start",
     ),
     Row(
-        "invariants",
+        INVARIANTS,
         STEP,
         1,
         1,
@@ -141,6 +152,8 @@ ROWS: tuple[Row, ...] = (
         "An invariant is a promise that no task may trade for its own criteria.",
         "Repair the work (`idumb resume N --retry-failed`), or change the invariant with consent: `idumb amend N"
         " --from-file`.",
+        "an invariant whose program cannot start. Whether it holds, only its command shows, which nobody may"
+        " run before you agreed to it: `idumb check-plan N --run-checks` does, once you did",
     ),
     Row(
         NON_GOALS,
@@ -154,6 +167,7 @@ ROWS: tuple[Row, ...] = (
         " its formatting.",
         "A non-goal is what the author of the plan wants untouched, also if a task declares the file.",
         "Undo that part of the change, or change the non-goal with consent: `idumb amend N --from-file`.",
+        "a declared path that a non-goal excludes",
     ),
     Row(
         SYNTAX,
@@ -168,6 +182,7 @@ ROWS: tuple[Row, ...] = (
         "A check that never reads a file does not notice that nothing can read it.",
         "Correct the file at the line that the evidence names. Files in folders such as `fixtures` and `testdata` may"
         " be broken on purpose. If the gate is wrong about a file, set `gates: {syntax: {level: 0}}`.",
+        "nothing, because a plan contains no files",
     ),
     Row(
         TYPES,
@@ -183,6 +198,7 @@ ROWS: tuple[Row, ...] = (
         "A test runs a part of the program; a type checker reads all of it.",
         "Correct the error that the evidence names. If the checker cannot run, install it where checks see it"
         " (`checks.prepare`, `checks.provide`), or name the command: `gates: {types: {level: 1, run: COMMAND}}`.",
+        "nothing, because a checker reads the files of the work",
     ),
     Row(
         LINT,
@@ -198,6 +214,7 @@ ROWS: tuple[Row, ...] = (
         "A project agrees on its rules once; each change keeps them.",
         "Correct the error that the evidence names. If the linter cannot run, install it where checks see it"
         " (`checks.prepare`, `checks.provide`), or name the command: `gates: {lint: {level: 1, run: COMMAND}}`.",
+        "nothing, because a linter reads the files of the work",
     ),
     Row(
         SIZE,
@@ -210,6 +227,7 @@ ROWS: tuple[Row, ...] = (
         "Files, lines and paths of a change are within `Limits` of the task, or of its plan.",
         "A small task with a large change does something else too.",
         "Split the task, or raise its limits: `idumb amend N --from-file`.",
+        "more declared files than the limit, and declared files outside its paths",
         alias=LIMITS,
     ),
     Row(
@@ -226,6 +244,7 @@ ROWS: tuple[Row, ...] = (
         "A caller can rely only on what is declared, and so can the next task.",
         "Add what the evidence names: types, a docstring, a JSDoc or doc comment. Problems from before the task do not"
         " count.",
+        "an interface that does not declare its inputs, outputs, errors and side effects",
     ),
     Row(
         DESIGN,
@@ -241,6 +260,7 @@ ROWS: tuple[Row, ...] = (
         "A structure that erodes import by import is not repaired by any later task.",
         "Move what both files need into a third one, or import in the other direction. A contract is changed in its own"
         " task.",
+        "nothing, because a plan does not declare imports",
     ),
     Row(
         CHANGE_CLASS,
@@ -255,6 +275,7 @@ ROWS: tuple[Row, ...] = (
         "You approved a change of that class. A caller that breaks is another decision.",
         "Undo what breaks callers, or declare the higher class: `idumb amend N --from-file` checks the plan again and"
         " asks for your approval.",
+        "a task that writes files without a class, and Symbols that change more than the class says",
     ),
     Row(
         AGREEMENT,
@@ -269,6 +290,7 @@ ROWS: tuple[Row, ...] = (
         "Two pieces of evidence that contradict one another cannot both be true, and one of them was relied on.",
         "Find out which one is wrong: correct the work (`idumb amend N`) or the check. At level 1 and 2, the question"
         " whether the phase counts as verified names each contradiction: `idumb decisions`.",
+        "an interface that the task that declares it removes; the rest compares evidence of work",
     ),
     Row(
         COMPLETION,
@@ -284,6 +306,7 @@ ROWS: tuple[Row, ...] = (
         "Tasks that work one by one can still break each other.",
         "`idumb verify-work N` names what fails; repair it with a new task (`idumb amend N`), or roll back the task"
         " that broke it.",
+        "a success criterion that nothing proves, and one whose program cannot start",
     ),
 )
 

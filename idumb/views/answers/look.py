@@ -275,12 +275,13 @@ def gates(data: phrases.Data) -> str:
     if data["explained"]:
         return "\n\n".join(_explained(row) for row in rows) + "\n"
     width = max(len(row["name"]) for row in (*rows, *data["roles"]))
+    stages = max(len(", ".join(row["stages"])) for row in rows)
     lines = [
-        f"  {row['name']:<{width}}  {row['stage']:<10}  {row['level']}  {quantities.duration(row['timeout']):<4}"
-        f"  {row['summary']}"
+        f"  {row['name']:<{width}}  {', '.join(row['stages']):<{stages}}  {row['level']}"
+        f"  {quantities.duration(row['timeout']):<6}  {row['summary']}"
         for row in rows
     ]
-    roles = [f"  {row['name']:<{width}}  {'role':<10}  {row['level']}" for row in data["roles"]]
+    roles = [f"  {row['name']:<{width}}  {'role':<{stages}}  {row['level']}" for row in data["roles"]]
     levels = "Level 2 also blocks approval, level 1 fails the task, level 0 only reports. `idumb gates explain NAME`"
     levels += " says which time is that of the whole gate, and which that of each of its commands."
     return "\n".join(["Gates in the order in which they run:", *lines, *roles, levels]) + "\n"
@@ -294,6 +295,8 @@ def _explained(row: phrases.Data) -> str:
     alias = f" (also: {row['alias']})" if row["alias"] else ""
     lines = [f"{row['name']}{alias}: stage {row['stage']}, level {row['level']}{limit}"]
     lines += [f"  must hold: {row['must_hold']}", f"  why:       {row['why']}", f"  way out:   {row['way_out']}"]
+    codes = f" ({', '.join(row['plan_codes'])})" if row["plan_codes"] else ""
+    lines.append(f"  in a plan: {row['in_plan']}{codes}")
     return "\n".join([*lines, f"  judges:    {', '.join(row['cache_key'])}"])
 
 

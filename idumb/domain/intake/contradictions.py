@@ -1,0 +1,70 @@
+"""Checks of a task against itself: what it declares already exceeds its limits, its change class or its interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from idumb.domain import paths, wording
+from idumb.domain.finding import Finding
+from idumb.domain.intake.rule import Case
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+
+_RANKS = ("preserving", "extending", "modifying", "breaking")
+
+
+def limits(case: Case) -> Iterator[Finding]:
+    """Find tasks whose declared files exceed the limits for files or paths. A glob may match one file or none."""
+    for plan, task in case.pairs:
+        allowed = task.limits or plan.limits
+        if allowed is None:
+            continue
+        declared = [path for path in ledger.written_paths(task.files) if not paths.has_wildcard(path)]
+        if allowed.files is not None and len(declared) > allowed.files:
+            found = f"{len(declared)} files, at most {allowed.files}"
+            message = f"{task.id} declares {len(declared)} files, and its limit is {allowed.files}."
+            yield case.at("limit.exceeded", plan, task, found, message, "Split the task, or raise the limit.")
+        strays = [path for path in declared if allowed.paths and not paths.matches_any(path, allowed.paths)]
+        if strays:
+            message = f"{task.id} declares {wording.listed(strays)}, outside the paths of its limits."
+            mend = "Remove the path from Files, or add it to the paths of the limits."
+            yield case.at("limit.exceeded", plan, task, strays[0], message, mend)
+
+
+def change_classes(case: Case) -> Iterator[Finding]:
+    """Find tasks that declare a harmless change, and symbols that make it a higher class."""
+    for plan, task in case.pairs:
+        for least, names in _least(task):
+            if task.change is not None and _RANKS.index(task.change) < _RANKS.index(least):
+                verb = "removes" if least == "breaking" else "adds"
+                message = f"{task.id} declares {task.change}, and its Symbols {verb} {wording.listed(names)}: {least}."
+                mend = f"Declare `- **Change:** {least}`, or correct Symbols."
+                yield case.at("change.contradiction", plan, task, task.change, message, mend, accepted=least)
+                break
+
+
+def _least(task: Task) -> Iterator[tuple[str, list[str]]]:
+    """Yield the least class of a change that adds or removes public names, with these; removed ones first.
+
+    A name that is added and removed moves to another file, and may still be found where callers look.
+    """
+    added, removed = (_names(task, action) for action in ("add", "remove"))
+    for names, least in ((removed, "breaking"), (added, "extending")):
+        hidden = {name for name in names if any(part.startswith("_") for part in name.split("."))}
+        public = names - hidden - (added & removed)
+        if public:
+            yield least, sorted(public)
+
+
+def _names(task: Task, action: str) -> frozenset[str]:
+    return frozenset(claim.name for claim in task.symbols or () if claim.action == action)
+
+
+def interfaces(case: Case) -> Iterator[Finding]:
+    """Find interfaces that a task declares, and removes without adding them elsewhere."""
+    for plan, task in case.pairs:
+        gone = _names(task, "remove") - _names(task, "add")
+        for name in sorted(gone.intersection(interface.name for interface in task.interfaces)):
+            message = f"{task.id} declares the interface {name}, and its Symbols remove it."
+            mend = "Remove the name from Symbols or from Interfaces."
+            yield case.at("symbol.contradiction", plan, task, name, message, mend)

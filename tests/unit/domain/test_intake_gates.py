@@ -1,0 +1,136 @@
+"""What a plan already shows of a gate: a warning, and an error if the gate has level 2 (R-GATE-1, R-GATE-2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from idumb.domain import contract
+from idumb.domain.finding import ERROR, WARNING
+from idumb.domain.intake import registry
+from idumb.domain.intake.rule import StartState
+from idumb.domain.plans.plan import (
+    Condition,
+    Criterion,
+    FileClaim,
+    Interface,
+    Invariant,
+    Limits,
+    NonGoal,
+    Plan,
+    SymbolClaim,
+    TestIntent,
+)
+from idumb.domain.proof import gate_table
+from idumb.domain.settings import GateSettings, Policy
+from tests.support.intake import SETTINGS, plan, task
+
+NOWHERE = StartState(no_programs=frozenset({"nowhere"}))
+TWO_FILES = (FileClaim("create", "a.txt"), FileClaim("create", "b.txt"))
+PRECONDITION = (Condition("command", "nowhere"),)
+KNOWN = task(invariants=())
+BROKEN: dict[str, tuple[str, str, Plan]] = {
+    "size, files": ("size", "limit.exceeded", plan(task(files=TWO_FILES, limits=Limits(files=1)))),
+    "size, paths": ("size", "limit.exceeded", plan(task(files=TWO_FILES), limits=Limits(paths=("a.*",)))),
+    "no class": ("change-class", "task.no-change-class", plan()),
+    "added and preserving": (
+        "change-class",
+        "change.contradiction",
+        plan(task(change="preserving", symbols=(SymbolClaim("add", "load"),))),
+    ),
+    "removed and modifying": (
+        "change-class",
+        "change.contradiction",
+        plan(task(change="modifying", symbols=(SymbolClaim("remove", "Store.load"),))),
+    ),
+    "interface": ("specification", "interface.incomplete", plan(task(interfaces=(Interface("load", {}),)))),
+    "removed interface": (
+        "agreement",
+        "symbol.contradiction",
+        plan(task(interfaces=(Interface("load", {}),), symbols=(SymbolClaim("remove", "load"),))),
+    ),
+    "missing file": ("ledger", "path.missing", plan(task(files=(FileClaim("modify", "gone.txt"),)))),
+    "non-goal": (
+        "non-goals",
+        "path.non-goal",
+        plan(task(), non_goals=(NonGoal("NG-1", "no text", paths=("*.txt",)),)),
+    ),
+    "program of a criterion": (
+        "criteria",
+        "check.no-program",
+        plan(task(acceptance=(Criterion("AC-1", "it holds", "check", "nowhere"),))),
+    ),
+    "unproven criterion": (
+        "criteria",
+        "criterion.unproven",
+        plan(task(verify=(), acceptance=(*task().acceptance, Criterion("AC-2", "it is nice", "unproven")))),
+    ),
+    "program of a test": (
+        "test-intent",
+        "check.no-program",
+        plan(task(tests=(TestIntent("nowhere", "fails", "passes", "it works"),))),
+    ),
+    "program of a precondition": ("conditions", "check.no-program", plan(task(preconditions=PRECONDITION))),
+    "program of an invariant": (
+        "invariants",
+        "check.no-program",
+        plan(task(), invariants=(Invariant("INV-1", "it holds", "nowhere"),)),
+    ),
+    "unproven success criterion": (
+        "completion",
+        "criterion.unproven",
+        plan(task(), success_criteria=(Criterion("SC-1", "it is nice", "unproven"),)),
+    ),
+}
+
+
+def severities(made: Plan, **gates: int) -> dict[str, str]:
+    named: dict[str, Any] = {name.replace("_", "-"): GateSettings(level=level) for name, level in gates.items()}
+    settings = dataclasses.replace(SETTINGS, gates=named)
+    assembled, wrong = contract.assemble("1", "folder", [made], settings)
+    assert assembled is not None, wrong
+    case = registry.case(assembled, settings, Policy(), None, {}, (), NOWHERE)
+    return {finding.code: finding.severity for finding in registry.findings(case)}
+
+
+@pytest.mark.parametrize(("gate", "code", "made"), BROKEN.values(), ids=BROKEN)
+def test_at_level_2_what_a_plan_shows_of_a_gate_blocks_its_approval(gate: str, code: str, made: Plan) -> None:
+    row = gate_table.of_name(gate)
+    assert row is not None
+    setting = row.setting.replace("-", "_")
+    assert severities(made).get(code) in (None, WARNING)
+    assert severities(made, **{setting: 1}).get(code) in (None, WARNING)
+    assert severities(made, **{setting: 2})[code] == ERROR
+    assert code in registry.codes_of_gate(row.setting)
+    others = {r.setting.replace("-", "_"): 2 for r in gate_table.ROWS if r.name not in (gate, "plan")}
+    assert severities(made, **others).get(code) in (None, WARNING)
+
+
+HONEST = {
+    "within its limits": plan(task(files=TWO_FILES, limits=Limits(files=2, paths=("*.txt",)))),
+    "a glob counts as no file": plan(task(files=(*TWO_FILES, FileClaim("modify", "src/*")), limits=Limits(files=2))),
+    "the class of its symbols": plan(task(change="extending", symbols=(SymbolClaim("add", "load"),))),
+    "a private name": plan(task(change="preserving", symbols=(SymbolClaim("add", "_load"),))),
+    "a name that moves": plan(
+        task(
+            change="preserving",
+            symbols=(SymbolClaim("add", "load"), SymbolClaim("remove", "load")),
+            interfaces=(Interface("load", {}),),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("made", HONEST.values(), ids=HONEST)
+def test_an_honest_plan_contradicts_nothing(made: Plan) -> None:
+    found = severities(made, limits=2, change_class=2, agreement=2)
+    assert not {"limit.exceeded", "change.contradiction", "symbol.contradiction"} & set(found)
+
+
+def test_each_gate_says_what_a_plan_shows_of_it_or_why_nothing() -> None:
+    for row in gate_table.ROWS:
+        codes = registry.codes_of_gate(row.setting)
+        assert row.in_plan
+        assert bool(codes) != row.in_plan.startswith("nothing") or row.name == gate_table.PLAN
