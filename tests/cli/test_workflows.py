@@ -339,6 +339,7 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     )
     assert listed["failed"][0]["to_agent"] == "workflow:nothing"
     assert "a name" in project.read(handoff["path"])
+    (project.folder / handoff["path"]).write_text(project.read(handoff["path"]).replace("a name", "another name"))
 
     wrong = project.quick("workflow", "run", "first", "--from", handoff["handoff_id"], "--json")
     assert wrong.error["code"] == "workflow.other-handoff"
@@ -350,6 +351,24 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert over.error["code"] == "workflow.handoff-over"
     (row,) = look(project, "status", "greet")["runs"]
     assert row["inputs"]["name"] == "a name"
+
+
+def test_a_handoff_of_work_that_was_rolled_back_or_done_again_is_refused(project: Project) -> None:
+    """R-HAND-1: a stale handoff starts nothing; the one of the repeated step does."""
+    define(project, HANDING, "first")
+    assert start(project, "first").code == 0
+    (old,) = project.json("handoff", "list").data["handoffs"]
+    assert project.idumb("rollback", "W1", "--to", "start", "--yes").code == 0
+    gone = project.quick("workflow", "run", "--from", old["handoff_id"], "--json")
+    assert (gone.code, gone.error["code"]) == (4, "workflow.handoff-stale")
+    assert "TW1-01 was rolled back since" in gone.error["message"]
+    assert project.idumb("resume", "W1").code == 0
+    again = project.quick("workflow", "run", "--from", old["handoff_id"], "--json")
+    assert "TW1-01 was done again since" in again.error["message"]
+    new = project.json("handoff", "list").data["handoffs"][-1]
+    taken = project.quick("workflow", "run", "--from", new["handoff_id"], "--json")
+    assert taken.error["code"] == "consent.missing"
+    assert not (project.folder / ".planning/workflows/003-greet").exists()
 
 
 def test_a_failed_step_is_a_dead_letter_and_a_retry_goes_on(project: Project) -> None:

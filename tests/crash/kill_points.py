@@ -1,4 +1,4 @@
-"""T1: kill -9 before and after every durable write, then continue as a user does; six shapes of plans."""
+"""T1: kill -9 before and after every durable write, then continue as a user does; seven shapes of plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from tests.crash import disk, harness
 from tests.crash.harness import KILLED, Ending
 from tests.crash.programme import ENDING, LOST_BYTES, OTHER, Programme, Tally
-from tests.crash.shapes import EXECUTE, RESUME, SHAPES, Shape, Step
+from tests.crash.shapes import EXECUTE, SHAPES, START, Shape, Step
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
@@ -45,7 +45,7 @@ class Scene:
     def prepare(self, *, fine: bool = False) -> None:
         place = self.folder / "0"
         project = self.shape.build(place)
-        self.consent = project.approval()
+        self.consent = project.approval(self.shape.phase)
         for number, step in enumerate(self.shape.steps):
             self.before.append(project.folder)
             project = self.copy(number)
@@ -91,10 +91,10 @@ class Scene:
 
     def _consent(self, project: Project) -> str:
         """Return the consent to the plan as it is now: answers change it, and a copied repository brings none."""
-        bound = (*sorted(project.folder.glob(".planning/phases/*/*-PLAN.md")), project.folder / ".idumb/config.yaml")
+        bound = (*sorted(project.folder.glob(".planning/*/*/*-PLAN.md")), project.folder / ".idumb/config.yaml")
         contract = tuple(place.read_bytes() for place in bound)
         if contract not in self.consents:
-            checked = self.warm.run(project.folder, "check-plan", "1", "--json").data
+            checked = self.warm.run(project.folder, "check-plan", self.shape.phase, "--json").data
             self.consents[contract] = str(checked.get("contract_hash", self.consent))
         return self.consents[contract]
 
@@ -102,11 +102,12 @@ class Scene:
         """Do what a user does after a killed step: resume, or run the same command again."""
         if step.argv[:1] in (("start",), ("submit",)):
             return self._drive_on(project, step, given)
-        if step.argv not in (EXECUTE, RESUME):
+        resume = self.shape.resume
+        if step.argv not in (EXECUTE, START, resume):
             return self.say(project, step, given)
-        answer = self.say(project, Step(RESUME), given)
+        answer = self.say(project, Step(resume), given)
         if answer is not None and answer.code == 4 and answer.error["code"] == "run.none":
-            return self.say(project, Step(EXECUTE), given)
+            return self.say(project, Step(EXECUTE) if step.argv == resume else step, given)
         return answer
 
     def _drive_on(self, project: Project, step: Step, given: dict[str, Any] | None) -> Answer | None:
@@ -115,7 +116,7 @@ class Scene:
         if answer is None or answer.code != 4 or answer.error["code"] not in ENDED[step.argv[0]]:
             return answer
         next_command = self.warm.run(project.folder, "status", "--json").data["phases"][0]["next"]
-        return None if next_command or step.argv[0] == "start" else self.say(project, Step(RESUME))
+        return None if next_command or step.argv[0] == "start" else self.say(project, Step(self.shape.resume))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def _answered(answer: Answer | None, step: Step) -> Iterator[tuple[str, str]]:
 def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
     """I7: recovery completes in one pass; running `resume` again changes nothing."""
     before, event_count = project.repo.ledger(), len(harness.events(project))
-    scene.say(project, Step(RESUME))
+    scene.say(project, Step(scene.shape.resume))
     after, new = project.repo.ledger(), [e.kind for e in harness.events(project)[event_count:]]
     if more := [kind for kind in new if not kind.startswith(UNCHANGED)]:
         yield OTHER, f"a second resume does more: {more}"

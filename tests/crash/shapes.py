@@ -32,9 +32,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
+    """`phase` is the phase that `steps` run; `resume` continues it."""
+
     name: str
     build: Callable[[Path], Project]
     steps: tuple[Step, ...]
+    phase: str = "1"
+
+    @property
+    def resume(self) -> tuple[str, ...]:
+        return ("resume", self.phase, *CONSENT)
 
 
 def _project(place: Path, files: dict[str, str | bytes] | None = None) -> Project:
@@ -178,6 +185,83 @@ def _change(project: Project) -> None:
     project.repo.write("sub/a.txt", "made\nmore\n")
 
 
+WORKFLOW = """---
+type: workflow
+name: w
+version: 1.0.0
+description: Every kind of step, but no agent.
+inputs: {word: text}
+---
+
+## All
+
+### make: Make it
+
+```yaml step
+kind: script
+run: echo "$INPUT_WORD" > a.txt
+files: {create: [a.txt]}
+outputs: {word: {type: text, file: a.txt}}
+handoff_to: ["human", "workflow:w", nobody]
+```
+
+### ask: Ask a person
+
+```yaml step
+kind: human
+options: {more: add more, less: leave it}
+```
+
+### is-more: More?
+
+```yaml step
+kind: condition
+if: steps.ask.choice == 'more' and steps.make.word != ''
+then: [more]
+else: [less]
+```
+
+### more: Add more
+
+```yaml step
+kind: script
+run: echo "$WORD" >> a.txt; echo $((1 + 1))
+takes: {WORD: make.word}
+files: {modify: [a.txt]}
+outputs: {lines: integer}
+```
+
+### less: Remove it
+
+```yaml step
+kind: script
+run: rm a.txt
+files: {delete: [a.txt]}
+```
+
+### last: Use the number
+
+```yaml step
+kind: script
+run: echo "$LINES" > sub.txt
+takes: {LINES: more.lines}
+files: {create: [sub.txt]}
+```
+"""
+
+
+def _workflow(place: Path) -> Project:
+    """A run of a workflow whose plan is written and waits for consent."""
+    project = _project(place)
+    project.repo.write(".idumb/workflows/w.md", WORKFLOW)
+    project.repo.git("add", ".idumb")
+    project.repo.git("commit", "-qm", "a workflow")
+    assert project.quick(*START[:5], "--json").code == 5
+    _work(project)
+    return project
+
+
+START = ("workflow", "run", "w", "--input", "word=good", *CONSENT)
 PAIR = Shape("two small tasks", _pair, (Step(EXECUTE),))
 SHAPES = (
     Shape("a chain with a retry", _chain, (Step(EXECUTE),)),
@@ -210,5 +294,19 @@ SHAPES = (
             Step(act=_change),
             Step(("submit", "T1-02", *CONSENT)),
         ),
+    ),
+    Shape(
+        "a workflow with a branch",
+        _workflow,
+        (
+            Step(START, code=5),
+            Step(("decide", "@TW1-02", "more")),
+            Step(("resume", "W1", *CONSENT)),
+            Step(("rollback", "W1", "--to", "TW1-01", "--yes")),
+            Step(("resume", "W1", *CONSENT), code=5),
+            Step(("decide", "@TW1-02", "less")),
+            Step(("resume", "W1", *CONSENT)),
+        ),
+        phase="W1",
     ),
 )

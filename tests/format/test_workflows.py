@@ -235,6 +235,32 @@ def test_omission_follows_outputs_and_nested_conditions_only() -> None:
     assert workflow.omitted_with(flows, ["a"], over={"a"}) == ()
 
 
+def test_a_long_chain_of_conditions_is_omitted_in_linear_time() -> None:
+    flows = {f"c{n}": workflow.Flow(f"c{n}", "condition", "", then=(f"c{n + 1}",)) for n in range(20_000)}
+    assert workflow.omitted_with(flows, ["c0"]) == tuple(flows)
+    taking = {f"t{n}": workflow.Flow(f"t{n}", "script", "", takes={"A": workflow.Take(f"t{n - 1}", "x")})
+              for n in range(20_000)}  # fmt: skip
+    assert workflow.omitted_with(taking, ["t0"]) == tuple(taking)
+
+
+DEEP = 10_000
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        (f"kind: condition\nif: {'(' * DEEP}true{')' * DEEP}\nthen: none", "workflow.bad-condition"),
+        (f"kind: condition\nif: {'(' * 400}true{')' * 400}\nthen: none", "workflow.bad-condition"),
+        (f"kind: condition\nif: {'not ' * 200}true\nthen: none", "workflow.bad-condition"),
+        (f"kind: condition\nif: '{'[' * DEEP}'\nthen: none", "workflow.bad-condition"),
+        (f"kind: script\nrun: 'true'\nneeds: {'[' * DEEP}{']' * DEEP}", "plan.too-deep"),
+        ("kind: script\nrun: 'true'\nx-a: &a [1]\nx-b: *a", "yaml.anchor"),
+    ],
+)
+def test_deep_nesting_is_a_finding(keys: str, code: str) -> None:
+    assert [found for found, _ in errors(step(keys))] == [code]
+
+
 @pytest.mark.parametrize(
     ("type", "text", "expected"),
     [

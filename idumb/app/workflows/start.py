@@ -17,7 +17,7 @@ from idumb.app.running import admission, execute_phase
 from idumb.app.running.run_request import Request
 from idumb.app.workflows import definitions
 from idumb.app.worktree import preconditions
-from idumb.domain import finding
+from idumb.domain import finding, outcome
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
@@ -112,7 +112,22 @@ def _handoff(services: Services, source: str, name: str | None) -> Document:
             hint=f"idumb handoff update {document.handoff_id} pending lets a workflow take it up again",
             details={"handoff": document.handoff_id},
         )
+    _require_current(services, document)
     return document
+
+
+def _require_current(services: Services, document: Document) -> None:
+    """Refuse a handoff whose work is no longer there: its task was rolled back, or done again since."""
+    task = run_lookup.run_of(services, document.run).tasks.get(document.task)
+    if task is not None and task.status in outcome.DONE and task.attempt.number == document.attempt:
+        return
+    why = "was done again" if task is not None and task.status in outcome.DONE else "was rolled back"
+    raise Refusal(
+        "workflow.handoff-stale",
+        f"The handoff {document.handoff_id} is out of date: {document.task} {why} since.",
+        hint="idumb handoff list shows newer handoffs",
+        details={"handoff": document.handoff_id},
+    )
 
 
 def _receiver(document: Document | None) -> str:

@@ -219,16 +219,18 @@ def omitted_with(flows: Mapping[str, Flow], first: Iterable[str], over: Collecti
     A task is omitted if it takes an output of an omitted one and has no default for it. An omitted condition omits both
     of its branches. Tasks in `over` have ended and stay as they are.
     """
-    omitted = set(first) - set(over)
-    while True:
-        more = {task for task, flow in flows.items() if task not in omitted and task not in over}
-        more = {task for task in more if _follows(task, flows, omitted)}
-        if not more:
-            return tuple(task for task in flows if task in omitted)
-        omitted |= more
-
-
-def _follows(task: str, flows: Mapping[str, Flow], omitted: Collection[str]) -> bool:
-    if any(take.step in omitted and take.default is None for take in flows[task].takes.values()):
-        return True
-    return any(task in (*flows[c].then, *flows[c].otherwise) for c in omitted if c in flows)
+    ended = frozenset(over)
+    takers: dict[str, list[str]] = {}
+    for task, flow in flows.items():
+        for take in flow.takes.values():
+            if take.default is None:
+                takers.setdefault(take.step, []).append(task)
+    omitted: set[str] = set()
+    following = [*first]
+    while following:
+        task = following.pop()
+        if task in ended or task in omitted or task not in flows:
+            continue
+        omitted.add(task)
+        following += (*takers.get(task, ()), *flows[task].then, *flows[task].otherwise)
+    return tuple(task for task in flows if task in omitted)

@@ -321,6 +321,7 @@ ROWS: Mapping[str, Row] = {
         look("see the handoff", "idumb handoff show {handoff}"),
         way("reopen", "make it pending again", "it can be taken up", "idumb handoff update {handoff} pending"),
     ),
+    "workflow.handoff-stale": row("Take up the handoff", look("list newer handoffs", "idumb handoff list", "list")),
     "amend.step-plan": row(
         _AMEND,
         way(

@@ -146,6 +146,49 @@ def _meant(tree: Any) -> bool:
     return (all if kind == "and" else any)(map(_meant, parts))
 
 
+_CONSTANTS = {
+    expression.TEXT: st.text("ab(' ", max_size=3).filter(lambda text: not {"'", '"'} <= set(text)),
+    expression.INTEGER: st.integers(-(10**18) + 1, 10**18 - 1),
+    expression.NUMBER: st.sampled_from([0.0, -2.5, 3.0, 1000.125]),
+    expression.BOOLEAN: st.booleans(),
+}
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    return str(value)
+
+
+@st.composite
+def _comparisons(draw: st.DrawFn) -> tuple[str, bool]:
+    """Return a comparison of two constants of one type, as the grammar writes it, and its value in Python."""
+    kind = draw(st.sampled_from(list(_CONSTANTS)))
+    values: st.SearchStrategy[Any] = _CONSTANTS[kind]
+    left = draw(values)
+    if kind != expression.BOOLEAN and draw(st.booleans()):
+        listed = draw(st.lists(values, max_size=4))
+        return f"{_constant(left)} in [{', '.join(map(_constant, listed))}]", left in listed
+    right = draw(values)
+    results = {"==": left == right, "!=": left != right, "<": left < right, "<=": left <= right, ">": left > right,
+               ">=": left >= right}  # fmt: skip
+    signs = ["==", "!="] if kind == expression.BOOLEAN else list(results)
+    sign = draw(st.sampled_from(signs))
+    space = draw(st.sampled_from(["", " ", "  "]))
+    return f"{_constant(left)}{space}{sign}{space}{_constant(right)}", bool(results[sign])
+
+
+@given(_comparisons(), _comparisons(), _comparisons())
+def test_a_condition_of_the_grammar_means_what_python_means(
+    first: tuple[str, bool], second: tuple[str, bool], third: tuple[str, bool]
+) -> None:
+    """`and` binds tighter than `or`, and `not` tighter than both."""
+    text = f"not {first[0]} or {second[0]} and ({third[0]})"
+    assert value(text) is (not first[1] or (second[1] and third[1]))
+
+
 @given(
     st.recursive(
         _LEAVES,

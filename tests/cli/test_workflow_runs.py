@@ -1,0 +1,166 @@
+"""What every run has, a run of a workflow has too: where it runs, who commits, rollback, undo, proof and reports."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_workflows import define, start, steps
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
+
+BRANCHES = """---
+type: workflow
+name: w
+version: 1.0.0
+description: An agent, a branch, and a step after it.
+inputs: {word: text}
+---
+
+## All
+
+### make: Make it
+
+```yaml step
+kind: agent
+files: {create: [a.txt]}
+acceptance: [{text: It is there, check: 'grep -q "$INPUT_WORD" a.txt'}]
+outputs: {word: {type: text, file: a.txt}, size: integer}
+```
+
+### is-more: More?
+
+```yaml step
+kind: condition
+if: steps.make.size > 3 and steps.make.word != ''
+then: [more]
+else: [less]
+```
+
+### more: Add more
+
+```yaml step
+kind: script
+run: echo "$WORD" >> a.txt; echo 2
+takes: {WORD: make.word}
+files: {modify: [a.txt]}
+outputs: {lines: integer}
+```
+
+### less: Remove it
+
+```yaml step
+kind: script
+run: rm a.txt
+files: {delete: [a.txt]}
+```
+
+### last: Use the number
+
+```yaml step
+kind: script
+run: echo "$LINES" > sub.txt
+takes: {LINES: {from: more.lines, default: 0}}
+files: {create: [sub.txt]}
+```
+"""
+AGENT = 'echo "$INPUT_WORD" > a.txt; %s echo \'{"size": 5}\''
+COMMITTING = "git add a.txt; git -c user.name=x -c user.email=x@example.invalid commit -qm mine;"
+STATUSES = {"make": "completed", "is-more": "completed", "more": "completed", "less": "omitted", "last": "completed"}
+
+
+def workflow_project(sandbox: GitSandbox, settings: str = "", commits: str = "") -> Project:
+    project = projects.create(sandbox)
+    argv = json.dumps(["sh", "-c", AGENT % commits])
+    project.configure(f"builder: b\nbindings:\n  b: {{adapter: command, argv: {argv}}}\n{settings}")
+    define(project, BRANCHES, "w")
+    project.repo.write("mine.txt", "never committed\n")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("settings", "commits", "subjects"),
+    [
+        ("", "", ["Use the number", "Add more", "Make it"]),
+        ("run: {workspace: clone}\n", "", ["Use the number", "Add more", "Make it"]),
+        ("git: {commit: builder}\nrun: {workspace: clone}\n", COMMITTING, ["Use the number", "Add more", "mine"]),
+        ("git: {commit: none}\n", "", []),
+    ],
+    ids=["here", "clone", "builder", "none"],
+)
+def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
+    sandbox: GitSandbox, settings: str, commits: str, subjects: list[str]
+) -> None:
+    """R-PLAN-8: in the working tree or a clone, under each policy of commits; the branch is chosen again the same."""
+    project = workflow_project(sandbox, settings, commits)
+    done = start(project, "w", "--input", "word=good")
+    assert done.code == 0, done.out
+    assert steps(project) == STATUSES
+    committed = project.repo.git("log", "--format=%s").splitlines()
+    assert [s for s in committed if s in {"mine", "Make it", "Add more", "Use the number"}] == subjects
+    graph = project.quick("graph", "W1").out
+    assert "(true: TW1-03, false: TW1-04)" in graph
+    assert "omitted    TW1-04" in graph
+    assert {row["task"] for row in project.quick("metrics", "W1", "--json").data["calls"]} == {
+        "TW1-01", "TW1-02", "TW1-03", "TW1-05"
+    }  # fmt: skip
+    assert project.quick("audit", "verify").code == 0
+    assert project.json("audit", "workspace", "W1").code == 0
+    assert project.json("prove", "W1").code == 0
+    summary = project.read(".planning/workflows/001-w/001-w-SUMMARY.md")
+    assert "n1 -->|false| n3" in summary
+
+    assert project.json("rollback", "W1", "--to", "TW1-01", "--yes").code == 0
+    assert (project.read("a.txt"), project.exists("sub.txt")) == ("good\n", False)
+    assert steps(project) == {"make": "completed", "is-more": "ready", "more": "pending", "less": "pending",
+                              "last": "pending"}  # fmt: skip
+    again = project.json("resume", "W1", "--deterministic")
+    assert again.code == 0, again.out
+    assert (project.read("a.txt"), project.read("sub.txt")) == ("good\ngood\n", "2\n")
+    assert steps(project) == STATUSES
+
+    assert project.json("undo", "--yes").code == 0
+    assert project.json("rollback", "W1", "--to", "start", "--yes").code == 0
+    assert (project.exists("a.txt"), project.exists("sub.txt")) == (False, False)
+    assert project.read("mine.txt") == "never committed\n"
+
+
+def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox, tmp_path: Path) -> None:
+    project = workflow_project(sandbox)
+    os.mkfifo(tmp_path / "door")
+    waits = f"test -e {tmp_path}/note || {{ touch {tmp_path}/note; echo > {tmp_path}/door; tail -f /dev/null; }}"
+    define(project, BRANCHES.replace('run: echo "$WORD"', f'run: {waits}; echo "$WORD"'), "w")
+    refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
+    consent = ("--approve", refused.error["details"]["contract_hash"])
+    with project.started("workflow", "run", "w", "--input", "word=good", *consent) as process:
+        with open(tmp_path / "door", encoding="ascii") as door:
+            door.readline()
+        cancelled = project.json("cancel")
+        process.communicate(timeout=60)
+    assert cancelled.data["cancelled"] is True, cancelled.out
+    assert len(project.quick("log", "W1", "--kind", "workflow_cancelled", "--json").data["events"]) == 1
+    assert project.quick("workflow", "status", "W1", "--json").data["runs"][0]["state"] == "interrupted"
+    assert project.json("resume", "W1").code == 0
+    assert steps(project) == STATUSES
+    assert len(project.quick("log", "W1", "--kind", "phase_resumed", "--json").data["events"]) == 1
+
+
+def test_a_failed_workflow_is_a_dead_letter_and_resumes_at_the_failed_step(sandbox: GitSandbox) -> None:
+    """Completed steps are not repeated; later ones wait."""
+    project = workflow_project(sandbox)
+    define(project, BRANCHES.replace('run: echo "$LINES"', 'retries: 0\nrun: test -e allowed && echo "$LINES"'), "w")
+    failed = start(project, "w", "--input", "word=good")
+    assert failed.code == 1
+    letters = project.quick("dlq", "list", "--json").data["dead_letters"]
+    assert ("TW1-05", "permanent") in [(letter["task"], letter["class"]) for letter in letters]
+    assert len(project.quick("log", "W1", "--kind", "workflow_failed", "--json").data["events"]) == 1
+    (project.folder / "allowed").write_text("")
+    assert project.json("resume", "W1", "--retry-failed").code == 0
+    assert steps(project) == STATUSES
+    started = project.quick("log", "W1", "--kind", "step_started", "--json").data["events"]
+    assert sorted(event["task"] for event in started) == ["TW1-01", "TW1-02", "TW1-03", "TW1-05", "TW1-05"]
+    assert project.quick("dlq", "list", "--json").data["dead_letters"] == []
