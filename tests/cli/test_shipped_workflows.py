@@ -55,9 +55,13 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
     sandbox: GitSandbox, file: str, before: str, after: str
 ) -> None:
     """The tag is irreversible: it needs its own acceptance, and a person reads the changes first."""
-    project = created(sandbox, {"CHANGELOG.md": CHANGES, file: before})
+    linked = file == "package.json"
+    changes = CHANGES.replace("Unreleased", "[Unreleased]") if linked else CHANGES
+    project = created(sandbox, {"CHANGELOG.md": changes, file: before})
     arguments = ("release", "--input", "version=1.1.0", "--input", f"version_file={file}")
-    approved = consented(project, *arguments)
+    asked = project.quick("workflow", "run", *arguments, "--json").error["details"]
+    assert not [line for line in asked["evidence"] if "does not exist" in line], "the other file is never written"
+    approved = asked["contract_hash"]
     refused = project.quick("workflow", "run", *arguments, "--approve", approved, "--json")
     assert refused.error["code"] == "irreversible.not-accepted"
     accept = ("approve", "W1", "--hash", approved, "--accept-irreversible", refused.error["details"]["tasks"][0])
@@ -66,7 +70,8 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
     waits = project.json("workflow", "run", *arguments)
     assert waits.code == 5, waits.out
     assert project.read(file) == after
-    assert "## Unreleased\n\n## 1.1.0 (" in project.read("CHANGELOG.md")
+    title = "## [Unreleased]\n\n## [1.1.0] - 20" if linked else "## Unreleased\n\n## 1.1.0 (20"
+    assert title in project.read("CHANGELOG.md")
     assert project.read("CHANGELOG.md").endswith("\n- It greets.\n\n## 1.0.0 (2020-01-01)\n\n- First.\n")
     assert project.repo.git("tag", "--list") == ""
 
@@ -74,6 +79,11 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
     done = project.json("resume", "W1")
     assert done.code == 0, done.out
     assert project.repo.git("tag", "--list").strip() == "v1.1.0"
+    version = "Write the version" if file == "VERSION" else "Replace the version"
+    assert project.repo.git("log", "-3", "--format=%s").splitlines() == [
+        "Phase W1: reports of run 1", version, "Give the unreleased changes their version"
+    ]  # fmt: skip
+    assert done.data["next"] == ["idumb next"], "a rollback would be refused"
     omitted = "edit-version" if file == "VERSION" else "write-version"
     assert [step for step, status in steps(project).items() if status == "omitted"] == [omitted]
     back = project.quick("rollback", "W1", "--to", "start", "--yes", "--json")
@@ -81,11 +91,18 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
 
 
 @pytest.mark.parametrize(
-    ("version", "tag", "words"),
-    [("1.1", "", "the version must be three numbers"), ("1.1.0", "v1.1.0", "the tag v1.1.0 exists already")],
+    ("version", "tag", "changes", "words"),
+    [
+        ("1.1", "", CHANGES, "the version must be three numbers"),
+        ("1.1.0", "v1.1.0", CHANGES, "the tag v1.1.0 exists already"),
+        ("1.1.0", "", CHANGES.replace("Unreleased", "Next"), "CHANGELOG.md has no section"),
+        ("1.1.0", "", CHANGES.replace("- It greets.\n", ""), "CHANGELOG.md has no changes"),
+    ],
 )
-def test_a_release_that_cannot_be_made_changes_nothing(sandbox: GitSandbox, version: str, tag: str, words: str) -> None:
-    project = created(sandbox, {"CHANGELOG.md": CHANGES, "VERSION": "1.0.0\n"})
+def test_a_release_that_cannot_be_made_changes_nothing(
+    sandbox: GitSandbox, version: str, tag: str, changes: str, words: str
+) -> None:
+    project = created(sandbox, {"CHANGELOG.md": changes, "VERSION": "1.0.0\n"})
     if tag:
         project.repo.git("tag", tag)
     arguments = ("release", "--input", f"version={version}")
@@ -94,10 +111,10 @@ def test_a_release_that_cannot_be_made_changes_nothing(sandbox: GitSandbox, vers
     failed = project.json("workflow", "run", *arguments)
     assert failed.code == 1
     assert words in json.dumps(failed.data["tasks"])
-    assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (CHANGES, "1.0.0\n")
+    assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (changes, "1.0.0\n")
 
 
-PINS = "a==1.0\nb==1.0\nb-extra==1.0\nc==1.0\n"
+PINS = "a==1.0\nb==1.0\nb-extra==1.0\nc==1.0; python_version < '4' # why\n"
 TEST = "test=! grep -q bad requirements.txt"
 
 
@@ -106,10 +123,21 @@ def test_dependencies_are_updated_one_by_one_with_tests_between(sandbox: GitSand
     inputs = ("--input", TEST, "--input", "first=b==2.0", "--input", "second=c==3.0")
     done = start(project, "dependency-update", *inputs)
     assert done.code == 0, done.out
-    assert project.read("requirements.txt") == "a==1.0\nb==2.0\nb-extra==1.0\nc==3.0\n"
+    assert project.read("requirements.txt") == PINS.replace("\nb==1.0", "\nb==2.0").replace("c==1.0", "c==3.0")
     assert steps(project)["update-third"] == "omitted"
     subjects = project.repo.git("log", "--format=%s", "-4").splitlines()
     assert subjects[1:3] == ["Update the second dependency", "Update the first dependency"]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"), [("b", "write a dependency as NAME==VERSION, not b"), ("d==1.0", "does not pin d")]
+)
+def test_a_dependency_that_is_not_pinned_changes_nothing(sandbox: GitSandbox, first: str, words: str) -> None:
+    project = created(sandbox, {"requirements.txt": PINS})
+    failed = start(project, "dependency-update", "--input", TEST, "--input", f"first={first}")
+    assert failed.code == 1
+    assert words in json.dumps(failed.data["tasks"])
+    assert project.read("requirements.txt") == PINS
 
 
 def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_it(sandbox: GitSandbox) -> None:
@@ -120,6 +148,10 @@ def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_
     assert steps(project)["update-first"] == "completed"
     assert steps(project)["update-second"] == "failed"
     assert steps(project)["update-third"] == "blocked"
+    bundle = project.quick("debug", "W1", "--json")
+    by_hand = """(export INPUT_TEST='! grep -q bad requirements.txt'; sh -c "$INPUT_TEST")"""
+    assert by_hand in [item["command"] for item in bundle.data["checklist"]]
+    assert "idumb amend" not in failed.out + bundle.out, "the plan of a run is never amended"
     assert project.idumb("rollback", "W1", "--to", "TW1-02", "--yes").code == 0
     assert project.read("requirements.txt") == PINS.replace("a==1.0", "a==2.0", 1)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.app.ports.planning import DefinitionFile, ParsedPlan
-from idumb.domain.plans import workflow
+from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
 from idumb.markdown.workflows.definition_files import DefinitionFolders
@@ -233,6 +233,22 @@ def test_omission_follows_outputs_and_nested_conditions_only() -> None:
     assert workflow.omitted_with(flows, ["inner"]) == ("inner", "a", "takes")
     assert workflow.omitted_with(flows, ["b"]) == ("b",)
     assert workflow.omitted_with(flows, ["a"], over={"a"}) == ()
+
+
+def test_inputs_alone_decide_which_steps_never_run() -> None:
+    types = {("inputs", "big"): "boolean", ("steps", "a", "outcome"): "text"}.get
+    by_input, by_step = (expression.parse(text, types) for text in ("inputs.big", "steps.a.outcome == 'x'"))
+    flows = {
+        "if": workflow.Flow("if", "condition", "", condition=by_input, then=("a",), otherwise=("b",)),
+        "a": workflow.Flow("a", "script", ""),
+        "b": workflow.Flow("b", "script", ""),
+        "takes": workflow.Flow("takes", "script", "", takes={"A": workflow.Take("a", "x")}),
+        "later": workflow.Flow("later", "condition", "", condition=by_step, then=("c",)),
+        "c": workflow.Flow("c", "script", ""),
+    }
+    assert workflow.omitted_by_inputs(flows, {"big": True}) == ("b",)
+    assert workflow.omitted_by_inputs(flows, {"big": False}) == ("a", "takes")
+    assert workflow.omitted_by_inputs(flows, {}) == (), "an input without a value decides nothing"
 
 
 def test_a_long_chain_of_conditions_is_omitted_in_linear_time() -> None:

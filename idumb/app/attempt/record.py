@@ -61,12 +61,13 @@ def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
 def _commits(context: RunContext, attempt: Judged) -> bool:
     """Return whether idumb commits the work.
 
-    People and some builders commit their own work, and an adopted task has nothing to commit.
+    People and some builders commit their own work, and an adopted task has nothing to commit. A step of a workflow that
+    changed nothing, such as a condition, makes no empty commit.
     """
     return (
         context.policy in settings.COMMITTED
         and not attempt.task.is_human
-        and (attempt.task.flow is None or attempt.task.flow.condition is None)
+        and (attempt.task.flow is None or bool(attempt.ledger.changed))
         and attempt.commits is None
         and not attempt.adopted
     )

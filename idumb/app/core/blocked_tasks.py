@@ -41,9 +41,12 @@ def _any_failed(shown: Mapping[str, str], tasks: tuple[str, ...]) -> bool:
 
 
 def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[str]:
-    """The amendment that drops the dependency. A strict plan is approved as a whole, so only its author changes it."""
+    """The amendment that drops the dependency.
+
+    A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
+    """
     plan = contract.plan_of(task)
-    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT:
+    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == step_plan.DIALECT or plan.workflow:
         return []
     droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
     if not droppable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from idumb.app.contract import loading
@@ -18,6 +18,7 @@ from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
@@ -97,6 +98,7 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
     finished = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
     failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())
+    failure = replace(failure, variables=contract.variables if contract is not None else {})
     declared = contract.tasks.get(task) if contract is not None else None
     return {
         "id": task,
@@ -254,4 +256,5 @@ def _next(data: Mapping[str, Any]) -> list[str]:
     first = tasks[0]["id"]
     if tasks[0]["failure"] in failures.STOPPING:
         return [f"idumb show {first}", f"idumb {failures.command(tasks[0]['failure'])} {phase}"]
-    return [f"idumb show {first}", f"idumb dlq retry {first}", f"idumb amend {phase} --from-file"]
+    amend = [] if WORKFLOW_RUNS.number_of(phase) else [f"idumb amend {phase} --from-file"]  # a run's plan is pinned
+    return [f"idumb show {first}", f"idumb dlq retry {first}", *amend]

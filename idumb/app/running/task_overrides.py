@@ -77,8 +77,9 @@ def _confirm_skip(
 
 def _skip_question(contract: Contract, task: str, why: str, blocked: Sequence[str]) -> Decision:
     stay = "stays" if len(blocked) == 1 else "stay"
-    drop = f"idumb amend {contract.phase} --drop-dependency {blocked[0]} {task}"
-    means = f"{wording.listed(blocked)} {stay} blocked; idumb accept {task} --why REASON or {drop} lets them run"
+    drop = f" or idumb amend {contract.phase} --drop-dependency {blocked[0]} {task}"
+    ways = f"idumb accept {task} --why REASON{drop if contract.plan_of(task).workflow is None else ''}"
+    means = f"{wording.listed(blocked)} {stay} blocked; {ways} lets them run"
     return Decision.confirmation(
         f"{task}.skip",
         "skip",

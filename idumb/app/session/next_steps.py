@@ -10,6 +10,7 @@ from idumb.app.engine import exhausted_tasks
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
+from idumb.domain.plans.plan import IRREVERSIBLE
 from idumb.domain.runs import gap, regression
 from idumb.domain.runs.run import EXHAUSTED, REGRESSION, RunState
 
@@ -105,12 +106,13 @@ def next_commands(
             return [f"idumb verify-work {phase} --gaps", f"idumb verify-work {phase}"]
         if verification is None or verification["status"] != "passed":
             return [f"idumb verify-work {phase}"]
-        return ["idumb next", f"idumb rollback {phase} --to start", "idumb undo"]
+        back = _ways_back(contract, shown)
+        return ["idumb next", *back, *(["idumb undo"] if back else [])]
     if ending == "waiting":
         return [
             *(["idumb decisions"] if has_question else []),
             f"idumb resume {phase}",
-            f"idumb rollback {phase} --to start",
+            *_ways_back(contract, shown),
         ]
     failed = sorted((t for t, s in shown.items() if s == outcome.FAILED), key=lambda t: t != first)
     judged = [f"idumb verify-work {phase}"] if any(s in outcome.DONE for s in shown.values()) else []
@@ -126,5 +128,12 @@ def next_commands(
         f"idumb accept {failed[0]} --why REASON",
         f"idumb skip {failed[0]} --why REASON",
         *judged,
-        f"idumb rollback {phase} --to start",
+        *_ways_back(contract, shown),
     ]
+
+
+def _ways_back(contract: Contract, shown: Mapping[str, str]) -> list[str]:
+    """Return the rollback of the whole phase; nothing if a completed task is irreversible, because it is refused."""
+    done = (contract.tasks[task] for task, status in shown.items() if status in outcome.DONE)
+    refused = any(task.rollback.kind == IRREVERSIBLE and not task.is_human for task in done)
+    return [] if refused else [f"idumb rollback {contract.phase} --to start"]

@@ -92,9 +92,25 @@ def files(case: Case) -> Iterator[Finding]:
     """Report what `unmet_claims` finds."""
     if case.present is None:
         return
-    plan_of = case.contract.plan_by_task()
+    plan_of, never = case.contract.plan_by_task(), _never_run(case.contract)
     for claim in unmet_claims(case.contract, case.present):
+        if claim.task in never:
+            continue
         yield _unmet_finding(case, (plan_of[claim.task], case.contract.tasks[claim.task]), claim)
+
+
+def _never_run(contract: Contract) -> frozenset[str]:
+    """Return the steps of workflows that the inputs of this run omit."""
+    plans = [plan for plan in contract.plans if plan.workflow is not None]
+    if not plans:
+        return frozenset()
+    from idumb.domain.plans import workflow  # only workflows need it
+
+    omitted: set[str] = set()
+    for plan in plans:
+        flows = {task.id: task.flow for task in plan.tasks if task.flow is not None}
+        omitted |= set(workflow.omitted_by_inputs(flows, plan.workflow.values if plan.workflow is not None else {}))
+    return frozenset(omitted)
 
 
 def _unmet_finding(case: Case, where: tuple[Plan, Task], unmet: UnmetClaim) -> Finding:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression
+from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
 
 DIALECT = "workflow"
 PLAN = "01-PLAN.md"
@@ -211,6 +211,17 @@ def schema(outputs: Iterable[Value]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def omitted_by_inputs(flows: Mapping[str, Flow], inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tasks that a run with these inputs omits, whatever its steps give out."""
+    first: list[str] = []
+    for flow in flows.values():
+        if flow.condition is None or not all(r[0] == "inputs" and r[1] in inputs for r in flow.condition.references()):
+            continue
+        chosen = evaluate(flow.condition, lambda reference: inputs[reference[1]]) is True
+        first += flow.otherwise if chosen else flow.then
+    return omitted_with(flows, first)
 
 
 def omitted_with(flows: Mapping[str, Flow], first: Iterable[str], over: Collection[str] = ()) -> tuple[str, ...]:

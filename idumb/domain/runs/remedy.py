@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from idumb.domain import agent, failures, outcome, wording
+from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """How a task's last attempt failed. `checks` are the failed ones as (subject, command).
 
-    `phase` and `task` are ids.
+    `phase` and `task` are ids, `variables` the inputs of a workflow by environment variable.
     """
 
     phase: str
@@ -24,6 +27,19 @@ class Failure:
     deviations: Sequence[str] = ()
     repeated: bool = False
     envelope: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def of_workflow(self) -> bool:
+        """Whether it is a step of a workflow, whose plan idumb never amends."""
+        return WORKFLOW_RUNS.number_of(self.phase) is not None
+
+    def by_hand(self, command: str) -> str:
+        """Return a check for the user's shell, with those inputs of a workflow that it uses."""
+        used = {name: value for name, value in self.variables.items() if re.search(rf"\b{name}\b", command)}
+        if not used:
+            return command
+        return f"(export {' '.join(f'{name}={shlex.quote(value)}' for name, value in used.items())}; {command})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +96,22 @@ def _all(failure: Failure) -> Iterator[Remedy]:
     if failure.deviations:
         yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(failure))
         words = " ".join(f"--accept-deviation {failure.task} {path}" for path in failure.deviations if " " not in path)
-        yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
+        if failure.of_workflow:
+            yield Remedy("If they do, declare them in the definition, and start the workflow again.")
+        else:
+            yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
     for subject, command in failure.checks:
         if command is None:
             yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {failure.task}")
         else:
-            yield Remedy(f"{subject} fails: run it by hand to see whether the work or the check is wrong.", command)
+            yield Remedy(
+                f"{subject} fails: run it by hand to see whether the work or the check is wrong.",
+                failure.by_hand(command),
+            )
     if failure.repeated:
         yield Remedy("Two attempts failed in the same way: change the task before you retry.")
-        yield Remedy(
-            "Make the task smaller, or describe it in more detail.", f"idumb amend {failure.phase} --from-file"
-        )
+        smaller = None if failure.of_workflow else f"idumb amend {failure.phase} --from-file"
+        yield Remedy("Make the task smaller, or describe it in more detail.", smaller)
     if failure.envelope:
         names = wording.listed(failure.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {failure.task}")

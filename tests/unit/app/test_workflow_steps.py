@@ -256,6 +256,20 @@ def test_a_step_that_is_reset_asks_anew_with_its_whole_time() -> None:
     assert seconds_until(second, first) > 600
 
 
+def test_a_step_that_changes_nothing_makes_no_commit() -> None:
+    def build(request: AgentRequest, files: dict[str, bytes]) -> AgentResult:
+        if request.subject == "T1-b":
+            files["b"] = b"x"
+        return AgentResult(outcome.COMPLETED, reply='{"size": 4}')
+
+    first = dataclasses.replace(step("a", outputs=(SIZE,)), files=(), verify=())
+    run = EngineRun(first, step("b", "a"), work=build, workflow=Workflow("try", "1", ""))
+    assert run.run().kind == "done"
+    assert run.commits() == ["T1-b"]
+    assert run.state.tasks["T1-a"].checkpoint is not None
+    assert run.state.tasks["T1-a"].checkpoint.commit is None
+
+
 def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step() -> None:
     """R-HAND-1."""
     summary = Value("summary", "text")
