@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from idumb.domain.plans import workflow
 from idumb.system.clock import SystemClock
 from tests.docs.test_workflow_page import EXAMPLE
 from tests.support import project as projects
@@ -116,8 +117,83 @@ def test_a_run_is_pinned_to_the_definition_and_inputs_it_began_with(project: Pro
     plan.write_text(plan.read_text().replace("Hello", "Goodbye"))
     changed = project.quick("execute-phase", "W1", "--json")
     assert changed.error["code"] == "consent.missing"
-    refused = project.quick("amend", "W1", "--widen", "TW1-01", "modify a.txt", "--json")
-    assert refused.code != 0
+    refused = project.quick("resume", "W1", "--json")
+    assert refused.error["code"] == "run.contract-changed"
+
+
+def test_a_changed_plan_of_a_run_is_amended_by_its_user_or_started_again_and_keeps_what_was_omitted(
+    project: Project,
+) -> None:
+    """The omitted branch stays omitted, also while the new run only waits for consent."""
+    define(project, EXAMPLE + """
+### last: Use it
+
+```yaml step
+kind: script
+retries: 0
+run: test -e allowed && cp greeting.txt last.txt
+files: {create: [last.txt]}
+```
+""")  # fmt: skip
+    assert start(project, "greet", "--input", "name=A").code == 1
+    refused = project.quick("amend", "W1", "--drop-dependency", "TW1-04", "TW1-03", "--json")
+    assert refused.error["code"] == "amend.workflow"
+    plan = project.folder / RUN / "01-PLAN.md"
+    plan.write_text(plan.read_text().replace("test -e allowed && ", ""))
+    (row,) = [row for row in project.quick("status", "--json").data["phases"] if row["phase"] == "W1"]
+    assert row["tasks"] == {"total": 4, "completed": 2, "omitted": 1, "ready": 1}
+    consent = project.quick("check-plan", "W1", "--json").data["contract_hash"]
+    assert project.json("amend", "W1", "--from-file", "--hash", consent).code == 0
+    assert project.json("resume", "W1").code == 0
+    assert project.read("last.txt") == "Hello A\n"
+    assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted", "last": "completed"}
+
+
+TYPES = """---
+type: workflow
+name: types
+version: 1
+description: Every type of input.
+inputs:
+  word: {type: text, default: ""}
+  whole: {type: integer, default: 0}
+  part: {type: number, default: 0}
+  yes: {type: boolean, default: false}
+  one: {type: choice, choices: [a, b], default: a}
+---
+
+## All
+
+### show: Show them
+
+```yaml step
+kind: script
+run: printf '%s|%s|%s|%s' "$INPUT_WHOLE" "$INPUT_PART" "$INPUT_YES" "$INPUT_ONE"; printf %s "$INPUT_WORD" | wc -m
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("input", "accepted"),
+    [
+        ("word=" + "é" * 4096, True), ("word=" + "é" * 4097, False), ("word=", True), ("word=two\nlines", True),
+        ("whole=" + "9" * 18, True), ("whole=" + "9" * 19, False), ("whole=-0", True), ("whole=+1", False),
+        ("whole=1.0", False), ("whole=٣", False), ("part=" + "9" * 17, True), ("part=1e18", False),
+        ("part=-1.5e-05", True), ("part=inf", False), ("part=.5", False), ("yes=true", True), ("yes=True", False),
+        ("one=b", True), ("one=c", False), ("one=", False),
+    ],
+)  # fmt: skip
+def test_an_input_of_each_type_is_accepted_up_to_its_limit(project: Project, input: str, accepted: bool) -> None:  # noqa: FBT001
+    define(project, TYPES, "types")
+    answer = project.quick("workflow", "run", "types", "--input", input, "--json")
+    assert answer.error["code"] == ("consent.missing" if accepted else "workflow.bad-input"), answer.out
+    assert project.exists(".planning/workflows") == accepted
+    if accepted:
+        name, _, text = input.partition("=")
+        (row,) = look(project, "status", "types")["runs"]
+        assert workflow.from_text(workflow.Value("x", {"word": "text", "whole": "integer", "part": "number",
+                                                       "yes": "boolean", "one": "choice"}[name],
+                                                 choices=("a", "b")), text) == row["inputs"][name]  # fmt: skip
 
 
 def test_the_same_workflow_with_the_same_inputs_runs_again_as_a_new_phase(project: Project) -> None:

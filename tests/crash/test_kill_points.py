@@ -1,4 +1,4 @@
-"""kill -9 before and after every durable write, in plans of six shapes."""
+"""kill -9 before and after every durable write, in plans of seven shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED = 7
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
-    """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6: a sample of the programme, with as many kinds of points as cases."""
+    """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6, R-PLAN-8: a sample, with as many kinds of points as cases."""
     result = programme.carry_out(kill_points.PROGRAMME, size=kill_points.PROGRAMME.sample, seed=SEED)
     assert result.cases >= kill_points.PROGRAMME.sample
     assert not result.failures, programme.report(result)

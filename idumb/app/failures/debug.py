@@ -18,7 +18,6 @@ from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.consent import envelope as envelopes
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.proof.evidence import ERRORED, FAILED, TIMED_OUT, UNPROVEN
 from idumb.domain.runs import dead_letter
 from idumb.domain.runs.event import Event
@@ -256,5 +255,4 @@ def _next(data: Mapping[str, Any]) -> list[str]:
     first = tasks[0]["id"]
     if tasks[0]["failure"] in failures.STOPPING:
         return [f"idumb show {first}", f"idumb {failures.command(tasks[0]['failure'])} {phase}"]
-    amend = [] if WORKFLOW_RUNS.number_of(phase) else [f"idumb amend {phase} --from-file"]  # a run's plan is pinned
-    return [f"idumb show {first}", f"idumb dlq retry {first}", *amend]
+    return [f"idumb show {first}", f"idumb dlq retry {first}", f"idumb amend {phase} --from-file"]

@@ -254,13 +254,15 @@ def current_run(contract: Contract, state: RunState | None) -> tuple[RunState | 
 
 
 def _blank_state(contract: Contract, before: RunState | None) -> RunState:
-    """Return a state without attempts, except for tasks that a run of an earlier plan version completed."""
+    """Return a state without attempts, except for tasks that a new run takes over from the run of an earlier plan."""
     state = RunState()
-    for task in contract.order:
-        earlier = before.tasks.get(task) if before else None
-        digest = contracts.task_digest(contract.tasks[task]) if earlier and earlier.status in outcome.DONE else ""
-        unchanged = earlier is not None and digest == earlier.digest and earlier.status in outcome.DONE
-        state.tasks[task] = TaskState(task, digest, status=earlier.status if unchanged and earlier else outcome.PENDING)
+    state.tasks.update({task: TaskState(task, "") for task in contract.order})
+    if before is not None:
+        from idumb.app.contract import carried_tasks  # most plans did not change since their run
+
+        for task in carried_tasks.carried(contract, before):
+            earlier = before.tasks[task]
+            state.tasks[task] = TaskState(task, earlier.digest, status=earlier.status)
     return state
 
 

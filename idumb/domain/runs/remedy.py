@@ -29,11 +29,6 @@ class Failure:
     envelope: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def of_workflow(self) -> bool:
-        """Whether it is a step of a workflow, whose plan idumb never amends."""
-        return WORKFLOW_RUNS.number_of(self.phase) is not None
-
     def by_hand(self, command: str) -> str:
         """Return a check for the user's shell, with those inputs of a workflow that it uses."""
         used = {name: value for name, value in self.variables.items() if re.search(rf"\b{name}\b", command)}
@@ -96,10 +91,9 @@ def _all(failure: Failure) -> Iterator[Remedy]:
     if failure.deviations:
         yield Remedy("It changed undeclared files: check whether they belong to the task.", _diff(failure))
         words = " ".join(f"--accept-deviation {failure.task} {path}" for path in failure.deviations if " " not in path)
-        if failure.of_workflow:
-            yield Remedy("If they do, declare them in the definition, and start the workflow again.")
-        else:
-            yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
+        if WORKFLOW_RUNS.number_of(failure.phase) is not None:  # only a person edits the plan of a workflow's run
+            words = "--from-file"
+        yield Remedy("If they do, declare them.", f"idumb amend {failure.phase} {words}" if words else None)
     for subject, command in failure.checks:
         if command is None:
             yield Remedy(f"{subject} does not hold: see the evidence.", f"idumb show {failure.task}")
@@ -110,8 +104,9 @@ def _all(failure: Failure) -> Iterator[Remedy]:
             )
     if failure.repeated:
         yield Remedy("Two attempts failed in the same way: change the task before you retry.")
-        smaller = None if failure.of_workflow else f"idumb amend {failure.phase} --from-file"
-        yield Remedy("Make the task smaller, or describe it in more detail.", smaller)
+        yield Remedy(
+            "Make the task smaller, or describe it in more detail.", f"idumb amend {failure.phase} --from-file"
+        )
     if failure.envelope:
         names = wording.listed(failure.envelope)
         yield Remedy(f"The last attempts ran with a different {names}.", f"idumb envelope show {failure.task}")
