@@ -97,7 +97,13 @@ def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
 ) -> None:
     """R-PLAN-8: in the working tree or a clone, under each policy of commits; the branch is chosen again the same."""
     project = workflow_project(sandbox, settings, commits)
-    done = start(project, "w", "--input", "word=good")
+    refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
+    consent = ("--approve", refused.error["details"]["contract_hash"])
+    if not commits:
+        rehearsed = project.json("execute-phase", "W1", "--dry-run", *consent)
+        would = {row["task"] for row in rehearsed.data["dry_run"]["would_commit"]}
+        assert would == ({"TW1-01", "TW1-03", "TW1-05"} if subjects else set()), rehearsed.out
+    done = project.json("workflow", "run", "w", "--input", "word=good", *consent)
     assert done.code == 0, done.out
     assert steps(project) == STATUSES
     committed = project.repo.git("log", "--format=%s").splitlines()

@@ -321,7 +321,9 @@ def _commits(ended: _Rehearsal) -> list[dict[str, Any]]:
     committed = [
         t
         for t in ended.state.attempted
-        if ended.state.tasks[t].status == outcome.COMPLETED and not ended.contract.tasks[t].is_human
+        if ended.state.tasks[t].status == outcome.COMPLETED
+        and not ended.contract.tasks[t].is_human
+        and (ended.contract.tasks[t].flow is None or ended.state.tasks[t].work.touched)
     ]
     return [
         {
