@@ -260,7 +260,7 @@ def with_time_limit(question: Decision, task: Task, now: str) -> Decision:
     if task.flow is None or task.timeout is None:
         return question
     until = end_of(now, task.timeout)
-    line = f"without an answer until {until}, {_THEN[task.on_timeout or 'fail']}"
+    line = f"without an answer until {until[:19].replace('T', ' ')} UTC, {_THEN[task.on_timeout or 'fail']}"
     return replace(question, until=until, evidence=(*question.evidence, line))
 
 

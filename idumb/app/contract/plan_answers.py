@@ -41,7 +41,8 @@ def append_answers(services: Services, journal: Journal, contract: Contract) -> 
     waiting = [i for i in state.answers if i in state.decisions and i not in state.contract.appended]
     for plan in contract.plans:
         answers = tuple(i for i in waiting if _plan_of(contract, state.decisions[i]).path == plan.path)
-        if not answers or plan.is_foreign:  # the log keeps the answers; idumb never writes plans of other tools
+        # The log keeps the answers; idumb never writes plans of other tools, and definitions of workflows.
+        if not answers or plan.is_foreign or plan.workflow is not None:
             continue
         try:
             contract = _append_to_plan(services, journal, contract, plan.path, answers)

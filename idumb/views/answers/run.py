@@ -51,6 +51,7 @@ def _complete(data: phrases.Data) -> list[str]:
         return lines
     lines.append(f"- Completed: {_number(data, 'completed', 'accepted')}")
     lines += [f"- Skipped: {_number(data, 'skipped')}"] if data["counts"].get("skipped") else []
+    lines += [f"- Omitted: {_number(data, 'omitted')}"] if data["counts"].get("omitted") else []
     lines.append(f"- Files modified: {data['files_modified']}")
     verification = data.get("verification")
     if verification is None:
