@@ -111,4 +111,9 @@ def hidden_lines(ref: str, path: str) -> list[str]:
     ]
 
 
+def project_lines(folder: str) -> list[str]:
+    """Return the line after which the commands run in the folder of a project."""
+    return [f'proof="$proof"/{shlex.quote(folder)}'] if folder else []
+
+
 _CLONE = ('proof="$(mktemp -d)/proof"', 'git clone --no-checkout --no-local . "$proof"')

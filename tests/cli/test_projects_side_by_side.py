@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.support import subfolders
@@ -51,6 +53,10 @@ def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
             "metrics 1",
         ):
             assert api.quick(*command.split(), "--json").code == 0, command
+        summary = api.read(".planning/phases/1/1-SUMMARY.md")
+        lines = summary.partition("```sh\n")[2].partition("```")[0]
+        proven = subprocess.run(["sh", "-c", lines], cwd=api.repo.root, capture_output=True, text=True, check=True)
+        assert proven.stdout.count("exit 0:") == len(TASKS), proven
         assert api.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
         assert not api.exists("a.txt")
         assert api.quick("undo", "--yes", "--json").code == 0
@@ -108,6 +114,33 @@ def test_a_change_outside_the_project_is_named_and_kept_and_never_committed(
     assert "apps/web/page.txt" not in api.repo.git("diff", "--name-only", "HEAD~3", "HEAD").splitlines()
 
 
+BUILDER = """\
+bindings:
+  coder:
+    adapter: command
+    argv: [sh, -c, 'echo a > a.txt; for f in $OUTSIDE; do echo x >> $f; done']
+    environment: [OUTSIDE]
+"""
+
+
+@pytest.mark.parametrize("outside", ["", "../web/page.txt", "../web/page.txt ../../top.txt new/../../../fresh.txt"])
+def test_in_a_clone_only_what_the_builder_does_counts(
+    both: tuple[SubProject, SubProject], outside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone has what is committed of the neighbour, and not the user's uncommitted work."""
+    api, _ = both
+    (api.folder / "new").mkdir()
+    monkeypatch.setenv("OUTSIDE", outside)
+    api.configure(BUILDER)
+    api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields="- **Builder:** coder\n")])
+    with unchanged(api):
+        ran = api.execute("--workspace", "clone")
+    assert ran.code == (1 if outside else 0), ran
+    assert all(path.partition("new/../")[2] or path in ran.data["tasks"][0]["reason"] for path in outside.split())
+    assert api.exists("a.txt") == (not outside)
+    assert not (api.repo.root / "fresh.txt").exists()
+
+
 def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProject]) -> None:
     """HEAD and index are shared, and so is the lock."""
     api, web = both
@@ -119,6 +152,25 @@ def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProje
                 break
         refused = web.json("execute-phase", "1", "--approve", web.approval())
         assert refused.error["code"] == "lock.held"
+
+
+def test_two_projects_run_at_the_same_time_in_two_working_trees(both: tuple[SubProject, SubProject]) -> None:
+    """Runs and refs of a project in a linked working tree are its own, too."""
+    api, web = both
+    repo = api.repo
+    repo.git("worktree", "add", "--quiet", "-b", "other", "../linked")
+    linked = GitSandbox(repo.root.parent / "linked")
+    there = SubProject(linked, linked.root / web.name)
+    api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("touch a.txt; sleep 30")])])
+    with api.started("execute-phase", "1", "--approve", api.approval(), "--events") as running:
+        assert running.stdout is not None
+        assert any("attempt.started" in line for line in running.stdout)
+        assert there.execute().code == 0
+    assert there.read("a.txt") == "made\n"
+    assert not web.exists("a.txt")
+    assert web.quick("status", "--json").data["phases"][0]["state"] == "ready"
+    runs = (name for name in repo.refs("refs/idumb/") if "/runs/" in name)
+    assert {name.split("/")[3] for name in runs} == {"main%2Fapps%2Fapi", "linked%2Fapps%2Fweb"}
 
 
 def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: tuple[SubProject, SubProject]) -> None:

@@ -232,12 +232,14 @@ def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, com
 def _add_changes_outside(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path outside the project that changed during the attempt.
 
-    While a person or an editor works, other projects may run: what they change is not part of this attempt.
+    While a person or an editor works, other projects may run: what they change is not part of this attempt. A clone
+    has what is committed of the other projects, so it is compared with its own base.
     """
     if not context.services.folder:
         return compared
-    changes = context.work.changes_outside(attempt.snapshot.tree, candidate)
-    if not changes or (context.workspace.kind == "here" and not drift.program_works_here(context, attempt)):
+    here = context.workspace.kind == "here"
+    changes = context.work.changes_outside(attempt.snapshot.tree if here else attempt.base, candidate)
+    if not changes or (here and not drift.program_works_here(context, attempt)):
         return compared
     lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))

@@ -223,8 +223,10 @@ def _clone_lines(services: Services, state: RunState) -> list[str]:
     if place is None:
         return []
     if place.commit is not None:
-        return rerun.clone_lines(place.commit)
-    return rerun.hidden_lines(place.ref or "", task_commits.FILES)
+        lines = rerun.clone_lines(place.commit)
+    else:
+        lines = rerun.hidden_lines(place.ref or "", task_commits.FILES)
+    return [*lines, *rerun.project_lines(services.folder)]
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:
