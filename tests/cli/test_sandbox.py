@@ -253,3 +253,17 @@ def test_a_required_sandbox_is_also_required_of_the_validator(project: Project) 
     refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
     assert not project.exists("src/x.txt")
+
+
+def test_resume_keeps_a_required_sandbox_and_execute_phase_without_the_option_drops_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "_support", lambda _: NOTHING)
+    builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
+    consent = project.approval()
+    assert project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json").code == 4
+    kept = project.quick("resume", "1", "--json")
+    assert (kept.code, kept.error["code"]) == (4, "sandbox.none")
+    assert not (project.folder.parent / "ran").exists()
+    assert project.quick("execute-phase", "1", "--json").code == 0
+    assert (project.folder.parent / "ran").exists()

@@ -80,7 +80,8 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
         warnings = previous_owner.takeovers_since_resumed(services, state)
         preconditions.accept_guarded(services, journal, request.accept_git)
         restore.finish_interrupted(services, journal, contract)
-        journal.write(journal.event("run.resumed", reason="resume"))
+        limits = {"sandboxed": True} if request.sandboxed else {}
+        journal.write(journal.event("run.resumed", reason="resume", **limits))
         _reset(services, journal, again, deviations=request.on_deviation is not None)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))

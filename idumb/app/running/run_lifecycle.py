@@ -50,7 +50,8 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         preconditions.require_branch(services, state)
         run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
         restore.finish_interrupted(services, journal, contract)
-        journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
+        limits = {"sandboxed": request.sandboxed} if request.sandboxed or state.sandboxed else {}
+        journal.write(journal.event("run.resumed", reason=f"{request.command} again", **limits))
     return journal
 
 
@@ -90,6 +91,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
         workspace=workspace,
+        **({"sandboxed": True} if request.sandboxed else {}),
         reports=services.settings.reports_of(contract.phase),
         put_back=[{"task": p.task, "paths": list(p.paths)} for p in reverted],
         guarded=dict(services.history.state().guarded),
@@ -128,7 +130,7 @@ def supervise(
         max_attempts=request.max_attempts,
         workspace=request.workspace,
         deterministic=request.deterministic,
-        sandboxed=request.sandboxed,
+        sandboxed=request.sandboxed or journal.state.sandboxed,
         accepts_changes=run_lock.ENVELOPE in request.accept_changed,
     )
     titles = {t: contract.tasks[t].title for t in contract.order}
@@ -204,7 +206,11 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     if done and request.verify:
         _require_approval(services, journal, contract, reports)
         verification = verify_work.judge(
-            services, journal, contract, asks=not request.rehearsal, sandboxed=request.sandboxed
+            services,
+            journal,
+            contract,
+            asks=not request.rehearsal,
+            sandboxed=request.sandboxed or journal.state.sandboxed,
         )
         contract = plan_answers.append_answers(services, journal, contract)
         reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))

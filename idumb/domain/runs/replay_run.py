@@ -32,6 +32,7 @@ def _started(state: RunState, event: Event) -> None:
     state.base = RunBase(p["base_commit"], p["base_tree"], p.get("base_snapshot"))
     state.branch = p.get("branch")
     state.workspace = p.get("workspace", "here")
+    state.sandboxed = p.get("sandboxed", False)
     state.reports = p.get("reports")
     state.guarded = GuardedFiles(p.get("guarded"))
     state.started_at = event.at
@@ -97,6 +98,7 @@ def _amended(state: RunState, event: Event) -> None:
 def _resumed(state: RunState, event: Event) -> None:
     """Resume after git's own files were compared; while an attempt is open in an editor, they can still change."""
     _becomes(ACTIVE)(state, event)
+    state.sandboxed = event.payload.get("sandboxed", state.sandboxed)
     state.guarded = replace(state.guarded, unchecked=state.opened is not None)
     if not state.verified:  # a verification that did not pass is repeated at the end
         state.verification = None

@@ -92,6 +92,7 @@ class RunState:
     """The state of one run.
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt.
+    - `sandboxed`: no agent or check starts without a sandbox.
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
     - `spent`: by role.
@@ -106,6 +107,7 @@ class RunState:
     policy: str = "task"
     branch: str | None = None
     workspace: str = "here"
+    sandboxed: bool = False
     base: RunBase = RunBase()
     contract: LockedContract = LockedContract()
     guarded: GuardedFiles = GuardedFiles()
