@@ -38,7 +38,7 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
     answer = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0, answer.err
     assert "failed validator reviewer" in answer.err
-    assert "blocks nothing" in answer.err
+    assert "(level 0: only reported)" in answer.err
     evidence = project.json("show", "T1-01").data["attempts"][0]["evidence"]
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence] == [
         ("AC-1", "passed", None),

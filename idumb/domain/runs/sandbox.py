@@ -15,11 +15,11 @@ IN_PLACE = "it runs in the working tree"
 """Why a check there has no sandbox."""
 
 LADDER: Mapping[str, tuple[str, ...]] = {
-    SANDBOX_AUTO: (SANDBOX_LANDLOCK, SANDBOX_BWRAP),
+    SANDBOX_AUTO: (SANDBOX_BWRAP, SANDBOX_LANDLOCK),
     SANDBOX_LANDLOCK: (SANDBOX_LANDLOCK,),
     SANDBOX_BWRAP: (SANDBOX_BWRAP,),
 }
-"""What each setting tries, in this order. Landlock hides nothing of the system from programs, so it is first."""
+"""What each setting tries, in this order. Bubblewrap protects more and starts faster (docs/design/decisions.md)."""
 
 _TRUNCATION = 3  # the first version of Landlock that controls it
 

@@ -160,7 +160,7 @@ def _symbol(line: phrases.Data) -> str:
 
 
 def _evidence(row: phrases.Data) -> list[str]:
-    lines = [f"  {phrases.evidence(row)}{', blocks nothing' if row.get('level') == 0 else ''}"]
+    lines = [f"  {phrases.evidence(row)}{' (level 0: only reported)' if row.get('level') == 0 else ''}"]
     if row["result"] in _NOT_BAD or not row.get("output"):
         return lines
     return [*lines, *phrases.last_lines(row["output"], _OUTPUT_LINES, "    | ")]

@@ -169,7 +169,7 @@ def _evidence(event: Event, context: LineContext) -> str:
     p = event.payload
     code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
     subject, how = context.texts(p["subject"], p.get("command") or p.get("text") or "")
-    only = ", blocks nothing" if p.get("level") == 0 else ""
+    only = " (level 0: only reported)" if p.get("level") == 0 else ""
     line = f"    {str(p['result']).replace('_', ' ')} {subject} {how}{code}{only}"
     shown = _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED else []
     return "\n".join([line, *shown])

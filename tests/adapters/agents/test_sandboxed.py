@@ -65,7 +65,7 @@ def fence_of(
 
 def test_the_folders_of_declared_files_are_writable(root: Path) -> None:
     level, writable, guarded, read_only = fence_of(root, "src/a.py", "docs/**")
-    assert level == "landlock"
+    assert level == SANDBOX_BWRAP
     assert (writable, guarded, read_only) == (["../scratch", "docs", "src"], [".git", ".idumb"], ["."])
 
 
@@ -73,7 +73,7 @@ def test_a_program_makes_a_missing_folder_itself(root: Path) -> None:
     level, writable, _, read_only = fence_of(root, "new/deep/a.py")
     assert (level, writable) == (SANDBOX_BWRAP, [".", "../scratch"])
     assert "src" in read_only
-    assert fence_of(root, "src/new/a.py")[:2] == ("landlock", ["../scratch", "src"])
+    assert fence_of(root, "src/new/a.py")[:2] == (SANDBOX_BWRAP, ["../scratch", "src"])
 
 
 @pytest.mark.parametrize("required", [False, True])
@@ -86,7 +86,7 @@ def test_without_bubblewrap_a_missing_folder_beside_git_exists_only_if_it_must(
     if required or level == SANDBOX_LANDLOCK:
         assert (in_force, writable) == ("landlock", ["../scratch", "new/deep"])
     else:
-        assert in_force.startswith("detection only: Landlock cannot allow new files beside .git")
+        assert in_force == "detection only: no bwrap; Landlock cannot allow new files beside .git and protect .git"
     assert not (root / "new").exists()
 
 
@@ -123,7 +123,7 @@ def test_a_builder_that_commits_writes_in_the_git_folder_of_its_clone(root: Path
     for allowed in ("src/a", "a.md"):
         request = AgentRequest(BUILDER, None, "", str(clone), (allowed,), commits=True)
         with sandboxed.opened(request, equipment, SandboxSettings(), scratch, ()) as place:
-            assert place.level == "landlock"
+            assert place.level == SANDBOX_BWRAP
         assert str(clone / ".git") in machine.fence.writable
         assert machine.fence.guarded == (str(user / ".git"),)
 
@@ -135,11 +135,11 @@ def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch:
         "../cache", "../scratch", "docs", "src",
     ]  # fmt: skip
     level, *_ = fence_of(root, "src/a", write=("~",), support=Support(7, "", "", "no bwrap"))
-    assert level == "detection only: Landlock cannot allow new files beside .git and protect .git; no bwrap"
+    assert level == "detection only: no bwrap; Landlock cannot allow new files beside .git and protect .git"
 
 
 def test_a_required_sandbox_that_is_not_there_starts_nothing(root: Path) -> None:
-    with pytest.raises(AdapterError, match=r"No sandbox for it: no landlock; no bwrap\."):
+    with pytest.raises(AdapterError, match=r"No sandbox for it: no bwrap; no landlock\."):
         fence_of(root, "src/a", support=Support(0, "", "no landlock", "no bwrap"), sandboxed_=True)
 
 
@@ -176,4 +176,4 @@ def test_no_sandbox_can_protect_a_git_folder_that_is_a_link_beside_declared_file
     (root / ".git").symlink_to(tmp_path / "git")
     level, *_ = fence_of(root, "README.md")
     assert level == f"detection only: no sandbox can protect {root}/.git, which is a link"
-    assert fence_of(root, "src/a")[0] == "landlock"
+    assert fence_of(root, "src/a")[0] == SANDBOX_BWRAP

@@ -20,7 +20,7 @@ BESIDE_GIT = Fence(("/r",), ("/r/.git",))
 @pytest.mark.parametrize(
     ("level", "fence", "support", "in_force"),
     [
-        (SANDBOX_AUTO, IN_FOLDER, BOTH, SANDBOX_LANDLOCK),
+        (SANDBOX_AUTO, IN_FOLDER, BOTH, SANDBOX_BWRAP),
         (SANDBOX_AUTO, IN_FOLDER, KERNEL, SANDBOX_LANDLOCK),
         (SANDBOX_AUTO, IN_FOLDER, PROGRAM, SANDBOX_BWRAP),
         (SANDBOX_AUTO, IN_FOLDER, NONE, DETECTION),
