@@ -13,7 +13,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed, SourcePlan, SourceTask
-from idumb.markdown.importers import marks, openspec, registry
+from idumb.markdown.importers import boxes, marks, openspec, registry
 from idumb.markdown.plans import plan_parser
 
 SPEC_KIT = """# Tasks: Shop
@@ -438,3 +438,22 @@ def test_a_tag_of_task_master_is_read_and_marked_alone() -> None:
     ((_, before, after, ids),) = marks.marked(path, {"": text}, "task-master", done).files
     assert sorted(ids) == ["2", "2.1", "2.2", "9"]
     assert (before, after) == (text, text.replace('"pending"', '"done"').replace('"in-progress"', '"done"'))
+
+
+def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
+    words = (
+        "see `console.log`, `a.py`, `.eslintrc.json` and src/x-y.ts, not /home/me/my-app/src/a.ts,"
+        " ~/my-notes/b.md or `x.y.z`; ./b/c.md too"
+    )
+    assert boxes.paths_in(words) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")
+
+
+def test_what_tools_write_in_several_ways_is_read() -> None:
+    bold = SPEC_KITTY.replace(
+        "### Dependencies\n\n- WP01", "**Dependencies**: WP01 (needs WP09 later) · **Risks**: WP03"
+    )
+    assert registry.read("tasks.md", {"": bold}, None).tasks[1].depends_on == ("WP01",)
+    twice = BACKLOG.replace("#1 It", "#1 #1 It")
+    assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0] == "It is short"
+    archived = registry.read("openspec/changes/archive/2026-01-02-add-it/tasks.md", {"": OPENSPEC}, None)
+    assert archived.title == "add it"

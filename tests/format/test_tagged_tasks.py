@@ -265,3 +265,10 @@ def test_a_file_of_another_tool_is_named_at_the_line_that_identifies_it(
     text: str, tool: tuple[str, int] | None
 ) -> None:
     assert foreign_formats.tool(text.split("\n")) == tool
+
+
+def test_each_item_of_a_list_under_done_is_a_criterion() -> None:
+    text = HEAD + '<task type="auto"><name>A</name><done>\n- one\n  more\n- two\n</done></task>\n'
+    plan = plan_parser.parse(text.encode(), ".planning/phases/03-greet/03-02-PLAN.md").plan
+    assert plan
+    assert [criterion.text for criterion in plan.tasks[0].acceptance] == ["one more", "two"]

@@ -28,7 +28,7 @@ def task(text: str) -> SourceTask | None:
     if not {"id", "title"} <= values.keys():
         return None
     criteria = _between("AC", body) or _headed("Acceptance Criteria", body)
-    found = [re.sub(r"^#\d+[ \t]+", "", box.text) for box in boxes.read(criteria).boxes]
+    found = [re.sub(r"^(?:#\d+[ \t]+)+", "", box.text) for box in boxes.read(criteria).boxes]
     described = [_between(f"SECTION:{name}", body) for name in ("DESCRIPTION", "PLAN", "NOTES")]
     about = "\n\n".join(part.strip("\n") for part in described if part.strip()) or _headed("Description", body)
     named = metadata.texts(values, "modified_files")

@@ -12,7 +12,13 @@ _BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
 _MARKED = re.compile(r"\n(?=[ \t]*(?:[-*+][ \t]+\[[^\[\]]\][ \t]|`{3}|~{3})|#{1,6}[ \t])")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
-PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
+PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
+# Endings of files; without one of them, a name without a folder may be a method such as `console.log`.
+_USUAL = re.compile(
+    r"\w\.(?:c|cc|cfg|[cm]?[jt]sx?|conf|cpp|cs|css|csv|dart|env|exs?|go|gradle|graphql|h|hpp|html|ini|ipynb|java|jpg|json[c5]?"
+    r"|kts?|less|lock|lua|m|mdc?|mdx|php|pl|png|prisma|properties|proto|ps1|pyi?|r|rb|rs|rst|s[ac]ss|scala|sh|sol|sql"
+    r"|sum|svelte|svg|swift|tf|toml|txt|vue|wasm|xml|ya?ml|zig)\Z"
+)
 _DONE = frozenset("xX✓✔")
 
 
@@ -130,4 +136,4 @@ def paths_in(text: str) -> tuple[str, ...]:
 def _is_file(path: str) -> bool:
     if path.startswith(("http", "/", "-", "@", "~")) or "://" in path or re.search(r"[(){}<>$=*|\\,]", path):
         return False
-    return "/" in path.strip("/") or re.search(r"\w\.(?:[a-z]{1,5}\d?)$", path) is not None
+    return "/" in path.strip("/") or _USUAL.search(path[-12:]) is not None

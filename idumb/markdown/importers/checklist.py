@@ -91,7 +91,8 @@ def _slug(text: str) -> str:
     whole = "-".join(_WORDS.findall(text.casefold()))
     if whole and len(whole) <= _LONGEST_ID:
         return whole
-    return f"{whole[: _LONGEST_ID - 9]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}".lstrip("-")
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{whole[: _LONGEST_ID - 9].rstrip('-')}-{digest}".lstrip("-")
 
 
 # Recognizing the format reads the steps, and so does the format.

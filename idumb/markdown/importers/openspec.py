@@ -10,7 +10,7 @@ from idumb.markdown.importers import boxes
 
 KIND = "openspec"
 _TASK = re.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
-_CHANGE = re.compile(r"openspec/changes/(?:archive/)?([^/]+)/")
+_CHANGE = re.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
 def matches(path: str, text: str) -> bool:

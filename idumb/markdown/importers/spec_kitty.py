@@ -11,6 +11,8 @@ from idumb.markdown.importers import boxes, metadata
 KIND = "spec-kitty"
 _PACKAGE = re.compile(r"^(?:Work Package )?(WP\d{2,})[ \t]*(?::|—|–|-)[ \t]*(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?$")
 _SUBTASK = re.compile(r"\**(T\d{3,})\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)(.*)")
+_SECTION = re.compile(r"^#+ Dependenc.*?\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"\*\*Dependenc(?:y|ies)(?::\*\*|\*\*:)([^\n(·]*)", re.IGNORECASE)
 _NEEDED = re.compile(r"WP\d{2,}")
 
 
@@ -49,11 +51,15 @@ def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePl
         about = "\n".join(lines[start:end]).strip("\n")
         subtasks = [box for box in checklist.boxes if start < box.line <= end]
         done = bool(subtasks) and all(box.done for box in subtasks)
-        section = re.search(r"^#+ Dependenc.*?\n(.*?)(?=^#|\Z)", about, re.MULTILINE | re.DOTALL)
+        section = _SECTION.search(about) or _LABEL.search(about)
         stated = [need for need in _NEEDED.findall(section[1] if section else "") if need != id]
         needed = prompt.depends_on if prompt is not None else tuple(dict.fromkeys(stated))
         files = prompt.files if prompt is not None else boxes.paths_in(about)
-        inferred = () if prompt is not None else ("Depends on: the section Dependencies", "Files: paths in the text")
+        inferred = (
+            ()
+            if prompt is not None
+            else ("Depends on: what the text names as dependencies", "Files: paths in the text")
+        )
         tasks.append(SourceTask(id, title.strip("* "), about, done, needed, files, inferred=inferred))
     title = next((name for level, name, _ in checklist.headings if level == 1), path)
     return SourcePlan(KIND, path, title, title, tuple(tasks))

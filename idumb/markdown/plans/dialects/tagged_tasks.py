@@ -339,11 +339,6 @@ def _criteria(draft: TaskDraft, part: Part) -> None:
     draft.criteria += [CriterionDraft(words, at) for words, at in checks.items(part)]
 
 
-def _done(draft: TaskDraft, part: Part) -> None:
-    if words := checks.flat(part[0]):
-        draft.criteria.append(CriterionDraft(words, part[1]))
-
-
 def _options(draft: TaskDraft, part: Part) -> None:
     for match in re.finditer(r"<option\b([^<>]*)>(.*?)</option>", part[0], re.DOTALL):
         attributes = {a[1]: a[2] or a[3] or "" for a in _ATTRIBUTE.finditer(match[1])}
@@ -362,7 +357,7 @@ _READERS: dict[str, Callable[[TaskDraft, Part], None]] = {
     "read_first": _read_first,
     "verify": _verify,
     "acceptance_criteria": _criteria,
-    "done": _done,
+    "done": _criteria,
     "options": _options,
 }
 _FIELDS = {"name": "title", "file": "files", "acceptance_criteria": "acceptance", "done": "acceptance"}
