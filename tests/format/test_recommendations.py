@@ -190,6 +190,25 @@ def test_a_check_for_another_tool_s_plan_has_that_tool_s_form(text: str, notatio
     assert "recommend.check" not in {each.code for each in recommended(text, path=path)}, text
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("Run: `npm run typecheck` passes with no error", "npm run typecheck"),
+        ("python -m pytest tests/test_a.py -q", "python -m pytest tests/test_a.py -q"),
+        ("cd web && npx tsc --noEmit", "cd web && npx tsc --noEmit"),
+        ("python a.py exits cleanly", "pytest -q"),
+        ("The page `index.html` shows it", "pytest -q"),
+        ("make sure that it works", "pytest -q"),
+    ],
+)
+def test_a_command_that_a_criterion_names_is_the_check(words: str, command: str) -> None:
+    """R-PLAN-10: in GSD's <verify> it is text, because its author did not mark it as a command."""
+    text = GSD.replace("<done>It is there</done>", f"<verify>{words}</verify>")
+    rows = recommended(text, path=".planning/phases/14-x/14-01-PLAN.md")
+    edit = next(each.edit for each in rows if each.code == "recommend.check")
+    assert edit.text == f"  <verify><automated>{command}</automated></verify>"
+
+
 def test_globs_count_as_the_paths_that_they_match() -> None:
     """R-PLAN-10: and a phase of thousands of tasks is answered."""
     globbed = task(1, "- **Files:** create `src/**`\n- **Requirements:** REQ-1\n")

@@ -5,6 +5,7 @@ A recommendation is advice. It never refuses a plan, and it depends only on the 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,6 +47,17 @@ _MANIFESTS = (
     ("go.mod", "go test ./..."),
     ("Cargo.toml", "cargo test"),
     ("Makefile", "make test"),
+)
+_SPAN = re.compile(r"`([^`]+)`")
+# How a command begins that checks something; a word such as `make` or `test` needs more to be a command.
+_PROGRAM = re.compile(
+    r"(?:cd [^\s&]+ && )?(?:[A-Z_]+=\S+ )*(?:\.?/?[\w./-]+/)?(?:(?:python3?|pytest|tox|uv|ruff|mypy|npm|npx|pnpm|yarn"
+    r"|bunx?|deno|cargo|bash|sh|grep|rg|jq|mvn|gradlew?|dotnet|php|composer|ruby|bundle|rspec|rake|flutter|terraform"
+    r"|docker) |node [\w./-]+\.\w|dart \w+ |swift (?:test|build)|go (?:test|build|vet|run) |make [\w.-]+$|test -\w "
+    r"|git (?:diff|grep|log|ls-files|show|status)\b)"
+)
+_SENTENCE = re.compile(
+    r"\s(?:should|must|exits?|pass(?:es)?|succeeds?|returns?|shows?|prints?|reports?|works?|runs?|—|→|->)(?:\s|$)|\.\s"
 )
 MANIFESTS = tuple(name for name, _ in _MANIFESTS)
 
@@ -110,7 +122,13 @@ def missing_checks(facts: Facts) -> Iterator[Recommendation]:
 
 
 def suggested_check(task: Task, exists: Callable[[str], bool]) -> str:
-    """Return a command that could prove a task: its own tests, the project's tests, or that its file exists."""
+    """Return a command that could prove a task.
+
+    It is a command that its criteria name, its own tests, the project's tests, or that its file exists.
+    """
+    stated = next(filter(None, (_stated_command(criterion.text) for criterion in task.acceptance)), None)
+    if stated is not None:
+        return stated
     written = ledger.named_paths(task.files)
     for path in written:
         name = path.rpartition("/")[2]
@@ -123,6 +141,13 @@ def suggested_check(task: Task, exists: Callable[[str], bool]) -> str:
     command = next((command for manifest, command in _MANIFESTS if exists(manifest)), None)
     created = next((claim.path for claim in task.files or () if claim.verb == "create"), None)
     return command or (f"test -s {shlex.quote(created)}" if created else "COMMAND")
+
+
+def _stated_command(words: str) -> str | None:
+    """Return the command that a criterion consists of, or that it has in backticks; None without one."""
+    whole = words.removeprefix("Run:").removeprefix("Run").strip()
+    named = _SPAN.findall(whole) if "`" in whole else [] if _SENTENCE.search(whole) else [whole]
+    return next((command for command in named if _PROGRAM.match(command) and " " in command), None)
 
 
 def untested_requirements(facts: Facts) -> Iterator[Recommendation]:
@@ -185,10 +210,11 @@ def oversized_tasks(facts: Facts) -> Iterator[Recommendation]:
         if not reasons or task.is_human:
             continue
         later = ", ".join(f"{claim.verb} {claim.path}" for claim in written[(len(written) + 1) // 2 :])
+        rest = "\n".join(criterion.text for criterion in task.acceptance[(len(task.acceptance) + 1) // 2 :])
         command = ["idumb", "plan", "add-task", facts.contract.phase, "--depends-on", task.id]
         command += ["--task", f"The second part of {task.id}", later or "FILES", "COMMAND"]
-        action, text = (MOVE, later or "files") if plan.is_foreign else (RUN, shlex.join(command))
-        edit = Edit(action, plan.path, _line(plan, task), task.id, "files", text)
+        action, text = (MOVE, later or rest) if plan.is_foreign else (RUN, shlex.join(command))
+        edit = Edit(action, plan.path, _line(plan, task), task.id, "files" if later or not rest else "acceptance", text)
         message = f"{task.id} is large. Move a part of it to a new task."
         yield Recommendation(TOO_LARGE, message, edit, tuple(reasons))
 
