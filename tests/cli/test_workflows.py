@@ -376,6 +376,9 @@ def test_a_human_step_with_a_timeout_takes_no_answer_after_it(
     assert question["evidence"] == [f"without an answer until {end} UTC, this step is omitted"]
 
     monkeypatch.setattr(SystemClock, "now", lambda _: question["until"])
+    assert project.quick("decisions", "--json").data["decisions"] == []
+    assert project.quick("status", "--json").data["next"]["command"] == "idumb resume W1"
+    assert "idumb resume W1" in project.quick("next", "W1", "--json").data["next"]
     late = project.quick("decide", question["id"], "blue", "--json")
     assert (late.code, late.error["code"], late.error["hint"]) == (4, "decision.void", "idumb resume W1")
     assert project.quick("resume", "W1").code == 0
@@ -429,6 +432,15 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert over.error["code"] == "workflow.handoff-over"
     (row,) = look(project, "status", "greet")["runs"]
     assert row["inputs"]["name"] == "a name"
+
+    assert project.json("handoff", "update", handoff["handoff_id"], "pending").code == 0
+    define(project, EXAMPLE.replace("name: text", "name: integer", 1), "greet")
+    other = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--json")
+    assert (other.error["code"], other.error["message"]) == (
+        "workflow.bad-input", "The input name is not an integer: 'a name'."
+    )  # fmt: skip
+    typed = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--input", "name=7", "--json")
+    assert typed.error["code"] == "consent.missing", "what you give counts"
 
 
 def test_a_handoff_of_work_that_was_rolled_back_or_done_again_is_refused(project: Project) -> None:

@@ -28,7 +28,7 @@ def view(services: Services, phase: str) -> Result:
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
     first = able[0] if able else None
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
-    waiting = [*status.open_consents(services, contract.phase), *(next_steps.pending(current) if current else [])]
+    waiting = [*status.open_consents(services, contract.phase), *_questions(services, current)]
     return Result(
         {
             "phase": contract.phase,
@@ -42,6 +42,10 @@ def view(services: Services, phase: str) -> Result:
             "next": _commands(services, contract, current, statuses, first, open_now, waiting),
         }
     )
+
+
+def _questions(services: Services, current: RunState | None) -> list[dict[str, Any]]:
+    return next_steps.pending(current, services.clock.now()) if current else []
 
 
 def _commands(

@@ -188,7 +188,7 @@ def _planned(
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
         "blocked": [_cut(group) for group in blocked_tasks.groups(contract, current, statuses)[:SHOWN]],
         "more": max(0, len(ready) - SHOWN) + max(0, len(others) - SHOWN),
-        "decisions": next_steps.pending(current) if current else [],
+        "decisions": next_steps.pending(current, services.clock.now()) if current else [],
         "verification": (current.verification or {}).get("status") if current else None,
         "restoring": _restoring(state),
         "open": _open(state),

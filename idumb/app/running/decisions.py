@@ -65,7 +65,7 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
     state = run_lookup.latest_run(services, phase)
     if state is None:
         return []
-    return [{**d, "phase": phase} for d in next_steps.pending(state)]
+    return [{**d, "phase": phase} for d in next_steps.pending(state, services.clock.now())]
 
 
 def decide(services: Services, request: Request) -> Result:

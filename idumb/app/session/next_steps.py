@@ -10,6 +10,7 @@ from idumb.app.engine import exhausted_tasks
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
+from idumb.domain.decision import seconds_until
 from idumb.domain.plans.plan import IRREVERSIBLE
 from idumb.domain.runs import gap, regression
 from idumb.domain.runs.run import EXHAUSTED, REGRESSION, RunState
@@ -44,13 +45,17 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
     return row
 
 
-def pending(state: RunState) -> list[dict[str, Any]]:
-    """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase."""
+def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
+    """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase.
+
+    With `now`, those are omitted whose time to answer is over: `resume` records that the answer is no.
+    """
     waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
     settled = {t.id for t in state.tasks.values() if t.status in outcome.ENDED}
     waiting |= {i for i, d in state.decisions.items() if exposed_secrets.ACCEPTED in i and d.get("task") not in settled}
     unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
-    return [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
+    rows = [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
+    return [row for row in rows if now is None or "until" not in row or seconds_until(row["until"], now)]
 
 
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
