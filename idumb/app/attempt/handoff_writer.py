@@ -13,7 +13,7 @@ from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError
+from idumb.domain.errors import IdumbError, InputError
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import handoff
@@ -80,9 +80,13 @@ def _event(services: Services, journal: Journal, document: Document) -> NewEvent
 def _unknown_workflow(services: Services, document: Document) -> tuple[str, ...]:
     """Return the problem of a receiver that is a workflow without a definition."""
     name = handoff.workflow_of(document.to_agent)
-    if name is None or any(each.name == name for each in services.definitions.all()):
+    if name is None:
         return ()
-    return (f"to_agent: there is no workflow {name}",)
+    try:
+        names = {definition.name for definition in services.definitions.all()}
+    except InputError as problem:  # a folder that cannot be read
+        return (f"to_agent: {problem.message}",)
+    return () if name in names else (f"to_agent: there is no workflow {name}",)
 
 
 def _document(

@@ -357,10 +357,10 @@ def _workflow_lines(services: Services, plan: Plan, head: Workflow) -> Iterable[
     from idumb.domain.plans import workflow  # only workflows need it
 
     try:
-        data = services.plans.plan(plan.path)
-    except InputError:  # the plan is not written yet, or was removed
-        data = b""
-    named = [definition for definition in services.definitions.all() if definition.name == head.name]
+        data, definitions = services.plans.plan(plan.path), services.definitions.all()
+    except InputError:  # the plan was removed, or a folder of definitions cannot be read
+        data, definitions = b"", ()
+    named = [definition for definition in definitions if definition.name == head.name]
     pinned = next((d for d in named if not d.problem and workflow.is_pinned(d.data, data)), None)
     if pinned is None:
         yield f"workflow {head.name} {head.version}, as {plan.path} defines it; no present definition has this text"
