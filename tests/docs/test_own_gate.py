@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idumb.gates.project import own
 from tests.meta import source
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -40,11 +42,11 @@ def test_the_example_gate_of_the_page_judges_a_task(
 ) -> None:
     """R-GATE-5. Without the lines in the configuration, the same task passes."""
     install(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(own, "PYTHON", f"PYTHONPATH={tmp_path}:{source.ROOT} {sys.executable}")
     project = projects.create(sandbox, files={"tools/check-licences": "#!/bin/sh\nexit 1\n"})
     (project.folder / "tools/check-licences").chmod(0o755)
     project.repo.git("commit", "-qam", "executable")
-    project.configure(shown("yaml"))
+    project.configure(shown("yaml") + "sandbox: auto\n")
     listed = project.quick("gates").out
     assert "`tools/check-licences` exits with 0" in listed
     assert "the entry point no-todo of a package finds nothing" in listed
@@ -55,5 +57,7 @@ def test_the_example_gate_of_the_page_judges_a_task(
     found = {row["subject"]: (row["result"], row["output"]) for row in rows if row["subject"].startswith("gate ")}
     assert found["gate todo"] == ("failed", "a.go:2: a TODO")
     assert found["gate licence"][0] == "failed"
+    limited = {row["subject"]: row["sandbox"] for row in rows if row["subject"] in found}
+    assert limited["gate todo"] == limited["gate licence"]  # it has the sandbox of checks
     project.configure("")
     assert project.execute("--force", "--no-verify").code == 0

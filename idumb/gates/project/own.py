@@ -1,23 +1,35 @@
 """The project's own gates: a command that must exit with 0, or an entry point that judges the change.
 
-The entry point is a function `judge(inputs: Inputs) -> Judged | None` of an installed package. It is loaded only if the
-configuration names it.
+The entry point is a function `judge(inputs: Inputs) -> Judged | None` of an installed package, and loaded only if the
+configuration names it. It runs like a check: in a process of its own, limited by the sandbox and the time of checks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import threading
-from importlib import metadata
+import json
+import os
+import pickle
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
-from idumb.domain.proof import evidence, gate
+from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import GATE, Evidence
-from idumb.domain.proof.gate import Inputs, Judged, Violation
-from idumb.domain.proof.ledger import Entry
+from idumb.domain.proof.gate import Inputs, Judged
 from idumb.domain.settings import GateSettings
 
-ENTRY_POINTS = "idumb.gates"
+ANSWER = "idumb-gate-answer "
+"""How the line of the answer begins."""
+PYTHON = f"{shlex.quote(sys.executable)} -I"
+"""Isolated: it finds what is installed, and nothing in a working tree or in PYTHONPATH."""
+_LONGEST = 16 * 1024 * 1024
+_MOST = 64 * 1024 * 1024
+"""Bytes of one file, and of all, that a function can read."""
+_END = 600
 
 
 def judge(name: str, inputs: Inputs) -> Judged | None:
@@ -28,52 +40,62 @@ def judge(name: str, inputs: Inputs) -> Judged | None:
 
 
 def _of_command(name: str, command: str, inputs: Inputs) -> Evidence:
+    return dataclasses.replace(_ran(name, command, inputs), subject=f"{GATE}{name}", text=command)
+
+
+def _ran(name: str, command: str, inputs: Inputs) -> Evidence:
     ran = inputs.run(name, command, before=False) if inputs.run is not None else None
     assert ran is not None  # noqa: S101 - only the tree before the task may be missing
-    return dataclasses.replace(ran, subject=f"{GATE}{name}", text=command)
+    return ran
 
 
 def _of_entry_point(name: str, own: GateSettings, inputs: Inputs) -> Judged | None:
-    """Run the function in a thread, which cannot read the change any more after its time."""
-    expired = threading.Event()
-    answers: list[Judged | None] = []
-
-    def read(entry: Entry | None, limit: int) -> bytes | None:
-        if expired.is_set():
-            raise TimeoutError
-        return inputs.read(entry, limit)
-
-    def run() -> None:
-        try:
-            answers.append(_answer(name, own, _load(own)(dataclasses.replace(inputs, read=read))))
-        except BaseException as problem:  # noqa: BLE001 - whatever another's code raises is not a pass
-            answers.append(_judged(name, own, evidence.ERRORED, f"{type(problem).__name__}: {problem}"))
-
-    thread = threading.Thread(target=run, name=f"gate {name}", daemon=True)
-    thread.start()
-    thread.join(own.timeout)
-    if thread.is_alive():
-        expired.set()
-        return _judged(name, own, evidence.TIMED_OUT, f"it did not answer within {own.timeout}s")
-    return answers[0]
-
-
-def _load(own: GateSettings) -> Any:
-    for entry in metadata.entry_points(group=ENTRY_POINTS, name=own.entry_point or ""):
-        return entry.load()
-    raise LookupError(f"no installed package has the entry point {own.entry_point} of {ENTRY_POINTS}")
-
-
-def _answer(name: str, own: GateSettings, answer: object) -> Judged | None:
-    if answer is None:
+    with _given(inputs) as path:
+        arguments = shlex.join([own.entry_point or "", path])
+        ran = _ran(name, f"{PYTHON} -m idumb.gates.project.entry_point {arguments}", inputs)
+    result, words = _answer(own, ran)
+    if result == "":
         return None
-    if not isinstance(answer, Judged) or answer.proofs:
-        raise TypeError("it returned neither None nor idumb.domain.proof.gate.Judged with violations or words")
-    wrong = [Violation(*each) for each in answer.violations]
-    if wrong:
-        return _judged(name, own, evidence.FAILED, gate.lines(wrong))
-    return _judged(name, own, evidence.PASSED, answer.words)
+    text = f"entry point {own.entry_point}"
+    proof = dataclasses.replace(ran, subject=f"{GATE}{name}", text=text, result=result, output=words)
+    return Judged(proofs=(dataclasses.replace(proof, command=None, argv=(), exit_code=None, output_sha256=None),))
 
 
-def _judged(name: str, own: GateSettings, result: str, words: str) -> Judged:
-    return Judged(proofs=(Evidence(f"{GATE}{name}", f"entry point {own.entry_point}", result, output=words),))
+def _answer(own: GateSettings, ran: Evidence) -> tuple[str, str]:
+    """Return result and words; "" as the result if the gate does not concern the change."""
+    if ran.result == evidence.TIMED_OUT:
+        return evidence.TIMED_OUT, f"it did not answer within {own.timeout}s"
+    line = next((line for line in reversed(ran.output.splitlines()) if line.startswith(ANSWER)), "")
+    if line and ran.exit_code == 0 and not ran.changed:
+        answer = json.loads(line.removeprefix(ANSWER))
+        return str(answer["result"]), str(answer["words"])
+    if ran.changed:
+        return evidence.FAILED, "it changed files that it should judge"
+    return evidence.ERRORED, f"it gave no answer. Its output ends with: {ran.output.strip()[-_END:]}"
+
+
+@contextlib.contextmanager
+def _given(inputs: Inputs) -> Iterator[str]:
+    """Write what the function gets into a private file, and return its path."""
+    left, files = _MOST, dict[str, bytes]()
+    for change in inputs.changes:
+        for entry in (change.old, change.new):
+            data = inputs.read(entry, min(left, _LONGEST))
+            if entry is not None and data is not None and entry.oid not in files:
+                files[entry.oid] = data
+                left -= len(data)
+    given: dict[str, Any] = {
+        "task": inputs.task,
+        "plan": inputs.plan,
+        "changes": tuple(inputs.changes),
+        "line_counts": dict(inputs.line_counts()),
+        "proofs": tuple(inputs.proofs),
+        "files": files,
+    }
+    handle, path = tempfile.mkstemp(prefix="idumb-gate-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            pickle.dump(given, file)
+        yield path
+    finally:
+        os.unlink(path)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Mapping
-from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import idumb
 from idumb.domain.proof import evidence, gate_table, project_checkers
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.settings import GateSettings
+from idumb.gates.project import entry_point
 from idumb.gates.project import own as project_gates
 from tests.support import changes
 
@@ -153,32 +156,86 @@ def test_a_command_of_the_project_holds_if_it_exits_with_0(after: Evidence, resu
     assert (proof.result, proof.subject, proof.output) == (result, "gate licence", after.output)
 
 
-def no_todo(inputs: Inputs) -> Judged | None:
-    """A gate as another package has it."""
+HOUSE_GATES = """
+from idumb.domain.proof.gate import Judged, Violation
+
+
+def no_todo(inputs):
+    print("what a gate prints is no answer")
     found = []
     for change in inputs.changes:
         text = inputs.read(change.new, 1000) or b""
-        found += [Violation(change.path, n, "a TODO") for n, line in enumerate(text.split(b"\n"), 1) if b"TODO" in line]
+        lines = enumerate(text.split(b"\\n"), 1)
+        found += [Violation(change.path, n, "a TODO") for n, line in lines if b"TODO" in line]
     return Judged(found, "no TODO") if inputs.changes else None
 
 
-def wait_for_ever(inputs: Inputs) -> None:
-    import threading
+def beside(inputs):
+    rest = inputs.read(inputs.entry("rest.txt"), 100), inputs.read(inputs.entry("a.py"), 100)
+    return Judged((), f"{inputs.task.id} {inputs.plan.path} {rest} {inputs.entry('link')} {inputs.line_counts()}")
 
-    threading.Event().wait(30)
+
+def nothing(inputs):
+    return None
 
 
-def by_entry_point(monkeypatch: pytest.MonkeyPatch, function: str, after: Mapping[str, str]) -> Evidence:
-    entry = metadata.EntryPoint("no-todo", f"{__name__}:{function}", "idumb.gates")
-    monkeypatch.setattr(metadata.EntryPoint, "load", lambda _: globals()[function])
-    monkeypatch.setattr(metadata, "entry_points", lambda group, name: [entry] if name == "no-todo" else [])
-    own = GateSettings(
-        entry_point="missing" if function == "missing" else "no-todo", timeout=0 if "wait" in function else 60
+def wrong(inputs):
+    return "fine"
+
+
+def leaves(inputs):
+    raise SystemExit(0)
+
+
+def without(first, second):
+    return None
+
+
+def dies(inputs):
+    import os
+
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """An installed package with entry points, and the tree that checks judge, in which it runs."""
+    (tmp_path / "installed/house_gates-1.dist-info").mkdir(parents=True)
+    (tmp_path / "installed/house_gates.py").write_text(HOUSE_GATES)
+    (tmp_path / "installed/house_gates-1.dist-info/METADATA").write_text("Name: house-gates\nVersion: 1\n")
+    names = ["no_todo", "beside", "nothing", "wrong", "leaves", "without", "dies"]
+    lines = "\n".join(["[idumb.gates]", *(f"{name} = house_gates:{name}" for name in names)])
+    (tmp_path / "installed/house_gates-1.dist-info/entry_points.txt").write_text(lines)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "rest.txt").write_text("rest")
+    (tree / "link").symlink_to("rest.txt")
+    return tmp_path
+
+
+def started(command: str, house: Path, **fields: Any) -> Evidence:
+    argv = ("/bin/sh", "-c", command)
+    done = subprocess.run(argv, cwd=house / "tree", capture_output=True, text=True, check=False)
+    return ran(done.returncode, done.stdout + done.stderr, **fields)
+
+
+def by_entry_point(
+    monkeypatch: pytest.MonkeyPatch, house: Path, name: str, after: Mapping[str, str], *, timed_out: bool = False
+) -> Evidence | None:
+    monkeypatch.setattr(
+        project_gates, "PYTHON", f"PYTHONPATH={house / 'installed'}:{Path(idumb.__file__).parents[1]} {sys.executable}"
     )
-    inputs = dataclasses.replace(
-        changes.inputs({"a.py": "", "a.go": ""}, after), asked={"todo": own}, run=lambda *_, **__: None
-    )
-    return changes.judge(inputs)["todo"]
+
+    def run(gate: str, command: str, *, before: bool) -> Evidence:
+        assert (gate, before) == ("todo", False)
+        if timed_out:
+            return ran(None, result=evidence.TIMED_OUT)
+        return started(command, house, sandbox="bwrap")
+
+    asked = {"todo": GateSettings(entry_point=name, timeout=60)}
+    inputs = changes.inputs({"a.py": "", "a.go": ""}, after)
+    return changes.judge(dataclasses.replace(inputs, asked=asked, run=run)).get("todo")
 
 
 @pytest.mark.parametrize(
@@ -193,28 +250,69 @@ def by_entry_point(monkeypatch: pytest.MonkeyPatch, function: str, after: Mappin
     ],
 )
 def test_an_entry_point_judges_the_change(
-    monkeypatch: pytest.MonkeyPatch, after: Mapping[str, str], words: str
+    monkeypatch: pytest.MonkeyPatch, house: Path, after: Mapping[str, str], words: str
 ) -> None:
-    proof = by_entry_point(monkeypatch, "no_todo", after)
+    proof = by_entry_point(monkeypatch, house, "no_todo", after)
+    assert proof is not None
+    assert (proof.subject, proof.sandbox, proof.command) == ("gate todo", "bwrap", None)
     assert (proof.result, proof.output) == ((evidence.FAILED, words) if words else (evidence.PASSED, "no TODO"))
 
 
+def test_an_entry_point_can_read_the_rest_of_the_tree_and_follows_no_link(
+    monkeypatch: pytest.MonkeyPatch, house: Path
+) -> None:
+    proof = by_entry_point(monkeypatch, house, "beside", {"a.py": "x", "a.go": ""})
+    assert proof is not None
+    assert proof.output == "T1-01 p (b'rest', b'x') None {}"
+    assert by_entry_point(monkeypatch, house, "nothing", {"a.py": "x", "a.go": ""}) is None
+
+
 @pytest.mark.parametrize(
-    ("function", "result", "words"),
+    ("name", "words"),
     [
-        ("missing", evidence.ERRORED, "LookupError: no installed package has the entry point missing of idumb.gates"),
-        ("ran", evidence.ERRORED, "returned neither None nor"),
-        ("judge", evidence.ERRORED, "TypeError: judge() missing 1 required positional argument"),
-        ("wait_for_ever", evidence.TIMED_OUT, "did not answer within 0s"),
+        ("missing", "LookupError: no installed package has the entry point missing of idumb.gates"),
+        ("wrong", "returned neither None nor"),
+        ("leaves", "SystemExit: 0"),
+        ("without", "TypeError: without() missing 1 required positional argument"),
+        ("dies", "it gave no answer"),
     ],
 )
 def test_an_entry_point_that_gives_no_answer_is_not_a_pass(
-    monkeypatch: pytest.MonkeyPatch, function: str, result: str, words: str
+    monkeypatch: pytest.MonkeyPatch, house: Path, name: str, words: str
 ) -> None:
-    proof = by_entry_point(monkeypatch, function, {"a.py": "x"})
-    assert (proof.result, words in proof.output) == (result, True)
+    proof = by_entry_point(monkeypatch, house, name, {"a.py": "x"})
+    assert proof is not None
+    assert (proof.result, words in proof.output) == (evidence.ERRORED, True)
+
+
+def test_an_entry_point_that_does_not_answer_in_time_is_not_a_pass(
+    monkeypatch: pytest.MonkeyPatch, house: Path
+) -> None:
+    proof = by_entry_point(monkeypatch, house, "no_todo", {"a.py": "x"}, timed_out=True)
+    assert proof is not None
+    assert (proof.result, proof.output) == (evidence.TIMED_OUT, "it did not answer within 60s")
+
+
+def test_an_entry_point_of_the_working_tree_is_none_of_the_installed_environment(house: Path) -> None:
+    """A repository must not bring its own gate: the interpreter finds only what is installed."""
+    for file in (house / "installed").rglob("*"):
+        if file.is_file():
+            place = house / "tree" / file.relative_to(house / "installed")
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(file.read_text())
+    inputs = changes.inputs({"a.py": ""}, {"a.py": "x"})
+
+    def run(gate: str, command: str, *, before: bool) -> Evidence:
+        return started(command, house)
+
+    asked = {"todo": GateSettings(entry_point="no_todo", timeout=60)}
+    proof = changes.judge(dataclasses.replace(inputs, asked=asked, run=run))["todo"]
+    assert (proof.result, "no installed package has the entry point no_todo" in proof.output) == (
+        evidence.ERRORED,
+        True,
+    )
 
 
 def test_without_a_gate_in_the_configuration_nothing_runs() -> None:
     assert changes.judge(changes.inputs({"a.rb": "1"}, {"a.rb": "2"})) == {}
-    assert project_gates.ENTRY_POINTS == "idumb.gates"
+    assert entry_point.GROUP == "idumb.gates"
