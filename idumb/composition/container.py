@@ -354,7 +354,7 @@ class Container:
                 self.repository, *project_views.from_top(self.folder, chosen.provide, chosen.share)
             ) as whole,
             contextlib.closing(
-                check_environments.build(self.repository, settings.environment, chosen, root=self.root)
+                check_environments.build(self.repository, settings.environment, chosen, project=self.project)
             ) as private,
         ):
             clone, proving = project_views.fresh_clone(whole, self.folder)
@@ -524,7 +524,7 @@ class Container:
                 run,
                 continued=continued,
                 proving=self._proving_folder,
-                root=self.root,
+                project=self.project,
             )
         return self._check_environments[run]
 

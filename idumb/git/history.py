@@ -40,6 +40,7 @@ class GitHistory:
         project: Project | None = None,
     ) -> None:
         """`redactor` removes known secrets from commit messages. Refs and commits are those of `project`."""
+        self.root = repository.root
         self._place = repository
         self._project = project or Project(repository)
         self._redactor = redactor

@@ -141,6 +141,40 @@ def test_in_a_clone_only_what_the_builder_does_counts(
     assert not (api.repo.root / "fresh.txt").exists()
 
 
+@pytest.mark.parametrize(("place", "name"), [(".", ".git"), ("..", "../.git")])
+def test_a_builder_that_makes_the_folder_another_repository_stops_the_run(
+    both: tuple[SubProject, SubProject], place: str, name: str
+) -> None:
+    """From then on, git and idumb would use that repository, with its hooks and settings."""
+    api, _ = both
+    steps = [write("a.txt", "a\n"), shell(f"git init -q {place}")]
+    api.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
+    head = api.repo.head()
+    refused = api.execute()
+    assert (refused.code, refused.error["code"]) == (4, "git.guarded-changed"), refused
+    assert f"{name} (new)" in refused.error["message"]
+    assert api.repo.head() == head
+
+
+def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare(
+    both: tuple[SubProject, SubProject],
+) -> None:
+    """The same settings and lock files mean other folders in another project."""
+    repo = both[0].repo
+    repo.write("package-lock.json", "{}\n")
+    repo.commit("lock", "package-lock.json")
+    checks = "test -s ../../top.txt && test -e data/x && grep -q . deps/list && test ! -e ../web/dirty"
+    for project in both:
+        project.repo.write_all({f"{project.name}/.gitignore": "data/\ndeps/\n", f"{project.name}/data/x": "x\n"})
+        project.repo.git("add", "--", f"{project.name}/.gitignore")
+        project.repo.git("commit", "-qm", "ignore", "--", f"{project.name}/.gitignore")
+        project.configure("checks: {provide: [data], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
+        project.plan([task("T1-01", files="create `a.txt`", check=checks, steps=[write("a.txt", "a\n")])])
+        ran = project.execute()
+        assert (ran.code, ran.data.get("verification", {}).get("status")) == (0, "passed"), ran
+        assert not project.exists("deps")
+
+
 def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProject]) -> None:
     """HEAD and index are shared, and so is the lock."""
     api, web = both

@@ -332,7 +332,7 @@ def scan_again(context: RunContext, attempt: Measured, words: str, present: str 
         attempt = dataclasses.replace(attempt, tool_files=tuple(dict.fromkeys((*attempt.tool_files, *left))))
     spoiled = [c.path for c in after if c.old is not None]
     residue = [c.path for c in after if c.old is None]
-    if not context.checks.apart:
+    if context.services.folder and not context.checks.apart:
         spoiled += [c.path for c in context.work.changes_outside(attempt.candidate, present)]
     if not (after or spoiled):
         return attempt

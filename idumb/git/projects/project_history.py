@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
+from idumb.domain import paths
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git.history import GitHistory
 from idumb.git.projects.project_paths import ProjectPaths
 
+_PRESENT = "is there"
 Wrote = Callable[[str], bool]
 
 
@@ -19,6 +22,7 @@ class ProjectHistory:
 
     def __init__(self, whole: GitHistory, folder: str) -> None:
         self._whole = whole
+        self._root = whole.root
         self._paths = ProjectPaths(folder)
 
     def head(self) -> Head:
@@ -28,7 +32,13 @@ class ProjectHistory:
         state = self._whole.state()
         guarded = {self._guarded(name): digest for name, digest in state.guarded.items()}
         rows = {self._guarded(name): settings for name, settings in state.configuration.items()}
-        return replace(state, guarded=guarded, configuration=rows)
+        return replace(state, guarded={**guarded, **self._git_folders()}, configuration=rows)
+
+    def _git_folders(self) -> Mapping[str, str]:
+        """Return what makes the project's folder, or one above it, another repository for git and for idumb."""
+        folders = paths.folders_above(f"{self._paths.folder}/")
+        places = [place for folder in folders if os.path.lexists(os.path.join(self._root, place := f"{folder}/.git"))]
+        return {self._paths.shown(place): _PRESENT for place in places}
 
     def _guarded(self, name: str) -> str:
         """Return the name of a guarded file; those in the working tree are paths."""

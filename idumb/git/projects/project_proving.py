@@ -29,7 +29,8 @@ class ProjectProving:
         return variables
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
-        self._whole.prepare(identity, run)
+        # The same command prepares another folder in another project.
+        self._whole.prepare(f"{identity} {self._paths.folder}", run)
 
     def renew(self) -> None:
         self._whole.renew()
