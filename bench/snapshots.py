@@ -69,14 +69,14 @@ def _snapshots(effort: Effort, place: Place) -> measure.Times:
     def keep() -> float:
         tree = trees.scan()
         start = time.perf_counter()
-        trees.keep(f"refs/idumb/bench/keep{next(number)}", tree, "bench")
+        trees.keep(f"refs/idumb/worktrees/main/keep{next(number)}", tree, "bench")
         return time.perf_counter() - start
 
-    trees.snapshot("refs/idumb/bench/first", "bench")
+    trees.snapshot("refs/idumb/worktrees/main/first", "bench")
     times = measure.turns(
         {
             "status": edited(lambda _: place.git("status", "--porcelain"), then=settle),
-            "ours": edited(lambda at: trees.snapshot(f"refs/idumb/bench/snapshot{at}", "bench"), then=settle),
+            "ours": edited(lambda at: trees.snapshot(f"refs/idumb/worktrees/main/snapshot{at}", "bench"), then=settle),
             "floor": edited(lambda at: floor.commit(floor.changed(), f"refs/bench/{at}"), then=settle),
             "commit": edited(commit),
             "keep": keep,

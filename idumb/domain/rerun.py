@@ -102,12 +102,12 @@ def clone_lines(commit: str) -> list[str]:
     return [*_CLONE, f'git -C "$proof" checkout --detach {commit}']
 
 
-def hidden_lines(ref: str, path: str) -> list[str]:
-    """Return the lines that check out a tree which no commit has, from a hidden ref of this repository."""
+def hidden_lines(snapshot: str, path: str) -> list[str]:
+    """Return the lines that check out a tree which no commit has, from a snapshot that this repository keeps."""
     return [
         *_CLONE,
-        f'git -C "$proof" fetch origin {shlex.quote(ref)}',
-        f'git -C "$proof" read-tree --reset -u FETCH_HEAD:{path}',
+        f'git -C "$proof" -c protocol.version=2 fetch origin {snapshot}',
+        f'git -C "$proof" read-tree --reset -u {snapshot}:{path}',
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import os
 import re
@@ -15,11 +16,22 @@ from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
-from idumb.git import branch, git_program, guarded_files, index_file, open_repository, proving_folders, stale_locks
+from idumb.git import (
+    branch,
+    git_program,
+    guarded_files,
+    index_file,
+    kept_names,
+    open_repository,
+    proving_folders,
+    stale_locks,
+)
 from idumb.git import refs as own_refs
+from idumb.git import snapshot as kept_snapshots
 from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
+from idumb.git.objects.object_writer import Writer
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 TYPE_CHECKING = False
@@ -71,7 +83,11 @@ class GitHistory:
 
     def kept_refs(self) -> Mapping[str, str]:
         if self._kept is None:
-            self._kept = dict(own_refs.own(self._place.common_dir, self._own()))
+            kept, below = self._own()
+            self._kept = {
+                **own_refs.present(self._place.common_dir, [kept]),
+                **own_refs.own(self._place.common_dir, below),
+            }
             own_refs.written(self._place)
         else:
             self._kept = own_refs.present(self._place.common_dir, self.expected_refs())
@@ -80,13 +96,15 @@ class GitHistory:
     def expected_refs(self) -> Mapping[str, str]:
         if self._kept is None:
             return self.kept_refs()
-        if written := own_refs.written(self._place):
+        if self._place.common_dir in own_refs.unasked:
+            written = own_refs.written(self._place)
             refs = {**self._kept, **written}
             self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
         return dict(self._kept)
 
-    def _own(self) -> str:
-        return f"{own_refs.PREFIX}worktrees/{self._project.key}/"
+    def _own(self) -> tuple[str, str]:
+        """Return the ref of everything but commits, and where the refs of commits start."""
+        return own_refs.ROOTS + self._project.key, f"{own_refs.PREFIX}worktrees/{self._project.key}/"
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()
@@ -138,8 +156,7 @@ class GitHistory:
         return index_file.restore_command(self._place, self.repository, snapshot)
 
     def head_at(self, snapshot: str) -> str | None:
-        parents = self.repository[snapshot].peel(pygit2.Commit).parent_ids
-        return str(parents[0]) if parents else None
+        return kept_snapshots.head_of(self.repository, snapshot)
 
     def tree_of(self, commit: str | None) -> str:
         return tree_objects.tree_of(self.repository, commit)
@@ -299,14 +316,20 @@ class GitHistory:
         return tuple(rows)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
+        if prefix.startswith(own_refs.PREFIX):
+            return kept_names.below(self.repository, self._place, prefix)
         names = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in names}
 
-    def keep_ref(self, ref: str, commit: str) -> None:
-        own_refs.move(self.repository, self._place, ref, commit)
+    def keep_ref(self, ref: str, oid: str) -> None:
+        kept_names.keep(self.repository, self._place, self._writer, ref, oid)
 
     def delete_ref(self, ref: str, expected: str) -> None:
-        own_refs.delete(self.repository, self._place, ref, expected)
+        kept_names.drop(self.repository, self._place, self._writer, ref, expected)
+
+    @functools.cached_property
+    def _writer(self) -> Writer:
+        return Writer(self._place, self.repository)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         removed = stale_locks.clear(self._place, self.head().branch, since)

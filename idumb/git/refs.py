@@ -21,48 +21,94 @@ from idumb.git.objects import durable_files
 from idumb.system import clock
 
 PREFIX = "refs/idumb/"
+ROOTS = f"{PREFIX}kept/"
+"""The ref that keeps everything of a working tree but commits starts so; the id of the working tree follows."""
+_WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between two tries to move a ref that git has locked."""
 # Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
-_written: dict[str, dict[str, str | None]] = {}
+unasked: dict[str, dict[str, str | None]] = {}
 
 
 def written(place: Repository) -> dict[str, str | None]:
     """Return the refs written since the last question."""
-    return _written.pop(place.common_dir, {})
+    return unasked.pop(place.common_dir, {})
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
-    present = repository.references.get(ref)
+    """Return what a ref names, or None. Refusal `git.ref-moved` if its file is damaged."""
+    try:
+        present = repository.references.get(ref)
+    except (pygit2.GitError, ValueError) as problem:
+        raise errors.Refusal(
+            "git.ref-moved", f"{ref} cannot be read: {problem}", hint="idumb doctor --fix"
+        ) from problem
     return None if present is None else str(present.target)
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str) -> None:
     """Create `ref`, or move it from its present value. Refusal `git.ref-moved` if another process was faster."""
-    if not ref.startswith(PREFIX):
-        message = f"idumb writes below {PREFIX} only, not {ref}"
-        raise ValueError(message)
+    if not replace(repository, place, ref, current(repository, ref), commit):
+        words = f"{ref} could not be moved to {commit[:12]}: another process moved it"
+        raise errors.Refusal("git.ref-moved", words, hint="idumb status")
+
+
+def replace(
+    repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str = ""
+) -> bool:
+    """Move `ref` from `old`, durably, and read it back. Return False if it is not at `old`.
+
+    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if git refuses it. `reason` is for
+    the reflog, if the user wants one for each ref.
+    """
+    _require_own(ref)
     missing = _missing_folders(place.common_dir, ref)
-    try:
-        present = repository.references.get(ref)
-        # Check ownership after reading the old value: a takeover between check and write changes that value.
-        place.guard()
-        if present is None:
-            repository.references.create(ref, commit)
-        elif str(present.target) != commit:
-            present.set_target(commit)
-    except (pygit2.GitError, ValueError) as problem:
-        raise errors.Refusal(
-            "git.ref-moved", f"{ref} could not be moved to {commit[:12]}: {problem}", hint="idumb status"
-        ) from problem
-    _written.setdefault(place.common_dir, {})[ref] = commit
+    # Check ownership after the old value was read: a takeover between check and write changes that value.
+    place.guard()
+    for wait in (*_WAITS, None):
+        try:
+            present = repository.references.get(ref)
+            if (present and str(present.target)) != old:
+                return False
+            if present is None:
+                repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=f"idumb: {reason}")
+            elif old != new:
+                present.set_target(new, f"idumb: {reason}")
+            break
+        except (pygit2.GitError, ValueError, OSError) as problem:
+            locked = _is_locked(place, ref, problem)
+            if isinstance(problem, OSError) and not locked:
+                raise
+            if current(repository, ref) != old:
+                return False
+            if wait is None or not locked:
+                raise _not_moved(ref, new, str(problem)) from problem
+            clock.SystemClock().pause(wait)
+    if current(repository, ref) != new:
+        raise _not_moved(ref, new, "it does not have the value that was written")
+    unasked.setdefault(place.common_dir, {})[ref] = new
     path = os.path.join(place.common_dir, ref)
     durable_files.force([path, os.path.dirname(path), *missing] if os.path.exists(path) else missing)
+    return True
+
+
+def _require_own(ref: str) -> None:
+    if not ref.startswith(PREFIX):
+        message = f"idumb writes and deletes below {PREFIX} only, not {ref}"
+        raise ValueError(message)
+
+
+def _is_locked(place: Repository, ref: str, problem: Exception) -> bool:
+    """Return whether git has the ref locked, or had it locked a moment ago."""
+    return "failed to lock" in str(problem) or os.path.lexists(os.path.join(place.common_dir, f"{ref}.lock"))
+
+
+def _not_moved(ref: str, new: str, why: str) -> errors.Refusal:
+    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint="idumb status")
 
 
 def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:
     """Delete a ref of ours that still has the expected value. Refusal `git.ref-moved` otherwise."""
-    if not ref.startswith(PREFIX):
-        message = f"idumb deletes below {PREFIX} only, not {ref}"
-        raise ValueError(message)
+    _require_own(ref)
     present = repository.references.get(ref)
     if present is None:
         return
@@ -74,7 +120,7 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     except (pygit2.GitError, ValueError) as problem:
         words = f"{ref} could not be deleted: {problem}"
         raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
-    _written.setdefault(place.common_dir, {})[ref] = None
+    unasked.setdefault(place.common_dir, {})[ref] = None
     folder = os.path.dirname(os.path.join(place.common_dir, ref))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

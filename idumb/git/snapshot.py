@@ -1,7 +1,8 @@
-"""Snapshot commits: the working tree's bytes, the index file and the state of HEAD, under a ref, read back.
+"""Snapshots: the working tree's bytes, the index file and the state of HEAD, in a tree with a name, read back.
 
-A commit's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `refs` (the user's) and
-`meta.json`. Git's hooks, signing and identity play no part.
+A snapshot's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `head/` (the tree of HEAD, to
+which the index refers too), `refs` (the user's) and `meta.json`. A snapshot of an earlier version of idumb is a commit
+of such a tree without `head/`; its parent was HEAD.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import index_file
+from idumb.git import index_file, kept_names
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
@@ -27,18 +29,17 @@ from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 from idumb.git.scan import ignores, nested_repositories, uncommitted
 from idumb.git.scan.scanner import Inventory
 
-WORKTREE, STAGED, REFS, META = "worktree", "staged", "refs", "meta.json"
+WORKTREE, STAGED, HEAD, REFS, META = "worktree", "staged", "head", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
-UNREADABLE = "git.snapshot-unreadable"
 _KEPT = 0o777  # do not restore set-user-id and similar bits: the restored file may have another owner
 
-Noted = tuple[int, str, Mapping[str, Any]]
-"""A snapshot's time, its tree, and what it records beside the tree."""
+Noted = tuple[str, Mapping[str, Any]]
+"""A snapshot's tree of files, and what it records beside them."""
 
 
 class Snapshots:
-    """Makes snapshot commits in one repository, and remembers which trees it has verified on disk."""
+    """Makes snapshots in one repository, and remembers which trees it has verified on disk."""
 
     def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer) -> None:
         self._place = place
@@ -47,6 +48,7 @@ class Snapshots:
         self._writer = writer
         self._folder = os.path.join(objects.common_dir, "objects")
         self._verified: bytes | None = None
+        self._head: str | None = None
         self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
 
@@ -58,7 +60,7 @@ class Snapshots:
         in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
         meta = {"head": head, "branch": branch, "in_progress": in_progress, **described(inventory)}
         index = self._index_items(head)
-        # The commit records the branch that HEAD is on: most snapshots then share the same refs.
+        # `head` is that branch's value: most snapshots then share the same refs.
         refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
         text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
         items = {
@@ -66,17 +68,38 @@ class Snapshots:
             META: Item(FILE, self._writer.blob(text.encode("ascii"))),
             **index,
         }
+        if head is not None:
+            items[HEAD] = Item(FOLDER, self._repository[head].peel(pygit2.Commit).tree_id.raw)
         if refs:
             items[REFS] = Item(FILE, self._writer.blob(_as_bytes(refs)))
         if nested is not None:
             items[nested_repositories.FACTS] = Item(FILE, self._writer.blob(nested.as_json()))
             if nested.files:
                 items[nested_repositories.KEPT] = Item(FOLDER, nested_repositories.tree(nested.files, self._writer))
-        return self._commit(ref, tree, reason, items, head)
+        if head is not None:
+            self._keep_head(head)
+        return self._keep(ref, tree, reason, items)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None) -> Snapshot:
-        """Commit a tree alone. The reason is in the commit message, so that an unchanged tree costs one object."""
-        return self._commit(ref, tree, reason, {WORKTREE: Item(FOLDER, bytes.fromhex(tree))}, parent)
+    def _keep_head(self, head: str) -> None:
+        """Keep HEAD, which a tree cannot: an agent could rewrite history, and remove what no ref reaches.
+
+        Where history was rewritten since the last snapshot, what HEAD was then keeps a ref too.
+        """
+        if head == self._head:
+            return
+        place, repository = self._objects, self._repository
+        below = f"{own_refs.PREFIX}worktrees/{place.worktree_id}/"
+        last = own_refs.current(repository, below + "head")
+        self._head = head
+        if last == head:
+            return
+        if last is not None and last in repository and not repository.descendant_of(head, last):
+            own_refs.move(repository, place, f"{below}former/{last[:16]}", last)
+        own_refs.move(repository, place, below + "head", head)
+
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
+        """Keep a tree of files alone."""
+        return self._keep(ref, tree, reason, {WORKTREE: Item(FOLDER, bytes.fromhex(tree))})
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
         items = {name: Item(FILE, bytes.fromhex(oid)) for name, oid in blobs.items()}
@@ -85,35 +108,35 @@ class Snapshots:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
             if not tree_objects.is_stored(self._repository, self._folder, item.oid):
-                raise _unreadable(item.oid.hex())
-        commit = self._write_commit(items, reason, None)
-        own_refs.move(self._repository, self._objects, ref, commit)
-        return commit
+                raise kept_names.unreadable(item.oid.hex())
+        oid = self._writer.tree(items)
+        kept_names.put(self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), reason=reason)
+        return oid.hex()
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        commit = own_refs.current(self._repository, ref)
-        if commit is None:
+        kept = kept_names.find(self._repository, self._objects, ref)
+        if kept is None:
             return {}
-        return {name: item.oid.hex() for name, item in tree_objects.rows_of(self._repository, commit).items()}
+        return {name: item.oid.hex() for name, item in tree_objects.rows_of(self._repository, kept).items()}
 
-    def tree_of(self, commit: str) -> str:
-        """Return the working tree's tree of a snapshot commit."""
-        return tree_objects.rows_of(self._repository, commit)[WORKTREE].oid.hex()
+    def tree_of(self, snapshot: str) -> str:
+        """Return the tree of the working tree's files in a snapshot."""
+        return tree_objects.rows_of(self._repository, snapshot)[WORKTREE].oid.hex()
 
-    def refs(self, commit: str) -> Mapping[str, str]:
+    def refs(self, snapshot: str) -> Mapping[str, str]:
         """Return the user's refs at the time of a snapshot, except the branch that HEAD was on."""
-        item = tree_objects.rows_of(self._repository, commit).get(REFS)
+        item = tree_objects.rows_of(self._repository, snapshot).get(REFS)
         return {} if item is None else _of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
 
-    def skipped(self, commit: str) -> Mapping[str, str]:
+    def skipped(self, snapshot: str) -> Mapping[str, str]:
         """Return what a snapshot does not have, and why; of a long list, only a part."""
-        noted = _meta(self._repository, commit)
-        skipped: Mapping[str, str] = noted[2].get("skipped", {}) if noted is not None else {}
+        noted = _meta(self._repository, snapshot)
+        skipped: Mapping[str, str] = noted[1].get("skipped", {}) if noted is not None else {}
         return skipped
 
-    def inner(self, commit: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
+    def inner(self, snapshot: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
-        items = tree_objects.rows_of(self._repository, commit)
+        items = tree_objects.rows_of(self._repository, snapshot)
         if nested_repositories.FACTS not in items:
             return {}, lambda _: False
         oid = pygit2.Oid(items[nested_repositories.FACTS].oid)
@@ -123,26 +146,24 @@ class Snapshots:
         kept = items[nested_repositories.KEPT].oid.hex()
         return facts, lambda path: tree_objects.entry(self._repository, kept, path) is not None
 
-    def _commit(self, ref: str, tree: str, reason: str, items: dict[str, Item], parent: str | None) -> Snapshot:
-        """Write a commit, read back from disk everything that is new since the last one, and move the ref."""
-        commit = self._write_commit(items, reason, parent)
-        worktree = bytes.fromhex(tree)
+    def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
+        """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
+        if tree == tree_objects.EMPTY_TREE:
+            self._writer.tree({})
+        worktree, oid = bytes.fromhex(tree), self._writer.tree(items)
         trees = [(worktree, self._verified)]
         if nested_repositories.KEPT in items:
             trees.append((items[nested_repositories.KEPT].oid, None))
-        damaged = tree_objects.damaged(self._repository, self._folder, bytes.fromhex(commit), trees)
-        if damaged is not None:
-            raise _unreadable(damaged)
-        self._verified = worktree
-        own_refs.move(self._repository, self._objects, ref, commit)
-        return Snapshot(commit, tree, ref)
 
-    def _write_commit(self, items: dict[str, Item], reason: str, parent: str | None) -> str:
-        if items.get(WORKTREE, Item(0, b"")).oid.hex() == tree_objects.EMPTY_TREE:
-            self._writer.tree({})
-        commit = self._writer.commit(self._writer.tree(items), f"idumb: {reason}\n", [parent] if parent else [])
-        self._writer.flush()
-        return commit
+        damaged = functools.partial(tree_objects.damaged, self._repository, self._folder, oid, trees)
+        root = kept_names.put(
+            self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), damaged=damaged, reason=reason
+        )
+        # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
+        if (lost := damaged(whole=False)) is not None:
+            raise kept_names.unreadable(lost)
+        self._verified = worktree
+        return Snapshot(oid.hex(), tree, ref, root)
 
     def _head_commit(self) -> str | None:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)
@@ -191,10 +212,6 @@ class Snapshots:
         return Item(FOLDER, self._writer.tree(items))
 
 
-def _unreadable(oid: str) -> errors.Refusal:
-    return errors.Refusal(UNREADABLE, f"object {oid} of a snapshot is missing or damaged", hint="git fsck")
-
-
 def described(inventory: Inventory) -> dict[str, Any]:
     """Record what a tree cannot hold: unusual modes, empty folders, and omitted paths. Long lists are cut."""
     facts = {
@@ -223,24 +240,26 @@ def _cut(value: Any) -> Any:
 
 
 class Manifest:
-    """What the snapshots below a prefix of refs record beside trees: permission bits, and folders that were empty.
+    """What the snapshots of a working tree record beside trees: permission bits, and folders that were empty.
 
-    Read on demand, newest first. `noted` caches what commits say between restores: there may be thousands, and they
+    Read on demand, newest first. `noted` caches what snapshots say between restores: there may be thousands, and they
     never change.
     """
 
-    def __init__(self, repository: pygit2.Repository, prefix: str, noted: dict[str, Noted]) -> None:
+    def __init__(
+        self, repository: pygit2.Repository, place: Repository, key: str, noted: dict[str, Noted | None]
+    ) -> None:
         self._repository = repository
-        self._prefix = prefix
+        self._place = place
+        self._key = key
         self._noted = noted
 
     def modes(self, entries: Mapping[str, Entry]) -> Mapping[str, int]:
         """Return the unusual bits of the wanted files, from the newest snapshot that holds exactly these files."""
-        rest = dict(entries)
+        named = {path for _, meta in self._snapshots for path in meta.get("modes", ())} if entries else set()
+        rest = {path: entry for path, entry in entries.items() if path in named}
         unusual: dict[str, int] = {}
-        if not rest:
-            return unusual
-        for tree, meta in self._snapshots:
+        for tree, meta in self._snapshots if rest else ():
             if not rest:
                 break
             modes = meta.get("modes", {})
@@ -259,30 +278,42 @@ class Manifest:
         return frozenset(folder.rstrip("/") for _, meta in self._snapshots for folder in meta.get("empty_folders", ()))
 
     @functools.cached_property
-    def _snapshots(self) -> list[tuple[str, Mapping[str, Any]]]:
+    def _snapshots(self) -> list[Noted]:
         """Return (tree, manifest), newest first."""
-        return [(tree, meta) for _, tree, meta in sorted(self._read(), key=lambda row: row[0], reverse=True)]
+        return [noted for oid in (*self._kept(), *self._commits()) if (noted := self._read(oid)) is not None]
 
-    def _read(self) -> Iterator[Noted]:
-        for name in self._repository.references:
-            if not name.startswith(self._prefix):
-                continue
+    def _kept(self) -> list[str]:
+        return list(dict.fromkeys(kept_names.newest_first(self._repository, self._place, self._key)))
+
+    def _commits(self) -> list[str]:
+        """Return the snapshots of earlier versions of idumb."""
+        names = own_refs.own(self._place.common_dir, f"{own_refs.PREFIX}worktrees/{self._key}/")
+        commits = [oid for oid in names.values() if self._read(oid) is not None]
+        return sorted(commits, key=lambda oid: int(self._repository[oid].peel(pygit2.Commit).commit_time), reverse=True)
+
+    def _read(self, oid: str) -> Noted | None:
+        if oid not in self._noted:
             try:
-                commit = str(self._repository.references[name].target)
-                if commit not in self._noted:
-                    meta = _meta(self._repository, commit)
-                    if meta is None:
-                        continue
-                    self._noted[commit] = meta
-                yield self._noted[commit]
+                self._noted[oid] = _meta(self._repository, oid)
             except (pygit2.GitError, KeyError, ValueError):
-                continue  # `doctor` reports a damaged snapshot; here it has no manifest
+                return None  # `doctor` reports a damaged snapshot; here it has no manifest
+        return self._noted[oid]
 
 
-def _meta(repository: pygit2.Repository, name: str) -> Noted | None:
-    commit = repository[name].peel(pygit2.Commit)
-    items = tree_objects.rows_of(repository, name)
+def head_of(repository: pygit2.Repository, snapshot: str) -> str | None:
+    """Return HEAD's commit at a snapshot. Raises KeyError if the snapshot is missing."""
+    kept: pygit2.Object = repository[snapshot]
+    if kept.type == ObjectType.COMMIT:
+        parents = kept.peel(pygit2.Commit).parent_ids
+        return str(parents[0]) if parents else None
+    noted = _meta(repository, snapshot)
+    head: str | None = None if noted is None else noted[1]["head"]
+    return head
+
+
+def _meta(repository: pygit2.Repository, snapshot: str) -> Noted | None:
+    items = tree_objects.rows_of(repository, snapshot)
     if META not in items or WORKTREE not in items:
         return None
     data = repository[pygit2.Oid(items[META].oid)].read_raw()
-    return commit.commit_time, items[WORKTREE].oid.hex(), canonical_json.decode(data)
+    return items[WORKTREE].oid.hex(), canonical_json.decode(data)

@@ -11,7 +11,7 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, guarded_files, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, kept_names, open_repository, snapshot
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
@@ -47,7 +47,7 @@ class GitTrees:
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
-        self._noted: dict[str, snapshot.Noted] = {}
+        self._noted: dict[str, snapshot.Noted | None] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._ignored_before: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class GitTrees:
         try:
             return self.snapshots.take(ref, tree, reason, scans.inventory, self._nested())
         except errors.Refusal as refusal:
-            if refusal.code != snapshot.UNREADABLE:
+            if refusal.code != kept_names.UNREADABLE:
                 raise
         # `git gc --prune=now` may have removed objects that were scanned and not yet referenced, or a power cut emptied
         # an object that was written without fsync: write all of it again.
@@ -188,8 +188,8 @@ class GitTrees:
     def special_at(self, snapshot: str) -> Container[str]:
         return self.snapshots.skipped(snapshot)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
-        return self.snapshots.keep(ref, tree, reason, parent)
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
+        return self.snapshots.keep(ref, tree, reason)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         return tree_objects.changes(self.repository, old, new)
@@ -298,7 +298,7 @@ class GitTrees:
             force=force,
             tell=tell,
             guard=self._objects.guard,
-            manifest=snapshot.Manifest(self.repository, f"refs/idumb/worktrees/{self._key}/", self._noted),
+            manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
         )
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:

@@ -425,11 +425,12 @@ def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -
 def test_the_plans_of_every_version_are_kept(project: Project) -> None:
     before = project.read(PLAN)
     assert amend(project, "--decision", "x", "--yes").code == 0
-    ref = f"refs/idumb/worktrees/main/runs/{run_id(project)}"
-    assert project.repo.git("show", f"{ref}/plans:01-PLAN.md").rstrip("\n") == before.rstrip("\n")
-    assert project.repo.git("show", f"{ref}/plans-2:01-PLAN.md").rstrip("\n") == project.read(PLAN).rstrip("\n")
+    name, kept = f"refs/idumb/worktrees/main/runs/{run_id(project)}", project.repo.kept()
+    assert project.repo.git("show", f"{kept[f'{name}/plans']}:01-PLAN.md").rstrip("\n") == before.rstrip("\n")
+    second, now = project.repo.git("rev-parse", f"{kept[f'{name}/plans-2']}:01-PLAN.md"), project.read(PLAN)
+    assert project.repo.git("show", second).rstrip("\n") == now.rstrip("\n")
     (project.folder / PLAN).unlink()
-    assert "plans-2:01-PLAN.md" in str(project.quick("check-plan", "1", "--json").error["hint"])
+    assert f"git show {second}" in str(project.quick("check-plan", "1", "--json").error["hint"])
 
 
 def test_a_phase_without_a_run_cannot_be_amended(sandbox: GitSandbox) -> None:

@@ -364,7 +364,7 @@ def test_the_executed_plan_bytes_are_kept_with_the_run(project: Project) -> None
     approve(project)
     assert run(project).code == 0
     place = ".planning/phases/1/01-PLAN.md"
-    kept = [line for line in project.repo.git("for-each-ref", "--format=%(refname)").split() if line.endswith("/plans")]
+    kept = [oid for name, oid in project.repo.kept().items() if name.endswith("/plans")]
     assert project.repo.git("rev-parse", f"{kept[0]}:01-PLAN.md") == project.repo.git("hash-object", place)
 
 

@@ -77,7 +77,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
     assert answer.error["code"] == code
     assert answer.error["hint"]
     assert sandbox.ledger() == before
-    assert sandbox.refs("refs/idumb/") == {}
+    assert sandbox.kept("refs/idumb/") == {}
 
 
 @pytest.mark.parametrize(

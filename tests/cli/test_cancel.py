@@ -109,16 +109,16 @@ def test_cancel_records_a_checkpoint_and_show_names_the_ref_that_keeps_the_files
     assert str(recorded["error"]).startswith("cancelled by ")
     assert recorded["seconds"] > 0
     assert kept == {"task": "T1-02", "attempt": 1, **{name: recorded[name] for name in ("ref", "snapshot", "files")}}
-    assert project.repo.git("rev-parse", recorded["ref"]) == recorded["snapshot"]
+    assert project.repo.kept()[recorded["ref"]] == recorded["snapshot"]
     document = project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
     assert "status: partial\n" in document
     assert recorded["snapshot"] in document
     shown = project.json("show", "T1-02").data["attempts"][-1]
-    assert shown["checkpoint"] == recorded["ref"]
+    assert shown["checkpoint"] == recorded["snapshot"]
     printed = subprocess.run(shlex.split(shown["kept"][0]), cwd=project.folder, capture_output=True, check=True)
     assert printed.stdout == b"half\n"
     words = project.idumb("show", "T1-02").out
-    assert f"Its files are kept in {recorded['ref']}:\n    {shown['kept'][0]}\n" in words
+    assert f"Its files are kept in {recorded['snapshot']}:\n    {shown['kept'][0]}\n" in words
     assert project.resume().code == 0
     assert project.json("doctor").code == 0
 

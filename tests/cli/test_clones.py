@@ -166,11 +166,16 @@ def clone_of(project: Project) -> Path:
     return clone
 
 
-def kept(project: Project, name: str = "interrupted") -> str:
-    (ref,) = [ref for ref in project.repo.refs("refs/idumb/") if ref.rpartition("/")[2] == name]
-    assert project.repo.git("show", f"{ref}:worktree/a.txt") == "more"
-    assert project.repo.git("show", f"{ref}:worktree/kept.txt") == "other"
-    return ref
+def kept(project: Project) -> str:
+    snapshot = project.repo.kept()[name_of_kept(project)]
+    assert project.repo.git("show", f"{snapshot}:worktree/a.txt") == "more"
+    assert project.repo.git("show", f"{snapshot}:worktree/kept.txt") == "other"
+    return snapshot
+
+
+def name_of_kept(project: Project) -> str:
+    (name,) = [name for name in project.repo.kept() if name.rpartition("/")[2] == "interrupted"]
+    return name
 
 
 def test_resume_keeps_and_names_what_a_killed_builder_left_in_its_clone(killed_run: Project) -> None:
@@ -179,8 +184,8 @@ def test_resume_keeps_and_names_what_a_killed_builder_left_in_its_clone(killed_r
     assert answer.code == 0, answer
     assert f"git show {kept(killed_run)}:worktree/a.txt" in answer.err + answer.out
     [event] = killed_run.events("1", "--kind", "attempt.interrupted")
-    assert event["payload"]["ref"] == kept(killed_run)
-    commits = killed_run.repo.git("log", "--format=%s", f"{kept(killed_run)}-commits").splitlines()
+    assert (event["payload"]["ref"], event["payload"]["snapshot"]) == (name_of_kept(killed_run), kept(killed_run))
+    commits = killed_run.repo.git("log", "--format=%s", f"{name_of_kept(killed_run)}-commits").splitlines()
     assert commits[0] == "Half of it"
     assert not folder.exists()
     assert killed_run.read("a.txt") == "whole\n"
@@ -214,7 +219,7 @@ def test_a_clone_of_an_older_version_in_the_git_folder_is_kept_and_removed(kille
 
 def test_doctor_keeps_it_and_removes_the_clone(killed_run: Project) -> None:
     answer = killed_run.quick("doctor", "--fix", "--json")
-    assert kept(killed_run) in str(answer.data["mended"])
+    assert name_of_kept(killed_run) in str(answer.data["mended"])
     assert not killed_run.repo.clones.exists()
     assert killed_run.resume("--no-verify").code == 0
     kept(killed_run)

@@ -108,7 +108,7 @@ def killed_at(project: Project, number: int) -> bool:
 @pytest.mark.slow
 def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
     """F30: log, refs, modes and projections at once."""
-    before, refs = user_and_git(project), project.repo.refs("refs/idumb/")
+    before, refs = user_and_git(project), project.repo.kept("refs/idumb/")
     events = project.quick("log", "--limit", "1000", "--json").data["events"]
     kept = store(project).read_bytes()
     for number in range(1, 300, 29):
@@ -121,7 +121,7 @@ def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
         assert answer.code == 0, (number, answer.out)
         present = project.quick("log", "--limit", "1000", "--json").data["events"]
         assert present[: len(events)] == events, number
-        assert project.repo.refs("refs/idumb/") == refs, number
+        assert project.repo.kept("refs/idumb/") == refs, number
         assert user_and_git(project) == before, number
         if not killed:
             break

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.git import kept_names
 from tests.support import doctor as doctors
 from tests.support import project as projects
 from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
@@ -68,10 +69,10 @@ def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(proje
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     symptom = symptoms_of(project, "store.opens", "problem")[0]
     assert (symptom["mends"], "refs/idumb" in symptom["means"]) == (False, True)
-    refs = project.repo.refs("refs/idumb/")
+    refs = project.repo.kept("refs/idumb/")
     doctor(project, "--fix")
     assert not store(project).exists()
-    assert project.repo.refs("refs/idumb/") == refs
+    assert project.repo.kept("refs/idumb/") == refs
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"<<<<<<< x\n"])
@@ -137,20 +138,35 @@ def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None
 
 
 def test_a_deleted_ref_is_restored(project: Project) -> None:
-    """M2: the commit still exists, and the log names it."""
-    refs = project.repo.refs("refs/idumb/")
-    for name in refs:
-        if "/runs/" in name and not name.endswith("/plans"):
-            project.repo.git("update-ref", "-d", name)
+    """M2: its tree still exists, and the log names it; later names are restored one by one."""
+    refs = project.repo.kept("refs/idumb/")
+    project.repo.git("update-ref", "-d", "refs/idumb/kept/main")
     assert all(one["mends"] for one in symptoms_of(project, "log.refs", "problem"))
     fixed(project, "log.refs")
-    assert project.repo.refs("refs/idumb/") == refs
+    assert without_scan(project) == {name: oid for name, oid in refs.items() if not name.endswith("/scan")}
+
+
+def test_names_are_restored_one_by_one_when_their_tree_is_gone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log names each snapshot and checkpoint; the plans of a run are in its commits too."""
+    refs = without_scan(project)
+    project.repo.git("update-ref", "-d", "refs/idumb/kept/main")
+    for tree in [e["payload"]["kept"] for e in project.events() if e["kind"] == "attempt.started"]:
+        (project.repo.common_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    monkeypatch.setattr(kept_names, "_tables", {})  # another process does not know them
+    fixed(project, "log.refs")
+    assert without_scan(project) == {name: oid for name, oid in refs.items() if not name.endswith("/plans")}
+
+
+def without_scan(project: Project) -> dict[str, str]:
+    """What idumb keeps, without the memory of the last scan."""
+    return {name: oid for name, oid in project.repo.kept().items() if not name.endswith("/scan")}
 
 
 def test_a_snapshot_that_is_lost_for_good_stays_a_problem(project: Project) -> None:
-    ref = next(name for name in project.repo.refs("refs/idumb/") if name.endswith("T1-01/1/base"))
-    oid = project.repo.refs("refs/idumb/")[ref]
-    project.repo.git("update-ref", "-d", ref)
+    ref = next(name for name in project.repo.kept("refs/idumb/") if name.endswith("T1-01/1/base"))
+    oid = project.repo.kept("refs/idumb/")[ref]
     (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
     symptom = symptoms_of(project, "log.refs", "problem")[0]
     assert (symptom["path"], symptom["mends"], oid in symptom["found"]) == (ref, False, True)
@@ -161,7 +177,7 @@ def test_refs_of_a_run_that_is_not_in_the_log_are_reported_and_kept(project: Pro
     project.repo.git("update-ref", name, "HEAD")
     assert "run feed" in symptoms_of(project, "log.unknown-refs", "warn")[0]["found"]
     doctor(project, "--fix")
-    assert name in project.repo.refs("refs/idumb/")
+    assert name in project.repo.kept("refs/idumb/")
 
 
 def test_commits_made_elsewhere_are_reported(project: Project, tmp_path: Path) -> None:
@@ -171,7 +187,7 @@ def test_commits_made_elsewhere_are_reported(project: Project, tmp_path: Path) -
 
 
 def test_a_rewritten_and_pruned_commit_is_reported(project: Project) -> None:
-    """F58: the checkpoint still has its files, and the parents of later snapshots still exist."""
+    """F58: the checkpoint still has its files, and HEAD at the last snapshot is kept with its history."""
     project.repo.git("reset", "--quiet", "--soft", "HEAD~3")
     project.repo.git("reflog", "expire", "--expire=now", "--all")
     project.repo.git("gc", "--quiet", "--prune=now")
@@ -181,7 +197,7 @@ def test_a_rewritten_and_pruned_commit_is_reported(project: Project) -> None:
 
 def test_a_snapshot_with_a_damaged_object_is_reported_as_missing(project: Project) -> None:
     """F34: libgit2 raises another error here, and it must not end the doctor."""
-    ref, oid = next(iter(project.repo.refs("refs/idumb/").items()))
+    ref, oid = next((name, oid) for name, oid in project.repo.kept().items() if name.endswith("T1-02/1/base"))
     place = project.repo.common_dir / "objects" / oid[:2] / oid[2:]
     place.chmod(0o600)
     place.write_bytes(b"no object")

@@ -31,7 +31,7 @@ def both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
 
 
 def own_refs(project: SubProject) -> dict[str, str]:
-    return project.repo.refs(f"refs/idumb/worktrees/main%2F{project.name.replace('/', '%2F')}/")
+    return project.repo.kept(f"refs/idumb/worktrees/main%2F{project.name.replace('/', '%2F')}/")
 
 
 def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
@@ -203,7 +203,7 @@ def test_two_projects_run_at_the_same_time_in_two_working_trees(both: tuple[SubP
     assert there.read("a.txt") == "made\n"
     assert not web.exists("a.txt")
     assert web.quick("status", "--json").data["phases"][0]["state"] == "ready"
-    runs = (name for name in repo.refs("refs/idumb/") if "/runs/" in name)
+    runs = (name for name in repo.kept() if "/runs/" in name)
     assert {name.split("/")[3] for name in runs} == {"main%2Fapps%2Fapi", "linked%2Fapps%2Fweb"}
 
 
@@ -272,5 +272,5 @@ def test_the_top_of_the_repository_stays_as_it_was_for_existing_projects(sandbox
     assert project.quick("init").code == 0
     project.plan([TASKS[0]])
     assert project.execute().code == 0
-    assert {name.split("/")[3] for name in sandbox.refs("refs/idumb/")} == {"main"}
+    assert {name.split("/")[3] for name in sandbox.kept()} == {"main"}
     assert "Idumb-Project" not in sandbox.git("log", "--format=%B")

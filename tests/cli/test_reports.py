@@ -55,8 +55,9 @@ PLAN = ".planning/phases/1/01-PLAN.md"
 def _kept(project: Project) -> dict[str, str]:
     """Return the reports that the newest `reports.kept` names, by name."""
     event = [e for e in project.events("1") if e["kind"] == "reports.kept"][-1]
-    names = project.repo.git("ls-tree", "--name-only", event["payload"]["ref"]).split()
-    return {name: project.repo.git("show", f"{event['payload']['ref']}:{name}") for name in names}
+    kept = project.repo.kept()[event["payload"]["ref"]]
+    names = project.repo.git("ls-tree", "--name-only", kept).split()
+    return {name: project.repo.git("show", f"{kept}:{name}") for name in names}
 
 
 def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox) -> None:

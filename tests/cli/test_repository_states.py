@@ -164,7 +164,7 @@ def test_without_commits_by_policy(project: Project) -> None:
     after = project.repo.ledger()
     assert (after.refs, after.head, after.index) == (before.refs, before.head, before.index)
     assert [row["commit"] for row in answer.data["tasks"]] == [None, None]
-    assert any(ref.endswith("T1-02/1/checkpoint") for ref in project.repo.refs("refs/idumb/"))
+    assert any(ref.endswith("T1-02/1/checkpoint") for ref in project.repo.kept("refs/idumb/"))
     assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert project.read("README.md") == "# A project\n"
     assert project.exists("sub/a.txt")

@@ -72,7 +72,7 @@ def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
     project.plan([failing_task("T1-01", "a.txt")])
     head = project.repo.head()
     assert project.execute("--max-attempts", "2").code == 1
-    refs = project.repo.refs("refs/idumb/")
+    refs = project.repo.kept("refs/idumb/")
     for attempt in (1, 2):
         (base,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/base")]
         (after,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/checkpoint")]

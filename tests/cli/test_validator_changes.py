@@ -68,7 +68,7 @@ def test_a_validator_that_changes_files_fails_the_attempt_and_the_restore_comman
         assert brought_back(project, answer.err, path) == text
     (event,) = snapshots(project)
     assert (event["role"], event["binding"]) == ("validator", "judge")
-    assert project.repo.git("rev-parse", event["ref"]) == event["snapshot"]
+    assert project.repo.kept()[event["ref"]] == event["snapshot"]
     assert project.quick("doctor", "--json").code == 0
 
 
@@ -84,12 +84,12 @@ def test_in_json_there_is_a_warning_and_the_reason(project: Project, tmp_path: P
 def test_no_snapshot_is_taken_if_the_tree_is_that_of_the_last_one(project: Project, tmp_path: Path) -> None:
     """R-GIT-2: files that the validator changes can be restored from that snapshot."""
     judged_by(project, tmp_path, f"echo broken > theirs.txt; echo '{PASS}'", makes=False)
-    refs = len(project.repo.git("for-each-ref", "refs/idumb").splitlines())
+    refs = len(project.repo.kept())
     answer = execute(project)
     assert answer.code == 1, answer
     assert snapshots(project) == []
     assert brought_back(project, answer.err, "theirs.txt") == "theirs\n"
-    names = project.repo.git("for-each-ref", "--format=%(refname)", "refs/idumb").splitlines()
+    names = project.repo.kept()
     assert len(names) > refs
     assert [name for name in names if "/validator/" in name] == []
 

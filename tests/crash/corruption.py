@@ -313,7 +313,7 @@ def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally)
         answer = scene.go_on()
     if answer.code in REFUSED and case.hopeless:
         tally.note("refused, because nothing was left to make it from")
-        refs = GitSandbox(scene.repo).refs("refs/idumb/")
+        refs = GitSandbox(scene.repo).kept("refs/idumb/")
         assert refs, "refs are gone"
         return
     if answer.code in REFUSED:

@@ -222,7 +222,11 @@ def everything(project: Project) -> dict[str, Any]:
     return {
         "events": head,
         "owners": owners,
-        "refs": {name: oid for name, oid in repo.refs().items() if not name.endswith("/scan")},
+        "refs": {
+            name: oid
+            for name, oid in (repo.refs() | repo.kept()).items()
+            if not name.endswith("/scan") and not name.startswith("refs/idumb/kept/")
+        },
         "index": hashlib.sha256((repo.git_dir / "index").read_bytes()).hexdigest(),
         "head": repo.head(),
         "files": files,

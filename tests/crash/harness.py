@@ -235,7 +235,7 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
         return
     if gone := [row for row in kept if hashes.get(row["seq"]) != row["hash"]]:
         yield LOST_CHECKPOINT, f"acknowledged and gone: {[(row['seq'], row['kind'], row['task']) for row in gone]}"
-    refs = project.repo.refs("refs/idumb/")
+    refs = project.repo.kept("refs/idumb/")
     history = set(project.repo.git("rev-list", "HEAD").split())
     for row in kept:
         if "snapshot" not in row:

@@ -150,20 +150,23 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
 
 def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
-    (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
-    oid = killed.repo.refs("refs/idumb/")[ref]
-    (killed.repo.git_dir / ref).write_bytes(b"")
+    (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
+    oid = killed.repo.kept("refs/idumb/")[ref]
+    (killed.repo.git_dir / "refs/idumb/kept/main").write_bytes(b"")
+    answer = killed.resume()
+    assert (answer.code, answer.error["hint"]) == (4, "idumb doctor --fix")
+    assert killed.project.quick("doctor", "--fix", "--json").data["mended"]
     assert killed.resume().code == 0
-    assert killed.repo.refs("refs/idumb/")[ref] == oid
+    assert killed.repo.kept("refs/idumb/")[ref] == oid
 
 
 def test_the_deleted_ref_of_a_checkpoint_is_restored(killed: Killed) -> None:
     """R-LOG-6: the log names an existing commit, so its ref is restored before `git gc` can remove it."""
-    (ref,) = [name for name in killed.repo.refs("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
-    oid = killed.repo.refs("refs/idumb/")[ref]
-    killed.repo.git("update-ref", "-d", ref)
+    (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
+    oid = killed.repo.kept("refs/idumb/")[ref]
+    killed.repo.git("update-ref", "-d", "refs/idumb/kept/main")
     assert killed.resume().code == 0
-    assert killed.repo.refs("refs/idumb/")[ref] == oid
+    assert killed.repo.kept("refs/idumb/")[ref] == oid
 
 
 def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_bytes(killed: Killed) -> None:

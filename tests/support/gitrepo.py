@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -174,6 +175,28 @@ class GitSandbox:
     def refs(self, prefix: str = "refs/") -> dict[str, str]:
         rows = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix).splitlines()
         return dict(row.split(" ", 1) for row in rows)
+
+    def kept(self, prefix: str = "refs/idumb/") -> dict[str, str]:
+        """Return what idumb keeps by name: refs of commits, and the rows of the trees that its own refs name."""
+        roots = self.refs("refs/idumb/kept/")
+        found = {name: oid for name, oid in self.refs("refs/idumb/").items() if name not in roots}
+        for ref, root in roots.items():
+            worktree = ref.removeprefix("refs/idumb/kept/")
+            for _, name, oid in sorted(self._names(root)):
+                found[f"refs/idumb/worktrees/{worktree}/{name.replace(':', '/')}"] = oid
+        return {name: oid for name, oid in found.items() if name.startswith(prefix)}
+
+    def _names(self, tree: str, above: str = "") -> Iterator[tuple[str, str, str]]:
+        """Yield sequence number, name and object of each row of a tree of names."""
+        for row in filter(None, self.git("ls-tree", "-z", tree).split("\0")):
+            about, name = row.split("\t", 1)
+            oid = about.split()[2]
+            if not above and not re.match("chunk[123]:|closed$|[0-9a-f]{8}:", name):
+                yield "", name, oid
+            elif re.match("[0-9a-f]{8}:", name):
+                yield name[:8], name[9:], oid
+            else:
+                yield from self._names(oid, name)
 
     def status(self) -> list[str]:
         """The lines of `git status --porcelain`, untracked files one by one."""

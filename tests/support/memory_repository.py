@@ -35,7 +35,7 @@ class StoredCommit:
 class MemoryRepository:
     """The files, objects and refs. `effect` is called before each durable effect, with its name.
 
-    `refusing` is what a hook says that refuses every commit.
+    `refusing` is what a hook says that refuses every commit. `expected` are the refs that idumb wrote.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -45,6 +45,7 @@ class MemoryRepository:
     trees: dict[str, Tree] = field(default_factory=dict)
     commits: dict[str, StoredCommit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=dict)
     effect: Callable[[str], None] = lambda _: None
     refusing: str = ""
 
@@ -104,11 +105,11 @@ class MemoryTrees:
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         return self.keep(ref, self.scan(also), reason)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         repository = self._repository
         repository.effect("keep")
-        commit = repository.store_commit(StoredCommit(tree, parent, reason, repository.head))
-        repository.refs[ref] = commit
+        commit = repository.store_commit(StoredCommit(tree, None, reason, repository.head))
+        repository.refs[ref] = repository.expected[ref] = commit
         return Snapshot(commit, tree, ref)
 
     def tree_at(self, snapshot: str) -> str:
@@ -253,7 +254,7 @@ class MemoryHistory:
         return self.refs("refs/idumb/")
 
     def expected_refs(self) -> Mapping[str, str]:
-        return self.refs("refs/idumb/")
+        return dict(self._repository.expected)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         return {name: oid for name, oid in self._repository.refs.items() if name.startswith(prefix)}
@@ -262,11 +263,12 @@ class MemoryHistory:
         if commit not in self._repository.commits:
             raise Refusal("git.object-missing", f"The commit {commit} is missing.")
         self._repository.effect("keep")
-        self._repository.refs[ref] = commit
+        self._repository.refs[ref] = self._repository.expected[ref] = commit
 
     def delete_ref(self, ref: str, expected: str) -> None:
         if self._repository.refs.get(ref) == expected:
             del self._repository.refs[ref]
+            self._repository.expected.pop(ref, None)
 
     def head_tree(self) -> str | None:
         head = self._repository.head

@@ -32,7 +32,7 @@ EVERY = (
 
 def all_bytes(repo: GitSandbox) -> tuple[ByteLedger, Mapping[str, str]]:
     """Every byte of the user's, and idumb's own refs."""
-    return repo.ledger(), repo.refs("refs/idumb/")
+    return repo.ledger(), repo.kept("refs/idumb/")
 
 
 def refused(project: Project, *arguments: str, exit: int, code: str) -> tuple[dict[str, object], str]:

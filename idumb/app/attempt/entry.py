@@ -144,7 +144,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     base = task_base.task_base(context, attempt, present) if attempt.base else present
     if in_place and base != snapshot.tree:
         # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
-        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from", snapshot.commit)
+        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from")
     attempt = dataclasses.replace(attempt, base=base)
     caches = context.work.caches()
     # An adopted attempt builds nothing, so no envelope describes its builder.
@@ -158,6 +158,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
             base=base,
             snapshot=snapshot.commit,
             ref=snapshot.ref,
+            kept=snapshot.root,
             present=present,
             builder=binding,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),

@@ -155,12 +155,12 @@ def _note_beside_clone(context: RunContext, task: Task) -> None:
     services, task_state = context.services, context.journal.state.tasks[task.id]
     if task_state.work.snapshot is None:
         return
-    base = attempt_ref(services, context.run, task.id, task_state.attempt.number, "base")
     try:
         before = services.trees.tree_at(task_state.work.snapshot)
     except (KeyError, ValueError):
         return  # the snapshot is gone: `idumb doctor` reports that
-    drift.report_beside_clone(services, task.id, before, services.trees.scan(ledger.named_paths(task.files)), base)
+    present = services.trees.scan(ledger.named_paths(task.files))
+    drift.report_beside_clone(services, task.id, before, present, task_state.work.snapshot)
 
 
 def _note_others(context: RunContext, task: Task, others: list[str]) -> None:

@@ -257,10 +257,10 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
     """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
     if context.workspace.kind != "here":
         return
-    note, task, ref = context.services.reporter.note, attempt.task.id, attempt.snapshot.ref
+    note, task, snapshot = context.services.reporter.note, attempt.task.id, attempt.snapshot.commit
     nested = [line for line in attempt.ledger.lines if line.within is not None]
     for line in [line for line in nested if line.kept][:_SHOWN]:
-        shown = shlex.quote(drift.nested_place(context.services, ref, line.path))
+        shown = shlex.quote(drift.nested_place(context.services, snapshot, line.path))
         note(f"{line.path} as it was before {task}: git show {shown}")
     for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
         note(
@@ -269,7 +269,7 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
         )
     saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
     for path in [path for path in strays if path in saved][:_SHOWN]:
-        note(f"{path} as it was before {task}: {drift.show_command(context.services, ref, path)}")
+        note(f"{path} as it was before {task}: {drift.show_command(context.services, snapshot, path)}")
 
 
 def _report_lost(context: RunContext, attempt: Built) -> None:

@@ -225,7 +225,7 @@ def _clone_lines(services: Services, state: RunState) -> list[str]:
     if place.commit is not None:
         lines = rerun.clone_lines(place.commit)
     else:
-        lines = rerun.hidden_lines(place.ref or "", task_commits.FILES)
+        lines = rerun.hidden_lines(place.snapshot or "", task_commits.FILES)
     return [*lines, *rerun.project_lines(services.folder)]
 
 

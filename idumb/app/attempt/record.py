@@ -116,7 +116,7 @@ def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict,
 def keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
     """Keep a tree under the ref of the attempt's checkpoint."""
     why = f"after {attempt.task.id}, attempt {attempt.number}"
-    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why, attempt.snapshot.commit)
+    return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why)
 
 
 def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:

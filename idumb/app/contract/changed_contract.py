@@ -69,9 +69,10 @@ def _amendable(services: Services, state: RunState, now: Contract) -> bool:
 
 
 def _restore_choice(services: Services, state: RunState, changed: Sequence[str]) -> Choice:
-    ref, locked = plans_ref(services, state.id, state.contract.version), {path for path, _ in state.contract.plans}
-    kept = {path: shlex.quote(f"{ref}:{path.rsplit('/', 1)[-1]}") for path in changed if path in locked}
-    commands = [f"git show {place} > {shlex.quote(path)}" for path, place in kept.items()]
+    blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
+    locked = {path: path.rsplit("/", 1)[-1] for path, _ in state.contract.plans}
+    kept = {path: blobs[locked[path]] for path in changed if locked.get(path) in blobs}
+    commands = [f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items()]
     means = "the run continues as approved, without the change"
     if state.opened is not None:
         means = "the attempt can be submitted as approved"

@@ -183,11 +183,10 @@ def _restore_commands(services: Services, phase: str) -> str:
     state = None if recorded is None else run_lookup.latest_run(services, recorded)
     if state is None:
         return ""
-    ref = plans_ref(services, state.id, state.contract.version)
     paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
-    names = services.trees.kept_blobs(ref)
-    shown = ((shlex.quote(f"{ref}:{name}"), shlex.quote(paths[name])) for name in names if name in paths)
-    return "; ".join(f"git show {kept} > {path}" for kept, path in shown)
+    blobs = services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version))
+    shown = ((blob, shlex.quote(paths[name])) for name, blob in blobs.items() if name in paths)
+    return "; ".join(f"git show {blob} > {path}" for blob, path in shown)
 
 
 def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
@@ -198,7 +197,7 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
         raise Refusal(
             "plan.kept-gone",
             f"The locked plans of run {state.number} are lost: {ref} no longer exists.",
-            hint=f"git update-ref {ref} COMMIT; find COMMIT with git fsck --unreachable --no-reflogs",
+            hint="idumb doctor --fix",
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]

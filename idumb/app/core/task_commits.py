@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from idumb.app.core import run_lookup
-from idumb.app.core.services import Services, attempt_ref
+from idumb.app.core.services import Services
 from idumb.domain import outcome
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
@@ -17,15 +16,15 @@ FILES = "worktree"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where work is: a commit. Else `paths` of the hidden checkpoint at `ref`, on the commit `head`."""
+    """Where work is: a commit. Else `paths` of the hidden checkpoint `snapshot`, on the commit `head`."""
 
     commit: str | None
-    ref: str | None = None
+    snapshot: str | None = None
     head: str | None = None
     paths: tuple[str, ...] = ()
 
 
-def of_task(services: Services, state: RunState, task: TaskState) -> Place | None:
+def of_task(state: RunState, task: TaskState) -> Place | None:
     """Return where the work of a task is; None if neither a commit nor a checkpoint has it.
 
     A completed task that changed nothing, or that a person built, is in the commit that was HEAD after it.
@@ -37,9 +36,7 @@ def of_task(services: Services, state: RunState, task: TaskState) -> Place | Non
         return Place(commit)
     if kept is None:
         return None
-    run = run_lookup.attempting_run(services, state, task.id).id
-    ref = attempt_ref(services, run, task.id, kept.attempt, "checkpoint")
-    return Place(None, ref, kept.git_hash, _paths_until(state, kept.seq))
+    return Place(None, kept.snapshot, kept.git_hash, _paths_until(state, kept.seq))
 
 
 def _paths_until(state: RunState, seq: int) -> tuple[str, ...]:
@@ -55,7 +52,7 @@ def of_run(services: Services, state: RunState) -> Place | None:
     """Return where the work of all completed tasks of a run is: its newest commit or checkpoint."""
     done = [task for task in state.tasks.values() if task.status in outcome.DONE]
     kept = sorted((t for t in done if t.checkpoint), key=lambda t: t.checkpoint.seq if t.checkpoint else 0)
-    place = of_task(services, state, kept[-1]) if kept else None
+    place = of_task(state, kept[-1]) if kept else None
     for commit in filter(None, (task.accepted_commit for task in done)):
         if place is None or place.commit is None or services.history.descends(place.commit, commit):
             place = Place(commit)

@@ -143,7 +143,7 @@ def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
     if attempt.residue:
         # The base contains what the checks before the work left, and no snapshot refers to that tree.
         ref = attempt_ref(services, context.run, task.id, attempt.number, "opened")
-        services.trees.keep(ref, attempt.base, f"what {task.id} starts from", attempt.snapshot.commit)
+        services.trees.keep(ref, attempt.base, f"what {task.id} starts from")
     context.journal.write(
         context.journal.event(
             open_attempt.KIND,

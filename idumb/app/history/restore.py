@@ -133,7 +133,7 @@ def restore_paths(
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/after")
-    services.trees.keep(ref, target.target, f"after {target.words}", before.commit)
+    services.trees.keep(ref, target.target, f"after {target.words}")
     journal.write(
         journal.event(
             "rollback.intended",
@@ -235,7 +235,7 @@ def _record(
         [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
     )
     journal.write(*events)
-    return RestoreResult(commit, intended["ref"], not_restored)
+    return RestoreResult(commit, intended["before"], not_restored)
 
 
 def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunState:

@@ -81,7 +81,7 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
         f" {shown}{more}",
         details={
             "paths": [c.path for c in conflicts],
-            "kept": before.ref,
+            "kept": before.commit,
             "expected": target.expected,
             "files": [
                 {"path": c.path, "keep": keep or None, "put_back": back}
@@ -99,7 +99,7 @@ def _unstaged(services: Services, path: str) -> tuple[str, str]:
 
 def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
-    saved_at = kept_at(services, before.ref, path)
+    saved_at = kept_at(services, before.commit, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""

@@ -9,7 +9,7 @@ from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.services import Services, run_ref
+from idumb.app.core.services import Services
 from idumb.app.history import restore, rollback
 from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
@@ -228,7 +228,7 @@ def _repeat_answer(services: Services, journal: Journal, contract: Contract, eve
         "paths": list(p["paths"]),
         "tasks": list(p["tasks"]),
         "commit": p["commit"],
-        "kept": run_ref(services, journal.state.id, f"operations/{p['operation']}/before"),
+        "kept": p["before"],
         "next": ["idumb next", "idumb undo"],
     }
     return Result(data, warnings=warnings)

@@ -37,11 +37,15 @@ class RepositoryState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A commit under `refs/idumb/`; `tree` is the tree of the working tree's files alone."""
+    """A kept tree with the name `ref`; `tree` is the tree of the working tree's files alone.
+
+    `commit` is its id, that of a commit in repositories of an earlier version. `root` is the tree of all names.
+    """
 
     commit: str
     tree: str
     ref: str
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +146,10 @@ class Trees(Protocol):
         """
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        """Store a `scan`, the index, HEAD and modes as a commit under `ref`, and read it back."""
+        """Store a `scan`, the index, HEAD and modes under the name `ref`, and read it back."""
 
     def tree_at(self, snapshot: str) -> str:
-        """Return the tree of the working tree's files in a snapshot's commit."""
+        """Return the tree of the working tree's files in a snapshot."""
 
     def outside_target(self, link: str) -> str | None:
         """Return the target of the link that leads out of the workspace, directly or through others, or None."""
@@ -204,8 +208,8 @@ class Trees(Protocol):
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         """Return the user's refs at a snapshot, by name, except the branch of HEAD."""
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
-        """Store a scanned tree as a commit under `ref`."""
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
+        """Keep a scanned tree under the name `ref`."""
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return the paths that differ, sorted. A rename is a deletion and a creation."""
@@ -240,7 +244,7 @@ class Trees(Protocol):
         """Store bytes as a blob; return its id. `keep_blobs` then keeps it."""
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        """Store blobs by name as a commit under `ref`; return the commit's id."""
+        """Keep blobs by file name under the name `ref`; return the id of their tree."""
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         """Return the blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
@@ -414,10 +418,11 @@ class History(Protocol):
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
 
-    def refs(self, prefix: str) -> Mapping[str, str]: ...
+    def refs(self, prefix: str) -> Mapping[str, str]:
+        """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
 
-    def keep_ref(self, ref: str, commit: str) -> None:
-        """Create a ref under `refs/idumb/` for an existing commit, durably."""
+    def keep_ref(self, ref: str, oid: str) -> None:
+        """Keep an existing object under a name below `refs/idumb/`, durably. A commit gets a ref of git."""
 
     def delete_ref(self, ref: str, expected: str) -> None: ...
 

@@ -110,7 +110,7 @@ class FreshClone(Protocol):
 
     def check_out(self, commit: str) -> CheckedOut: ...
 
-    def check_out_tree(self, ref: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
+    def check_out_tree(self, snapshot: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
         """Check out the commit `head` with these paths as in a hidden ref of the user's repository, at `top` in it.
 
         The result is what a commit of them would hold, after git's filters.

@@ -90,9 +90,9 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
             row |= {k: event.payload.get(k) for k in optional}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
-            row |= {"checkpoint": event.payload.get("ref"), "kept": _kept(services, state, event)}
+            row |= {"checkpoint": event.payload.get("snapshot"), "kept": _kept(services, state, event)}
         elif event.kind == "checkpoint.recorded":
-            row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("ref")}
+            row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("snapshot")}
     for row in rows.values():
         row["bring_back"] = _bring_back(services, row) if state.workspace == "here" else []
     return [rows[n] for n in sorted(rows)]
@@ -100,16 +100,16 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     """Return a command that prints each file an interrupted attempt left, in the working tree or a clone."""
-    ref, left_tree = event.payload.get("ref"), event.payload.get("left")
+    snapshot, left_tree = event.payload.get("snapshot"), event.payload.get("left")
     base = state.tasks[event.task or ""].work.base
-    if ref is None or left_tree is None or base is None:
+    if snapshot is None or left_tree is None or base is None:
         return []
     touched = event.payload.get("touched", ())
     if state.workspace != "here":  # nothing of it reached the working tree
         changed_paths = (change.path for change in services.trees.changes(base, left_tree))
         touched = [path for path in changed_paths if not paths.matches_any(path, paths.OWN_FILES)]
     existing = [path for path in touched if services.trees.entry(left_tree, path) is not None]
-    return [f"git show {shlex.quote(kept_at(services, ref, path))}" for path in existing]
+    return [f"git show {shlex.quote(kept_at(services, snapshot, path))}" for path in existing]
 
 
 def _bring_back(services: Services, row: dict[str, Any]) -> list[str]:

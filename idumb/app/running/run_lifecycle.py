@@ -99,7 +99,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     for p in reverted:
         services.reporter.note(
             f"Run {number - 1} did not finish {p.task}; reverted: {wording.listed(p.paths)}"
-            f" (kept: git show {kept_at(services, base.ref, p.paths[0])})"
+            f" (kept: git show {kept_at(services, base.commit, p.paths[0])})"
         )
     events = [_for_run(started, run)]
     if request.force and previous is not None and previous.verified:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
-from idumb.app.core import open_attempt, previous_owner
+from idumb.app.core import kept_root, open_attempt, previous_owner
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services
 from idumb.domain.errors import IdumbError, Refusal
@@ -79,6 +79,7 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         holder = Owned(services, operation, fence, command)
         try:
             previous_owner.remove_stale_files(services)
+            kept_root.restore(services)
             open_attempt.refuse(services, command)
             yield holder
             holder.close(None)

@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from idumb.app.core import open_attempt, run_lookup
+from idumb.app.core import kept_root, open_attempt, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import health
-from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import guarded_names, run
 from idumb.domain.runs.run import RunState
 
-REFS = "refs/idumb/"
 _RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
 
@@ -22,7 +20,7 @@ _SHOWN = 10
 def checks(services: Services) -> tuple[Check, ...]:
     look = _Look(services)
     return (
-        Check("log.refs", "every snapshot and checkpoint in the event log has its ref", look.refs, look.keep),
+        Check("log.refs", "every snapshot and checkpoint in the event log is kept", look.refs, look.keep),
         Check("log.unknown-refs", "every run under refs/idumb/ is in the event log", look.unknown_refs),
         Check("log.branch", "every commit that names a run is in the event log", look.branch),
         Check("git.guarded", "git's hooks and configuration are unchanged since the newest run began", look.guarded),
@@ -45,38 +43,42 @@ class _Look:
     services: Services
 
     def refs(self) -> Iterator[Symptom]:
-        """Yield missing refs and objects. A ref can be restored while its commit exists."""
-        present = self.services.history.refs(REFS)
+        """Yield missing names and objects. A name can be restored while its object exists."""
+        present = self.services.history.refs(kept_root.REFS)
+        roots = self.services.history.refs(kept_root.ROOTS)
+        for name, oid in kept_root.recorded(self.services).items():
+            if name in roots and kept_root.exists(self.services, roots[name]):
+                continue
+            yield health.problem(
+                f"it is missing or damaged; what it named when an attempt last began, {oid[:12]}, still exists",
+                name,
+                means="git gc may remove every snapshot",
+                fixes=True,
+                subject=f"{name} {oid}",
+            )
         expected = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in expected if kept.ref not in present]
         for kept in missing:
             yield self._missing(kept)
-        for kept in (k for k in expected if k.ref in present and not self._exists(k.commit)):
+        for kept in (k for k in expected if k.ref in present and not kept_root.exists(self.services, k.commit)):
             yield _gone(kept)
         yield health.passed(f"{len(expected) - len(missing)} of {len(expected)} exist")
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
         self.services.history.keep_ref(ref, commit)
-        return f"{ref} points to {commit[:12]} again"
+        return f"{ref} names {commit[:12]} again"
 
     def _missing(self, kept: _Kept) -> Symptom:
-        if not self._exists(kept.commit):
+        if not kept_root.exists(self.services, kept.commit):
             return _gone(kept)
         return health.problem(
-            f"the ref of {kept.name} is missing; its commit {kept.commit[:12]} still exists",
+            f"{kept.name} has no name any more; its object {kept.commit[:12]} still exists",
             kept.ref,
             means="git gc may remove it",
             fixes=True,
             subject=f"{kept.ref} {kept.commit}",
         )
-
-    def _exists(self, oid: str) -> bool:
-        try:
-            self.services.trees.read(oid)
-        except (Refusal, KeyError, ValueError):
-            return False
-        return True
 
     def _expected(self) -> Iterator[_Kept]:
         """Yield the refs that events name; a later event on the same ref replaces an earlier one."""
@@ -100,14 +102,14 @@ class _Look:
     def unknown_refs(self) -> Iterator[Symptom]:
         runs = {event.run for event in self.services.log.events(kind="run.started")}
         refs_by_run: dict[str, int] = {}
-        for ref in self.services.history.refs(REFS):
+        for ref in self.services.history.refs(kept_root.REFS):
             match = _RUN_OF_REF.match(ref)
             if match is not None and match[1] not in runs:
                 refs_by_run[match[1]] = refs_by_run.get(match[1], 0) + 1
         for run_id, number in refs_by_run.items():
             yield health.warn(
                 f"{number} refs belong to run {run_id}, which is not in the event log",
-                f"{REFS}worktrees/*/runs/{run_id}",
+                f"{kept_root.REFS}worktrees/*/runs/{run_id}",
                 means="snapshots of a run that was killed at its start, or of another event log; they are kept",
                 mend="git for-each-ref refs/idumb",
             )
@@ -132,7 +134,7 @@ class _Look:
     def _lost_commits(self, state: RunState) -> Iterator[Symptom]:
         for task, task_state in state.tasks.items():
             kept = task_state.checkpoint
-            if kept is not None and kept.commit is not None and not self._exists(kept.commit):
+            if kept is not None and kept.commit is not None and not kept_root.exists(self.services, kept.commit):
                 yield health.warn(
                     f"commit {kept.commit[:12]} of {task} no longer exists",
                     means=f"history was rewritten; checkpoint {kept.snapshot[:12]} still has the files",

@@ -121,7 +121,7 @@ def _targets(
     services: Services, state: RunState, tasks: Sequence[TaskState], *, each: bool
 ) -> tuple[list[_Target], list[TaskState]]:
     """Return what to prove where, and the tasks whose work is nowhere."""
-    places = {task.id: task_commits.of_task(services, state, task) for task in tasks}
+    places = {task.id: task_commits.of_task(state, task) for task in tasks}
     without = [task for task in tasks if places[task.id] is None]
     if not each:
         place = task_commits.of_run(services, state)
@@ -144,10 +144,10 @@ def _prove(
         if place.commit is not None:
             there = clone.check_out(place.commit)
         else:
-            there = clone.check_out_tree(place.ref or "", task_commits.FILES, place.head, place.paths)
+            there = clone.check_out_tree(place.snapshot or "", task_commits.FILES, place.head, place.paths)
         if there.missing:
             return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
-        tree, plans = place.commit or place.ref or "", contract.plan_by_task()
+        tree, plans = place.commit or place.snapshot or "", contract.plan_by_task()
         proof = _Proof(
             services, state, contract, plans, tree, clone, checks.given(contract.variables), notes=list(there.notes)
         )
@@ -189,7 +189,7 @@ def _task_row(task: TaskState, place: Place, rows: list[Row]) -> Row:
         "status": task.status,
         "result": MISMATCH if rerun.NOW_FAILS in results else proven,
         "commit": place.commit,
-        "checkpoint": place.ref,
+        "checkpoint": place.snapshot,
         "why": "",
         "checks": rows,
     }
@@ -201,7 +201,7 @@ def _without_commit(task: TaskState, why: str, place: Place | None = None) -> Ro
         "status": task.status,
         "result": NO_COMMIT,
         "commit": None if place is None else place.commit,
-        "checkpoint": None if place is None else place.ref,
+        "checkpoint": None if place is None else place.snapshot,
         "why": why,
         "checks": [],
     }
@@ -348,7 +348,7 @@ def _result(
         "phase": state.phase,
         "run": state.id,
         "commit": None if place is None else place.commit,
-        "checkpoint": None if place is None else place.ref,
+        "checkpoint": None if place is None else place.snapshot,
         "proven": not wrong and not failed,
         "tasks": rows,
         "criteria": criteria,

@@ -96,7 +96,7 @@ def _keep(services: Services, abandoned: AbandonedClone, ref: str, reason: str) 
     changed = [change.path for change in changes if not paths.matches_any(change.path, paths.OWN_FILES)]
     present = [change.path for change in changes if change.new is not None and change.path in changed]
     if present:
-        shown = kept_at(services, ref, present[0])
+        shown = kept_at(services, kept.commit, present[0])
         services.reporter.note(f"What was in the clone ({wording.listed(changed)}) is kept: git show {shown}")
 
 

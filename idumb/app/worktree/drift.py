@@ -127,10 +127,12 @@ def keep(history: History, place: str, commit: str) -> bool:
     return True
 
 
-def observe(history: History, before: RepositoryState, *, own_refs: bool = True) -> RepositoryState:
-    """Return the present state, to compare with an earlier one. Reading idumb's own refs is slow if there are many."""
-    kept = history.kept_refs() if own_refs and before.kept else before.kept
-    return dataclasses.replace(history.state(), kept=kept)
+def observe(history: History, before: RepositoryState) -> tuple[RepositoryState, RepositoryState]:
+    """Return the earlier state with idumb's own refs as this process has moved them since, and the present state."""
+    if not before.kept:
+        return before, dataclasses.replace(history.state(), kept=before.kept)
+    expected = dataclasses.replace(before, kept=history.expected_refs())
+    return expected, dataclasses.replace(history.state(), kept=history.kept_refs())
 
 
 def restore_own(history: History, before: RepositoryState, changed: Drift) -> list[str]:
@@ -167,7 +169,6 @@ def short(value: str | None) -> str:
     return value[:12] if _OBJECT.fullmatch(value) else value
 
 
-_MANY = 300
 _ADDRESSED = frozenset({"credential", "http", "url"})
 
 ENDING = frozenset({"git.own-refs-changed", "git.refs-deleted", "git.refs-moved"})
@@ -178,8 +179,7 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     """Refuse if the repository is not as it was when the attempt began. What would be lost is kept first."""
     services, state, task, before = context.services, context.journal.state, attempt.task.id, attempt.before
     history, frozen = services.history, isinstance(attempt, Measured)
-    # Reading idumb's refs is the slowest part of a long run; what checks do to them shows in the next attempt.
-    after = observe(history, before, own_refs=not (frozen and len(before.kept) > _MANY))
+    before, after = observe(history, before)
     changed = compare(before, after, history.descends, branch=state.branch)
     lost = restore_own(history, before, changed)
     lost_refs, loud = keep_old(history, attempt.ref, changed.refs), changed.loud
@@ -235,10 +235,11 @@ def _public(key: str) -> str:
 
 
 def report_beside_clone(
-    services: Services, task: str, before: str, present: str, ref: str, *, outside: bool = False
+    services: Services, task: str, before: str, present: str, snapshot: str, *, outside: bool = False
 ) -> tuple[str, ...]:
-    """Report and return what changed in the user's own tree while a task was built in a clone. `ref` keeps `before`.
+    """Report and return what changed in the user's own tree while a task was built in a clone.
 
+    `snapshot` has the tree `before`.
     With `outside`, no other project can have run since, so that changes outside the project are reported too.
     """
     changes = services.trees.changes(before, present)
@@ -251,7 +252,8 @@ def report_beside_clone(
             " None of it is part of the task. If you did not change them, the builder did"
         )
     for change in [change for change in theirs if change.old is not None][: wording.MOST_LISTED]:
-        services.reporter.note(f"{change.path} as it was before {task}: {show_command(services, ref, change.path)}")
+        shown = show_command(services, snapshot, change.path)
+        services.reporter.note(f"{change.path} as it was before {task}: {shown}")
     return tuple(change.path for change in theirs)
 
 
@@ -259,7 +261,7 @@ def beside_clone(context: RunContext, attempt: Prepared) -> tuple[str, ...]:
     """Report and return the same about an attempt that was not interrupted."""
     snapshot, services = attempt.snapshot, context.services
     present = services.trees.scan(attempt.literal_paths)
-    return report_beside_clone(services, attempt.task.id, snapshot.tree, present, snapshot.ref, outside=True)
+    return report_beside_clone(services, attempt.task.id, snapshot.tree, present, snapshot.commit, outside=True)
 
 
 def report_after_crash(context: RunContext, task: Task, task_state: TaskState) -> None:

@@ -6,7 +6,6 @@ restores nothing: it prints the command that restores the earlier index.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from idumb.app.core.run_context import Judged, RunContext
@@ -31,11 +30,14 @@ def tell(
     if not changed:
         return
     rows, flags = context.services.history.index_restore_input(snapshot, changed)
-    ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
-    context.services.trees.keep_blobs(ref, {_ROWS: context.services.trees.store(rows)}, f"the index before {task.id}")
+    ref, blob = (
+        attempt_ref(context.services, context.run, task.id, number, _CHANGED),
+        context.services.trees.store(rows),
+    )
+    context.services.trees.keep_blobs(ref, {_ROWS: blob}, f"the index before {task.id}")
     context.services.reporter.note(
         f"While {task.id} ran, the index changed: {wording.listed(changed)}. idumb leaves it, because you may have"
-        f" changed it, and commits none of it. Earlier state: {' && '.join((_command(ref), *flags))}"
+        f" changed it, and commits none of it. Earlier state: {' && '.join((_command(blob), *flags))}"
     )
 
 
@@ -59,7 +61,7 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
     if changed:
         services.reporter.note(
             f"{wording.listed(changed)} was staged with other content than {who} left. The commit and the index"
-            f" have what {who} left. To stage it again: {_command(ref)}"
+            f" have what {who} left. To stage it again: {_command(services.trees.kept_blobs(ref)[_ROWS])}"
         )
 
 
@@ -82,9 +84,9 @@ def tell_again(context: RunContext, task: Task, number: int, *, committed: bool)
         held.append((_REPLACED, words))
     for kind, words in held:
         ref = attempt_ref(context.services, context.run, task.id, number, kind)
-        if context.services.trees.kept_blobs(ref):
-            context.services.reporter.note(f"{words}: {_command(ref)}")
+        if kept := context.services.trees.kept_blobs(ref):
+            context.services.reporter.note(f"{words}: {_command(kept[_ROWS])}")
 
 
-def _command(ref: str) -> str:
-    return f"git cat-file blob {shlex.quote(ref)}:{_ROWS} | git update-index -z --index-info"
+def _command(blob: str) -> str:
+    return f"git cat-file blob {blob} | git update-index -z --index-info"

@@ -207,7 +207,8 @@ def take_back(context: RunContext, task: Task) -> None:
 def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
     """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
     ref = attempt_ref(context.services, context.run, task.id, attempt, "interrupted")
-    shown = kept_at(context.services, ref, own[0])
+    kept = context.services.history.refs(ref).get(ref, ref)
+    shown = kept_at(context.services, kept, own[0])
     context.services.reporter.note(
         f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {shown}"
     )

@@ -110,7 +110,8 @@ def _report(context: RunContext, attempt: Attempt, left: Sequence[tuple[Change, 
     )
     if context.workspace.kind != "here":
         return
+    snapshot = context.journal.state.tasks[attempt.task.id].work.snapshot or ""
     edited = [change.path for change, match in left if match.root in new and match.row.edited and change.old]
     for path in edited[: wording.MOST_LISTED]:
-        shown = drift.show_command(context.services, f"{attempt.ref}/base", path)
+        shown = drift.show_command(context.services, snapshot, path)
         note(f"{path} as it was before {attempt.task.id}: {shown}")

@@ -82,7 +82,7 @@ def watched(services: Services, journal: Journal, role: str, number: int, taking
             CODE,
             f"{_words(role, report)} The answer is not used{'' if kept is None else f', but kept ({kept})'}.",
             hint=f"idumb doctor; then the same command asks again{use}",
-            details={"role": role, "snapshot": before.snapshot.ref, "changed": list(report.rows), "answer": kept},
+            details={"role": role, "snapshot": before.snapshot.commit, "changed": list(report.rows), "answer": kept},
         )
     if report.words:
         services.reporter.note(_words(role, report))
@@ -98,9 +98,9 @@ def _save(services: Services, journal: Journal, role: str, number: int) -> Befor
 
 
 def _compare(services: Services, before: Before) -> DriftReport:
-    after = drift.observe(services.history, before.repository)
-    changed = drift.compare(before.repository, after, services.history.descends)
-    lost_refs = drift.restore_own(services.history, before.repository, changed)
+    expected, after = drift.observe(services.history, before.repository)
+    changed = drift.compare(expected, after, services.history.descends)
+    lost_refs = drift.restore_own(services.history, expected, changed)
     restored = [ref for ref in changed.own_refs if ref not in lost_refs]
     parts = (
         files(services, before.snapshot, services.trees.scan()),
@@ -133,11 +133,11 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     trees, both = services.trees, (snapshot.tree, present)
     for change in (*trees.changes(*both), *trees.changes_outside(*both)):
         saved = change.old is not None and change.old.mode != ledger.SUBMODULE
-        back = drift.show_command(services, snapshot.ref, change.path) if saved else None
+        back = drift.show_command(services, snapshot.commit, change.path) if saved else None
         rows.append({"path": change.path, "what": _kind_of_change(change), "back": back})
     for inner in services.trees.nested_changes(snapshot):
         shown = (
-            f"git show {shlex.quote(drift.nested_place(services, snapshot.ref, inner.path))}" if inner.kept else None
+            f"git show {shlex.quote(drift.nested_place(services, snapshot.commit, inner.path))}" if inner.kept else None
         )
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
     rows += [

@@ -103,16 +103,17 @@ class FreshClone:
         self._differing = frozenset(self._changed())
         return CheckedOut("", (*self._above(), *self._borrows(), *missing))
 
-    def check_out_tree(self, ref: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
+    def check_out_tree(self, snapshot: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
         self._clone(self._user.root, self.root)
-        fetched = self._git(self.root, ["fetch", "--quiet", "--no-tags", "origin", ref])
-        if fetched.status != 0:
-            return CheckedOut(f"{ref} no longer exists")
+        # The second version of the protocol, git's default, gives any object that is asked for.
+        fetch = ["-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "origin", snapshot]
+        if self._git(self.root, fetch).status != 0:
+            return CheckedOut(f"checkpoint {snapshot[:10]} no longer exists")
         if head is not None:
             if self._git(self.root, ["cat-file", "-e", f"{head}^{{commit}}"]).status != 0:
                 return CheckedOut(f"commit {head[:10]} is on no branch and no tag, so a clone does not have it")
             self._required(self.root, ["update-ref", "--no-deref", "HEAD", head])
-        self._tree = self._tree_with(f"FETCH_HEAD:{top}", head, paths)
+        self._tree = self._tree_with(f"{snapshot}:{top}", head, paths)
         self._required(self.root, ["read-tree", "--reset", "-u", self._tree])
         missing = self._submodules(self._user.root, self.root, self._tree)
         self._differing = frozenset(self._changed())

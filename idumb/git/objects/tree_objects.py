@@ -59,9 +59,9 @@ def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
     return EMPTY_TREE if commit is None else str(repository[commit].peel(pygit2.Commit).tree_id)
 
 
-def rows_of(repository: pygit2.Repository, commit: str) -> _Rows:
-    """Return the rows of a commit's tree. Raises KeyError if the commit or tree is missing."""
-    return rows(repository, bytes.fromhex(tree_of(repository, commit)))
+def rows_of(repository: pygit2.Repository, name: str) -> _Rows:
+    """Return the rows of a tree, or of a commit's tree. Raises KeyError if it is missing."""
+    return rows(repository, repository[name].peel(pygit2.Tree).id.raw)
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
@@ -193,22 +193,29 @@ def _overlay_folder(repository: pygit2.Repository, write: _Write, items: _Rows, 
 
 
 def damaged(
-    repository: pygit2.Repository, objects: str, commit: bytes, trees: Iterable[tuple[bytes, bytes | None]]
+    repository: pygit2.Repository,
+    objects: str,
+    snapshot: bytes,
+    trees: Iterable[tuple[bytes, bytes | None]],
+    *,
+    whole: bool = True,
 ) -> str | None:
-    """Read back a commit and its trees from disk, and return the first object that is missing or damaged.
+    """Read back a snapshot and its trees from disk, and return the first object that is missing or damaged.
+
+    Without `whole`, only look for their files.
 
     With each tree comes one that was verified before: their common objects are not read again. `objects` is git's
     folder of objects.
     """
-    if not is_stored(repository, objects, commit, whole=True):
-        return commit.hex()
+    if not is_stored(repository, objects, snapshot, whole=whole):
+        return snapshot.hex()
     for tree, verified in trees:
-        if tree != verified and not is_stored(repository, objects, tree, whole=True):
+        if tree != verified and not is_stored(repository, objects, tree, whole=whole):
             return tree.hex()
         for _, _, item in differences(functools.partial(shared_rows, repository), verified, tree):
             if item is None or item.mode == SUBMODULE:
                 continue
-            if not is_stored(repository, objects, item.oid, whole=item.mode == FOLDER):
+            if not is_stored(repository, objects, item.oid, whole=whole and item.mode == FOLDER):
                 return item.oid.hex()
     return None
 

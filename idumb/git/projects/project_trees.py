@@ -98,8 +98,8 @@ class ProjectTrees:
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.whole.refs_at(snapshot)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
-        return self.whole.keep(ref, tree, reason, parent)
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
+        return self.whole.keep(ref, tree, reason)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         return self.whole.changes(self._part(old), self._part(new))

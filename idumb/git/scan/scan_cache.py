@@ -13,14 +13,15 @@ from typing import Any
 import pygit2
 
 from idumb.domain import errors
-from idumb.git import refs
+from idumb.git import kept_names
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
+from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan.scanner import Folder, Scanner
 from idumb.system.files import atomic_write
 
 # marshal reads only what the same Python version wrote; another version starts empty.
-_FORMAT = b"idumb scan 3 " + sys.version.encode() + b"\n"
+_FORMAT = b"idumb scan 4 " + sys.version.encode() + b"\n"
 _DIGEST = 32
 
 
@@ -43,8 +44,8 @@ def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Sc
     body = data[len(_FORMAT) + _DIGEST :]
     if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
         return Scanner(place, writer)
-    commit, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
-    if refs.current(repository, ref(place)) != commit:
+    kept, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
+    if kept_names.find(repository, place, ref(place)) != kept:
         return Scanner(place, writer)
     scanner = Scanner(place, writer, _unpack(marshal.loads(packed)))  # noqa: S302 - the same
     scanner.rules, scanner.index = rules, index
@@ -65,10 +66,10 @@ def save(
         packed = marshal.dumps(_pack(scanner.top))
         if has_secret(packed):
             return
-        commit = writer.commit(scanner.top.tree, "idumb: scan cache\n", [], dated=False)
-        writer.flush()
-        refs.move(repository, place, ref(place), commit)
-        body = marshal.dumps((commit, scanner.rules, scanner.index, packed))
+        # Wrapped, because our tree never contains a row that is a tree of the user's commits.
+        kept = writer.tree({"worktree": Item(FOLDER, scanner.top.tree)})
+        kept_names.put(repository, place, writer, ref(place), Item(FOLDER, kept), reason="scan cache")
+        body = marshal.dumps((kept.hex(), scanner.rules, scanner.index, packed))
         data = _FORMAT + hashlib.sha256(body).digest() + body
         atomic_write.write(_path(place), data, durable=False, mode=0o600)
         scanner.counted = 0

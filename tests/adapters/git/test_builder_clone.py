@@ -125,7 +125,7 @@ def test_commits_that_cannot_be_taken_are_refused_with_a_reason(
     scene.commits.drop()
     assert scene.clone.trees.scan() == candidate
     assert sandbox.ledger() == before
-    assert sandbox.refs("refs/idumb/") == {}
+    assert sandbox.kept("refs/idumb/") == {}
     scene.clone.close()
     assert not list(scene.root.parent.glob("r1*"))
 
@@ -165,7 +165,7 @@ def test_a_file_that_only_a_lost_commit_has_leaves_nothing_fetched(sandbox: GitS
     assert offered.problem == ""
     assert "missing or damaged" in scene.commits.keep(offered, REF)
     scene.commits.drop()
-    assert sandbox.refs("refs/idumb/") == {}
+    assert sandbox.kept("refs/idumb/") == {}
 
 
 def test_a_link_in_place_of_the_clone_is_not_followed(sandbox: GitSandbox, scene: CloneScene) -> None:

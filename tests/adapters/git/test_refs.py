@@ -41,14 +41,14 @@ def test_a_ref_moved_by_another_process_keeps_its_value(sandbox: GitSandbox, pla
     with pytest.raises(Refusal) as caught:
         refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
-    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+    assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
 def test_a_ref_created_by_another_process_keeps_its_value(sandbox: GitSandbox, place: Repository) -> None:
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
         refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
-    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+    assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
 def test_a_ref_moved_by_another_process_is_not_deleted(sandbox: GitSandbox, place: Repository) -> None:
@@ -56,7 +56,7 @@ def test_a_ref_moved_by_another_process_is_not_deleted(sandbox: GitSandbox, plac
     flip(sandbox, place, REF, "two")
     with pytest.raises(Refusal):
         refs.delete(open_repository.repository(place), place, REF, commit(sandbox, "one"))
-    assert sandbox.refs("refs/idumb/") == {REF: commit(sandbox, "two")}
+    assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
 def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
@@ -66,7 +66,7 @@ def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: 
     place.guard = lost
     with pytest.raises(Refusal, match="taken over"):
         refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
-    assert sandbox.refs("refs/idumb/") == {}
+    assert sandbox.kept("refs/idumb/") == {}
 
 
 def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(

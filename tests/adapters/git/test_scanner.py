@@ -432,7 +432,7 @@ def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: Gi
 
 def test_files_uncovered_by_changed_rules_are_distinguished_from_new_ones(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitignore": "*.log\n", "old.log": "old\n", "changed.log": "old\n"})
-    trees.snapshot("refs/idumb/test", "before")
+    trees.snapshot("refs/idumb/worktrees/main/test", "before")
     sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
     assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
     assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.unignored(name)] == ["old.log"]

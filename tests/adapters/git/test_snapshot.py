@@ -20,6 +20,7 @@ from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+HEAD = "refs/idumb/worktrees/main/head"
 _HOOKS = (
     "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-index-change",
     "reference-transaction", "pre-auto-gc", "fsmonitor-watchman",
@@ -48,14 +49,12 @@ def test_a_snapshot_has_working_tree_index_and_metadata(sandbox: GitSandbox, tre
     sandbox.write("a", "2")
     snapshot = trees.snapshot(REF, "before T1")
     assert sandbox.git("rev-parse", f"{snapshot.commit}:worktree") == snapshot.tree == trees.scan()
-    assert sandbox.git("rev-parse", REF) == snapshot.commit
+    assert sandbox.kept() == {REF: snapshot.commit, HEAD: head}
     index = sandbox.root / "index-copy"
     index.write_bytes(sandbox.try_git("cat-file", "blob", f"{snapshot.commit}:index").stdout)
     assert index.read_bytes() == (sandbox.git_dir / "index").read_bytes()
     assert meta(sandbox, snapshot.commit) == {"head": head, "branch": "refs/heads/main", "in_progress": []}
-    assert sandbox.git("log", "-1", "--format=%s, %an <%ae>", snapshot.commit) == (
-        "idumb: before T1, idumb <idumb@localhost>"
-    )
+    assert sandbox.git("rev-parse", f"{snapshot.commit}:head") == sandbox.git("rev-parse", "HEAD^{tree}")
 
 
 def test_a_snapshot_has_the_user_s_refs_except_the_branch_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -159,7 +158,7 @@ def test_a_snapshot_with_a_missing_object_is_refused(sandbox: GitSandbox, trees:
     with pytest.raises(errors.Refusal) as caught:
         trees.keep(REF, tree, "r")
     assert caught.value.code == "git.snapshot-unreadable"
-    assert sandbox.refs("refs/idumb/") == {}
+    assert sandbox.kept("refs/idumb/") == {}
 
 
 def test_a_damaged_tree_is_detected(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -172,13 +171,13 @@ def test_a_damaged_tree_is_detected(sandbox: GitSandbox, trees: GitTrees) -> Non
         trees.keep(REF, tree, "r")
 
 
-def test_keep_creates_a_ref_for_a_scanned_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_keep_gives_a_scanned_tree_a_name(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     tree = trees.scan()
     first = trees.keep(REF, tree, "candidate")
-    second = trees.keep(REF + "2", tree, "candidate", first.commit)
+    second = trees.keep(REF + "2", tree, "candidate")
     assert first.tree == second.tree == tree
-    assert sandbox.git("rev-parse", f"{second.commit}^") == first.commit
+    assert sandbox.kept() == {REF: first.commit, REF + "2": first.commit}
 
 
 def test_a_ref_can_be_created_again_after_a_crash(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -186,7 +185,7 @@ def test_a_ref_can_be_created_again_after_a_crash(sandbox: GitSandbox, trees: Gi
     trees.snapshot(REF, "r")
     sandbox.write("a", "2")
     snapshot = trees.snapshot(REF, "r")
-    assert sandbox.git("rev-parse", REF) == snapshot.commit
+    assert sandbox.kept() == {REF: snapshot.commit}
 
 
 def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: GitTrees, history: GitHistory) -> None:
@@ -198,11 +197,11 @@ def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: G
 
 def test_blobs_are_kept_under_a_ref_and_can_be_read_back(sandbox: GitSandbox, trees: GitTrees) -> None:
     oid = trees.store(b"the plan\r\n")
-    trees.keep_blobs("refs/idumb/plans/1", {"1-PLAN.md": oid}, "locked")
+    trees.keep_blobs("refs/idumb/worktrees/main/runs/r/plans", {"1-PLAN.md": oid}, "locked")
     sandbox.git("gc", "--quiet", "--prune=now")
-    assert trees.kept_blobs("refs/idumb/plans/1") == {"1-PLAN.md": oid}
+    assert trees.kept_blobs("refs/idumb/worktrees/main/runs/r/plans") == {"1-PLAN.md": oid}
     assert trees.read(oid) == b"the plan\r\n"
-    assert trees.kept_blobs("refs/idumb/plans/2") == {}
+    assert trees.kept_blobs("refs/idumb/worktrees/main/runs/r/plans-2") == {}
 
 
 def test_refs_are_listed_and_deleted_by_expected_value(
@@ -283,7 +282,7 @@ def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbo
         named = next(n for n, line in enumerate(lines) if "rename(" in line and f"objects/{oid[:2]}/{oid[2:]}" in line)
         assert forced < named, f"{oid} is where git looks before it is on disk"
     assert len([line for line in calls if "/incoming/" in line]) >= 5
-    assert any("refs/idumb/worktrees/main/runs/r1/T1/1>" in line for line in calls)
+    assert any("refs/idumb/kept>" in line for line in calls)
     assert any(f"{sandbox.git_dir}/refs>" in line for line in calls)
 
 

@@ -72,7 +72,7 @@ def test_snapshots_outlive_the_workspace(sandbox: GitSandbox, make: Maker, trees
     entry = trees.entry(snapshot.tree, "a")
     assert entry is not None
     assert trees.read(entry.oid) == b"only here"
-    assert sandbox.refs("refs/idumb/worktrees/main/runs/") == {REF: snapshot.commit}
+    assert sandbox.kept("refs/idumb/worktrees/main/runs/") == {REF: snapshot.commit}
 
 
 def test_a_workspace_works_before_the_first_commit(sandbox: GitSandbox, make: Maker) -> None:
