@@ -247,7 +247,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
         results = tuple(context.gates.judge(inputs))
     for name, judged in results:
         if judged.violations or judged.proofs or name in settings.gates:
-            level = levels.of_change(settings, name)
+            level = levels.of_change(settings, name, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
                 if level > levels.INFORMATIONAL or not (proof.passed and proof.subject.startswith(evidence.GATE)):
                     yield proof

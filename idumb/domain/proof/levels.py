@@ -86,13 +86,19 @@ def time_to_judge(settings: Settings, name: str) -> float:
     return float(usual or 0)
 
 
-def of_change(settings: Settings, name: str) -> int:
-    """Return the level of what a gate of stage `step` finds in a change.
+def of_change(settings: Settings, name: str, *, strict: bool) -> int:
+    """Return the level of what a gate of stage `step` or `post` finds in a change.
 
-    What `test-intent` finds there is newer than its checks, which are proof: it only reports until it is named.
+    What `test-intent` finds there is newer than its checks, which are proof: it only reports until it is named. In
+    strict mode you approved the class of each change, so that a higher one blocks unless the configuration says
+    otherwise.
     """
-    is_new = name == gate_table.TEST_INTENT and name not in settings.gates
-    return INFORMATIONAL if is_new else rule(settings, name).level
+    if name not in settings.gates:
+        if name == gate_table.TEST_INTENT:
+            return INFORMATIONAL
+        if name == gate_table.CHANGE_CLASS and strict:
+            return ADVISORY
+    return rule(settings, name).level
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:

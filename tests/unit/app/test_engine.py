@@ -12,7 +12,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted, Refusal, StoreError
-from idumb.domain.plans.plan import STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
+from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
@@ -494,3 +494,17 @@ def test_the_ledger_has_a_limited_time_and_then_judges_no_symbol() -> None:
     runner.run_tasks(process)
     assert run.status() == {"a.py": "failed"}
     assert run.state.tasks["a.py"].reason == "the symbols of a.py, b.py were not judged in the time of the gate ledger"
+
+
+@pytest.mark.parametrize(("mode", "status"), [(GUIDED, "completed"), (STRICT, "failed")])
+def test_a_higher_class_than_approved_blocks_a_strict_task_and_is_reported_otherwise(mode: str, status: str) -> None:
+    """R-GATE-4: a strict plan must declare the class, and its approval covers no other one."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        files["a.py"] = b"def load():\n    return 1\n"
+
+    run = EngineRun(task("a.py", change="preserving"), work=work, mode=mode)
+    run.run()
+    assert run.status() == {"a.py": status}
+    (found,) = [e.payload for e in run.events("evidence.recorded") if e.payload["subject"] == "gate change-class"]
+    assert found["result"] == "failed"
