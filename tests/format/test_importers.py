@@ -12,7 +12,7 @@ import pytest
 from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed, SourcePlan, SourceTask
+from idumb.domain.plans.imported import Marked, Placed, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, marks, openspec, registry
 from idumb.markdown.plans import plan_parser
 
@@ -457,3 +457,33 @@ def test_what_tools_write_in_several_ways_is_read() -> None:
     assert registry.read("b.md", {"": twice}, None).tasks[0].criteria[0] == "It is short"
     archived = registry.read("openspec/changes/archive/2026-01-02-add-it/tasks.md", {"": OPENSPEC}, None)
     assert archived.title == "add it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("gsd", GSD),
+        ("checklist", CLAUDE),
+        ("spec-kitty", "---\nwork_package_id: WP01\ntitle: A\n---\n- [ ] T001 Make it\n"),
+    ],
+)
+def test_a_task_without_a_mark_of_its_own_is_named_and_nothing_is_written(kind: str, text: str) -> None:
+    path = "old/01-01-PLAN.md"
+    done = done_of(path, text, kind)
+    assert marks.marked(path, {"": text}, kind, {"": done}) == Marked(markless=tuple(done))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind not in ("gsd", "claude")])
+@pytest.mark.parametrize("form", ["crlf", "no line end", "byte-order mark"])
+def test_marks_change_no_line_end(kind: str, form: str) -> None:
+    path, text = SOURCES[kind]
+    text = text.replace("\r\n", "\n")
+    text = {"crlf": text.replace("\n", "\r\n"), "no line end": text.rstrip("\n"), "byte-order mark": "\ufeff" + text}[
+        form
+    ]
+    last = IDS[kind][-1]
+    ((_, _, after, ids),) = marks.marked(path, {"": text}, kind, {"": {last: done_of(path, text, kind)[last]}}).files
+    assert ids == (last,)
+    changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
+    assert len(changed) == 1
+    assert {line[-1:] == "\r" for line in changed[0]} in ({True}, {False})

@@ -58,7 +58,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
     """
     preconditions.require_initialised(services)
     if not request.tasks and read is not None:
-        request = replace(request, tasks=new_plan.asked_tasks(read))
+        request = replace(request, tasks=new_plan.asked_tasks(read, request.template))
     if not request.tasks:
         raise InputError("plan.bad-task", "No task is named.", hint=_command(request))
     new_plan.require_tasks(request.tasks, f"idumb plan add-task {request.phase}")

@@ -112,6 +112,11 @@ def _unmarked(marked: Mapping[str, Marked | InputError]) -> list[dict[str, Any]]
             rows.append({"path": path, "tasks": [], "reason": each.message})
             continue
         again = f"changed since the import: {shlex.join(['idumb', 'import', path])}"
-        for tasks, reason in ((each.changed, again), (each.unclear, "several tasks have this id")):
+        reasons = (
+            (each.changed, again),
+            (each.unclear, "several tasks have this id"),
+            (each.markless, "this format has no mark for it; mark it in its own tool"),
+        )
+        for tasks, reason in reasons:
             rows += [{"path": path, "tasks": list(tasks), "reason": reason}] if tasks else []
     return rows

@@ -135,22 +135,25 @@ def _asked(request: Request, where: PhaseLocation, read: Read) -> Request:
         if not request.requirement.strip():
             words = "Which requirement does it serve?"
             request = replace(request, requirement=read(words, "", "the goal itself") or "")
-    return request if request.tasks else replace(request, tasks=asked_tasks(read))
+    return request if request.tasks else replace(request, tasks=asked_tasks(read, request.template))
 
 
-def asked_tasks(read: Read) -> tuple[NewTask, ...]:
+def asked_tasks(read: Read, template: str) -> tuple[NewTask, ...]:
     """Ask for tasks until one has no title."""
     tasks: list[NewTask] = []
-    while (task := _asked_task(len(tasks) + 1, read)) is not None:
+    while (task := _asked_task(len(tasks) + 1, read, template)) is not None:
         tasks.append(task)
     return tuple(tasks)
 
 
-def _asked_task(number: int, read: Read) -> NewTask | None:
+def _asked_task(number: int, read: Read, template: str) -> NewTask | None:
     """Ask for a task; None if there is no further one."""
     title = read(f"Task {number}: what is there to do?", "", "no task" if number == 1 else "no further task")
     if not title:
         return None
     files = read("Which files may it change?", "For example: create src/links.py, modify src/page.py", "none")
-    check = read("Which command shows that it is done?", "It must fail before the work and pass after it", "stop")
+    example = "It must fail before the work and pass after it"
+    if template == "refactor":
+        example = "It must pass before the work and after it"
+    check = read("Which command shows that it is done?", example, "stop")
     return None if files is None or not check else NewTask(title, files, check)

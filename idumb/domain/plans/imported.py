@@ -89,11 +89,13 @@ class Marked:
 
     - `files`: (path, text, text with the marks, ids whose marks change) of each file that changes.
     - `changed`: ids that are other tasks than the imported ones by now, or gone. `unclear`: ids of several tasks.
+    - `markless`: ids of tasks that have no mark in this format.
     """
 
     files: tuple[tuple[str, str, str, tuple[str, ...]], ...] = ()
     changed: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
+    markless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Ma
     marks: dict[str, tuple[str, ...]] = dict.fromkeys(files, ())
     changed: list[str] = []
     unclear: list[str] = []
+    markless: list[str] = []
     for tag, recorded in done.items():
         before = registry.read(path, after, kind, tag)
         digests = {task.id: task.digest() for task in before.tasks}
@@ -32,10 +33,12 @@ def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Ma
             whole = f"{path}/{name}" if name else path
             after[name], ids = registry.with_done(whole, after[name], kind, wanted, tag)
             marks[name] += ids
-        _require_same(before, registry.read(path, after, kind, tag), wanted)
+        now = registry.read(path, after, kind, tag)
+        _require_same(before, now, wanted)
         changed, unclear = [*changed, *other], [*unclear, *repeated]
+        markless += [task.id for task in now.tasks if task.id in wanted and not task.done]
     rows = ((f"{path}/{name}" if name else path, files[name], after[name], ids) for name, ids in marks.items() if ids)
-    return Marked(tuple(sorted(rows)), tuple(changed), tuple(unclear))
+    return Marked(tuple(sorted(rows)), tuple(changed), tuple(unclear), tuple(markless))
 
 
 def require_writable(path: str) -> None:

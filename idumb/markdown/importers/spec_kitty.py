@@ -66,7 +66,12 @@ def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePl
 
 
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the boxes of the packages' subtasks ticked, and the packages that changed."""
+    """Return the text with the boxes of the packages' subtasks ticked, and the packages that changed.
+
+    The file of one package has boxes too, but its tool does not take them as the state of the package.
+    """
+    if package(text) is not None:
+        return text, ()
     marks: dict[str, list[int]] = {}
     for box in boxes.read(text).boxes:
         names = (m[1] for name in reversed(box.headings) if (m := _PACKAGE.fullmatch(name.strip("* "))))
