@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 _BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
 # The start of a line that may be a box, a fence or a heading.
 _MARKED = re.compile(r"\n(?=[ \t]*(?:[-*+][ \t]+\[[^\[\]]\][ \t]|`{3}|~{3})|#{1,6}[ \t])")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
 # Endings of files; without one of them, a name without a folder may be a method such as `console.log`.
@@ -76,7 +76,7 @@ def read(text: str, *, fences: bool = False) -> Checklist:
         number += text.count("\n", at, start) + 1
         at = start + len(line) + 1
         bare = line.rstrip("\r")
-        mark = _FENCE.match(bare)
+        mark = FENCE.match(bare)
         fenced = bool(fence) or mark is not None
         if fence and mark and mark[1].startswith(fence) and not bare.strip().strip(fence[0]):
             fence = ""

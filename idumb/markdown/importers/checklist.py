@@ -22,7 +22,6 @@ _STEP = re.compile(
 _HEADED_STEP = re.compile(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]")
 _ITEM = re.compile(r"\n\d+[.)][ \t]")
 _MARKED = re.compile(r"\n(?=[ \t]*(?:`{3}|~{3})|#{1,6}[ \t]|\d+[.)][ \t])")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
 _STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
@@ -109,7 +108,7 @@ def _steps(text: str) -> tuple[tuple[str, str, str], ...]:
             found[-1][2].extend(map(str.rstrip, between.split("\n")))
         if line is None:
             break
-        mark = _FENCE.match(line)
+        mark = boxes.FENCE.match(line)
         if mark:
             fence = "" if fence else mark[1]
         step = None if fence or mark else _STEP.match(line.rstrip())

@@ -9,13 +9,16 @@ from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "openspec"
+_LINE = re.compile(r"\n[ \t]*[-*] \[[ xX]\] \**\d+\.\d+")
+_GROUP = re.compile(r"\n## \d+\. ")
 _TASK = re.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
 _CHANGE = re.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
 def matches(path: str, text: str) -> bool:
-    numbered = boxes.has_plain(text) and re.search(r"^[ \t]*[-*] \[[ xX]\] \**\d+\.\d+", text, re.MULTILINE) is not None
-    return numbered and (_CHANGE.search(path) is not None or re.search(r"^## \d+\. ", text, re.MULTILINE) is not None)
+    if not boxes.has_plain(text) or not (_CHANGE.search(path) or _GROUP.search("\n" + text)):
+        return False
+    return _LINE.search("\n" + text) is not None
 
 
 def read(path: str, text: str, sibling: Callable[[str], str | None]) -> SourcePlan:

@@ -9,17 +9,14 @@ from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "spec-kit"
+_LINE = re.compile(r"\n- \[[ xX]\] \**T\d{3,}[a-z]?\b")
 _TASK = re.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
 _ID = re.compile(r"T\d{3,}[a-z]?")
 _NEEDS = re.compile(r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE)
 
 
 def matches(_path: str, text: str) -> bool:
-    return (
-        boxes.has_plain(text)
-        and re.search(r"^- \[[ xX]\] \**T\d{3,}[a-z]?\b", text, re.MULTILINE) is not None
-        and "Work Package WP" not in text
-    )
+    return boxes.has_plain(text) and _LINE.search("\n" + text) is not None and "Work Package WP" not in text
 
 
 def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourcePlan:

@@ -9,6 +9,7 @@ from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, metadata
 
 KIND = "spec-kitty"
+_HEADING = re.compile(r"\n##{1,2} (?:Work Package )?WP\d{2,}")
 _PACKAGE = re.compile(r"^(?:Work Package )?(WP\d{2,})[ \t]*(?::|—|–|-)[ \t]*(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?$")
 _SUBTASK = re.compile(r"\**(T\d{3,})\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)(.*)")
 _SECTION = re.compile(r"^#+ Dependenc.*?\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
@@ -20,7 +21,7 @@ def matches(_path: str, text: str) -> bool:
     values, _ = metadata.read(text)
     if "work_package_id" in values:
         return True
-    return "WP" in text and re.search(r"^#{2,3} (?:Work Package )?WP\d{2,}", text, re.MULTILINE) is not None
+    return "WP" in text and _HEADING.search("\n" + text) is not None
 
 
 def package(text: str) -> SourceTask | None:
