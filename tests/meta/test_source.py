@@ -27,6 +27,9 @@ FORBIDDEN = {
 WITH_A_REASON = {
     # A cache that is beside the hooks git would run: who can write it needs no other way in.
     "idumb/git/scan/scan_cache.py": {"pickle"},
+    # A private file for the process that is started next: who can write it could as well change idumb itself.
+    "idumb/gates/project/own.py": {"pickle"},
+    "idumb/gates/project/entry_point.py": {"pickle"},
 }
 
 # The modules that open files are kept out by the layer contracts; these need no import.
