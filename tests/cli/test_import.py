@@ -80,6 +80,8 @@ def test_a_source_that_changed_is_shown_and_completed_work_stays(project: Projec
     kept = project.quick("import", SOURCE, "--yes", "--json")
     assert (kept.code, kept.data["written"], project.read(PLAN)) == (0, False, before)
     assert kept.data["changes"] == ["T7-02 changed in the source; it stays as it is"]  # because it is completed
+    told = project.quick("import", SOURCE).out
+    assert f"{kept.data['changes'][0]}\n{PLAN} was not changed.\n" in told
 
 
 def halted(project: Project) -> None:

@@ -74,12 +74,15 @@ def import_plan(data: phrases.Data) -> str:
     path = markup.one_line(data["path"])
     rows = data["tasks"]
     lines = phrases.visible_lines(data["diff"]) if data["diff"] else []
-    if data["changes"]:
-        lines += [*map(markup.one_line, data["changes"]), f"Wrote {path}."]
-    elif data["written"]:
-        lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {markup.one_line(data['kind'])}.")
+    lines += map(markup.one_line, data["changes"])
+    if not data["written"]:
+        lines.append(
+            f"{path} was not changed." if data["changes"] else f"{path} is current: its source has not changed."
+        )
+    elif data["changes"]:
+        lines.append(f"Wrote {path}.")
     else:
-        lines.append(f"{path} is current: its source has not changed.")
+        lines.append(f"Wrote {path}: {phrases.tasks(len(rows))} of {markup.one_line(data['kind'])}.")
     for row in data["unread"][:_MOST]:
         lines.append(f"Not read: {markup.one_line(row['path'])}:{row['line']}: {markup.one_line(row['text'])}")
     if len(data["unread"]) > _MOST:
