@@ -28,7 +28,10 @@ class CheckSandbox:
         user: str,
         guarded: Iterable[str],
         caches: Sequence[str],
+        folder: str = "",
     ) -> None:
+        """Checks of a project in `folder` may write in the whole tree that they judge, as at the top."""
+        self._below = f"/{folder}" if folder else ""
         self._sandboxes = sandboxes
         self._chosen = chosen
         self._settings = settings
@@ -77,7 +80,9 @@ class CheckSandbox:
         if self._settings.home == USER_HOME:
             extra.append(os.path.realpath(variables["HOME"]))
         return Fence(
-            tuple(dict.fromkeys((*map(os.path.realpath, (root, private)), *extra))), self._guarded, (self._user,)
+            tuple(dict.fromkeys((*map(os.path.realpath, (root.removesuffix(self._below), private)), *extra))),
+            self._guarded,
+            (self._user,),
         )
 
     def _may(self, place: str) -> bool:

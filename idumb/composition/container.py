@@ -445,7 +445,7 @@ class Container:
 
         user, limits = self.user_repository, settings.sandbox if settings.sandboxed else None
         guarded = (*self._guarded(user), os.path.join(user.root, ".git"))
-        return CheckSandbox(self.sandboxes, limits, chosen, user.root, guarded, private.caches)
+        return CheckSandbox(self.sandboxes, limits, chosen, user.root, guarded, private.caches, self.folder)
 
     @staticmethod
     def _guarded(*repositories: discover.Repository) -> tuple[str, ...]:
