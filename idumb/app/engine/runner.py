@@ -278,7 +278,8 @@ def _ask_about_failure(context: RunContext, attempt: Recorded, question: Decisio
         context.journal.write(
             question_event, task_failure.waiting(context, task, attempt.number, question, attempt.reason)
         )
-        return Ending("waiting", f"{task.id} failed and waits for your decision", task.id)
+        words = "cannot start" if question.kind == questions.PRECONDITION else "failed"
+        return Ending("waiting", f"{task.id} {words} and waits for your decision", task.id)
     answered = context.journal.answer_event(answer, task.id, attempt.number)
     if answer.choice == questions.RETRY:
         context.journal.write(question_event, answered, event("task.reset", task.id, reason="retry"))

@@ -21,8 +21,9 @@ def limits(case: Case) -> Iterator[Finding]:
             continue
         declared = [path for path in ledger.written_paths(task.files) if not paths.has_wildcard(path)]
         if allowed.files is not None and len(declared) > allowed.files:
-            found = f"{len(declared)} files, at most {allowed.files}"
-            message = f"{task.id} declares {len(declared)} files, and its limit is {allowed.files}."
+            count = f"{len(declared)} file{'s' * (len(declared) != 1)}"
+            found = f"{count}, at most {allowed.files}"
+            message = f"{task.id} declares {count}, and its limit is {allowed.files}."
             yield case.at("limit.exceeded", plan, task, found, message, "Split the task, or raise the limit.")
         strays = [path for path in declared if allowed.paths and not paths.matches_any(path, allowed.paths)]
         if strays:

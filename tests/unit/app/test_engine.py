@@ -269,7 +269,8 @@ MISSING = (Condition("file-exists", "missing"),)
 def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_asked() -> None:
     """R-RUN-14: nothing is built, the task waits for an answer, and independent tasks run."""
     run = EngineRun(task("A", preconditions=MISSING), task("B"), task("C", "A"))
-    assert run.run().kind == "waiting"
+    ending = run.run()
+    assert (ending.kind, ending.words) == ("waiting", "A cannot start and waits for your decision")
     assert run.calls == [("B", 1)]
     assert run.status() == {"A": "waiting", "B": "completed", "C": "pending"}
     assert run.events("attempt.finished")[0].payload["outcome"] == outcome.REFUSED
