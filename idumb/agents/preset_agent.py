@@ -243,7 +243,7 @@ class PresetAgent(ProgramAgent):
             schema=schema[0],
             schema_file=schema[1],
             home=home,
-            git_folder=os.path.join(request.workspace, ".git") if request is not None and request.commits else None,
+            git_folder=_git_folder(request.workspace) if request is not None and request.commits else None,
             environment=self._environment,
             version=self.version.removeprefix(FORMAT).strip(),
             judges=request is not None and request.role in JUDGING,
@@ -368,3 +368,9 @@ def _require_options(binding: Binding) -> None:
                 f"bindings.{binding.name}.options.{name} has the invalid value {one_line(str(value), 60)}.",
                 hint=f"Allowed: {words}.",
             )
+
+
+def _git_folder(workspace: str) -> str:
+    from idumb.agents import sandboxed  # few builders commit
+
+    return sandboxed.git_folder(workspace)

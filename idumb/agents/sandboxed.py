@@ -82,7 +82,7 @@ def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings,
     builds = request.role == BUILDER
     allowed = request.allowed_paths if builds else ()
     places = [place for folder in sandbox.scope_folders(allowed) if (place := _existing(root, folder)) is not None]
-    git = os.path.join(root, ".git")
+    git = git_folder(root)
     guarded = [*map(os.path.realpath, equipment.guarded), *(os.path.join(root, name) for name in _OWN)]
     writable = [*_real(own, root, chosen.write), *(place for place in places if place != root)]
     writable += _configured(chosen.write, root, (*guarded, git)) if builds else []
@@ -102,6 +102,14 @@ def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings,
         _present(path for path in read_only if path not in writable),
         tuple(path for path in guarded if os.path.islink(path) and _is_in(path, writable)),
     )
+
+
+def git_folder(workspace: str) -> str:
+    """Return git's folder of a workspace: in it, or above it if a project is in a subfolder."""
+    place = workspace
+    while not os.path.lexists(os.path.join(place, ".git")) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return os.path.join(workspace if place == os.path.dirname(place) else place, ".git")
 
 
 def _is_in(path: str, folders: Iterable[str]) -> bool:
