@@ -281,6 +281,8 @@ def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbo
         forced = next(n for n, line in enumerate(lines) if f"/{oid[:2]}/{oid[2:]}>" in line and "sync(" in line)
         named = next(n for n, line in enumerate(lines) if "rename(" in line and f"objects/{oid[:2]}/{oid[2:]}" in line)
         assert forced < named, f"{oid} is where git looks before it is on disk"
+        moved = next(n for n, line in enumerate(lines) if "refs/idumb/kept" in line)
+        assert named < moved, f"the ref names {oid} before it is where git looks"
     assert len([line for line in calls if "/incoming/" in line]) >= 5
     assert any("refs/idumb/kept>" in line for line in calls)
     assert any(f"{sandbox.git_dir}/refs>" in line for line in calls)
