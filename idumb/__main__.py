@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 
+# With the usual 700, a command looks for cycles more than a hundred times while it loads its modules, and finds none.
+_OBJECTS = 20_000
+
 
 def main() -> None:
     try:
@@ -29,6 +32,7 @@ def _run(arguments: list[str]) -> int:
 
     code = cached_view.answer(arguments)
     if code is None:
+        gc.set_threshold(_OBJECTS)
         from idumb.cli import main as command_line
 
         code = command_line.run(arguments)

@@ -107,3 +107,12 @@ def test_a_command_that_exits_runs_no_garbage_collection(tmp_path: Path) -> None
 
 def test_the_measurement_detects_a_heavy_import() -> None:
     assert among({"sqlite3.dbapi2", "json"}, NOT_FOR_HELP) == {"sqlite3"}
+
+
+def test_commands_on_a_run_load_nothing_that_only_few_runs_need() -> None:
+    """A restore, a changed plan and a question at a terminal load their modules when they happen."""
+    code = "import sys, idumb.cli.run_commands, idumb.app.running.quick; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(source.ROOT)}
+    names = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    rare = {"idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions", "idumb.domain.plan_diff"}
+    assert rare & set(names.stdout.split()) == set()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from idumb.app.contract import carried_tasks, contract_versions, loading, plan_changes
+from idumb.app.contract import carried_tasks, contract_versions, loading
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services, plans_ref
-from idumb.domain import amendment
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import IdumbError, Refusal
@@ -61,6 +60,9 @@ def present_contract(services: Services, phase: str) -> Contract | None:
 
 
 def _amendable(services: Services, state: RunState, now: Contract) -> bool:
+    from idumb.app.contract import plan_changes  # every command on a run imports this module, few plans change
+    from idumb.domain import amendment
+
     try:
         changes = plan_changes.since_lock(services, state, now)
     except IdumbError:

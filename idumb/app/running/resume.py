@@ -13,9 +13,8 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
-from idumb.app.history import restore
 from idumb.app.review import ask_consent
-from idumb.app.running import decisions, run_lifecycle
+from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
@@ -79,7 +78,7 @@ def resume(services: Services, request: Request, again: Retry = Retry()) -> Resu
         journal = owned.journal(state)
         warnings = previous_owner.takeovers_since_resumed(services, state)
         preconditions.accept_guarded(services, journal, request.accept_git)
-        restore.finish_interrupted(services, journal, contract)
+        run_lifecycle.finish_restore(services, journal, contract)
         limits = {"sandboxed": True} if request.sandboxed else {}
         journal.write(journal.event("run.resumed", reason="resume", **limits))
         _reset(services, journal, again, deviations=request.on_deviation is not None)
@@ -140,9 +139,13 @@ _ASKED_AT_END = frozenset({EXHAUSTED, REGRESSION})
 
 def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
     """Ask about each failed or broken task and resume; return the last result. Unanswered questions keep waiting."""
+    if not services.asker.interactive:
+        return result
+    from idumb.app.running import decisions  # it imports much, and only a question at a terminal needs it
+
     phase, choices, last = str(result.data.get("phase")), set[str](), result
     asked_ids: set[str] = set()
-    while services.asker.interactive and (question := _next_question(services, phase, asked_ids)) is not None:
+    while (question := _next_question(services, phase, asked_ids)) is not None:
         asked_ids.add(question.id)
         answer = services.asker.ask(question)
         if answer is not None:

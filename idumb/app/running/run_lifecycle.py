@@ -44,15 +44,22 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         run_branch.begin(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
-        from idumb.app.history import restore
-
         changed_contract.require_same(services, contract, state)
         preconditions.require_branch(services, state)
         run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
-        restore.finish_interrupted(services, journal, contract)
+        finish_restore(services, journal, contract)
         limits = {"sandboxed": request.sandboxed} if request.sandboxed or state.sandboxed else {}
         journal.write(journal.event("run.resumed", reason=f"{request.command} again", **limits))
     return journal
+
+
+def finish_restore(services: Services, journal: Journal, contract: Contract) -> None:
+    """Finish an interrupted rollback or undo."""
+    if journal.state.restoring is None:
+        return
+    from idumb.app.history import restore  # it imports much, and a restore is rarely interrupted
+
+    restore.finish_interrupted(services, journal, contract)
 
 
 def start_run(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
