@@ -17,7 +17,7 @@ def _project(sandbox: GitSandbox, *tasks: str, configuration: str = "") -> Proje
 
 
 def test_a_halt_commits_no_report_and_a_run_commits_its_reports_once(sandbox: GitSandbox) -> None:
-    """R-GIT-3: uncommitted reports are no change of the user's, so that the run continues over them."""
+    """R-OPS-2: uncommitted reports are no change of the user's, so that the run continues over them."""
     failing = task("T1-02", files="create `b.txt`", check="test -e ready", after="T1-01", steps=[write("b.txt", "b\n")])
     project = _project(sandbox, making("T1-01", "a.txt"), failing)
     assert project.execute().code == 1
