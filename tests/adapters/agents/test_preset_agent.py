@@ -522,7 +522,7 @@ class InVariable:
     """Sandboxes that only set a variable, which shows that a program was started in one."""
 
     def support(self) -> Support:
-        return Support(7)
+        return Support(7, no_bwrap="no bwrap")
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
         return ("/usr/bin/env", f"LEVEL={level}")
