@@ -18,7 +18,8 @@ import pytest
 
 from tests.support.gitrepo import GitSandbox
 
-pytest.register_assert_rewrite("tests.support.project")  # here, before any test can have imported it
+# Here, before any test can have imported them.
+pytest.register_assert_rewrite("tests.support.project", "tests.crash.harness")
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False, database=None)
 hypothesis.settings.load_profile("repeatable")

@@ -70,7 +70,7 @@ def test_a_task_whose_glob_covers_the_user_s_own_ones_is_not_refused(project: Pr
     assert ended.code == 0, ended
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split()[-1] == "src/a.py"
     (base,) = (event["payload"]["ref"] for event in project.events("1", "--kind", "attempt.started"))
-    assert project.repo.git("show", f"{base}:worktree/src/__pycache__/a.pyc") == "mine"
+    assert project.repo.git("show", f"{project.repo.kept()[base]}:worktree/src/__pycache__/a.pyc") == "mine"
 
 
 def test_settings_of_an_agent_beside_the_local_ones_stay_protected(project: Project) -> None:

@@ -74,8 +74,8 @@ def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:
     assert project.execute("--max-attempts", "2").code == 1
     refs = project.repo.kept("refs/idumb/")
     for attempt in (1, 2):
-        (base,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/base")]
-        (after,) = [ref for ref in refs if ref.endswith(f"/T1-01/{attempt}/checkpoint")]
+        (base,) = [oid for ref, oid in refs.items() if ref.endswith(f"/T1-01/{attempt}/base")]
+        (after,) = [oid for ref, oid in refs.items() if ref.endswith(f"/T1-01/{attempt}/checkpoint")]
         assert "worktree/a.txt" not in project.repo.tree(base)
         assert "worktree/a.txt" in project.repo.tree(after)
     document = project.read(".idumb/brain/execution/1/checkpoint-T1-01.md")

@@ -38,14 +38,14 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         touched = list(state.tasks[task_id].work.touched)
         task_base.take_back(context, contract.tasks[task_id])
         projections.write_progress(services, contract, state)
-    kept = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
+    name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
         {
             "run": state.id,
             "phase": state.phase,
             "task": task_id,
             "attempt": task_state.attempt.number,
-            "kept": kept,
+            "kept": services.history.refs(name).get(name, ""),
             "put_back": touched,
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
         }

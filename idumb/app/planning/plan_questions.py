@@ -113,7 +113,7 @@ def open_questions(services: Services) -> list[dict[str, Any]]:
     """Return the open questions of this working tree, the oldest first."""
     names = [field.name for field in dataclasses.fields(Decision)]
     return [
-        {**{name: event.payload[name] for name in names}, "phase": event.payload["phase"]}
+        {**{name: event.payload[name] for name in names if name in event.payload}, "phase": event.payload["phase"]}
         for event, answer in _newest(services)
         if answer is None and not services.reports.exists(event.payload["path"])
     ]
