@@ -27,7 +27,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import refs
+from idumb.git import open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
@@ -41,6 +41,7 @@ _ROW = re.compile(r"[0-9a-f]{8}:")
 _TRIES = 5
 
 _Write = Callable[[Mapping[str, Item]], bytes]
+_Read = Callable[[bytes], Mapping[str, Item]]
 
 
 class _Kept(NamedTuple):
@@ -89,12 +90,12 @@ def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict
     for worktree in [parts[0]] if parts is not None else _worktrees(place):
         row = parts[1] if parts is not None else ""
         try:
-            table = _present(repository, place, worktree)
+            named = list(_named(repository, _present(repository, place, worktree), row))
         except errors.Refusal:
             if parts is not None:
                 raise
             continue  # `doctor` reports that, and what is missing therefore
-        for each, kept in _named(repository, table, row):
+        for each, kept in named:
             name = f"{_WORKTREES}{worktree}/{each.replace(':', '/')}"
             if name.startswith(prefix):
                 found[name] = kept.item.oid.hex()
@@ -137,13 +138,18 @@ def put(
 
 
 def keep(repository: pygit2.Repository, place: Repository, writer: Writer, name: str, oid: str) -> None:
-    """Give an existing object a name: a ref, if it is a commit or a tag. Refusal `git.ref-moved` if it is missing."""
+    """Give an existing object a name: a ref, if it is a commit or a tag. Refusal `git.ref-moved` if it is missing.
+
+    Of a tree of ours with parts that cannot be read, the ref then names what remains.
+    """
     try:
         kind = repository.odb.read_header(pygit2.Oid(hex=oid))[0]
     except (KeyError, ValueError, pygit2.GitError) as problem:
         words = f"{name} could not be kept: object {oid} does not exist"
         raise errors.Refusal("git.ref-moved", words, hint="idumb doctor") from problem
-    if kind in (ObjectType.COMMIT, ObjectType.TAG) or name.startswith(refs.ROOTS):
+    if name.startswith(refs.ROOTS) and kind == ObjectType.TREE:
+        refs.move(repository, place, name, _readable(repository, place, writer, oid))
+    elif kind in (ObjectType.COMMIT, ObjectType.TAG) or name.startswith(refs.ROOTS):
         refs.move(repository, place, name, oid)
     else:
         mode = FOLDER if kind == ObjectType.TREE else FILE
@@ -177,8 +183,10 @@ def _move(
     reason: str,
 ) -> str:
     ref, key = refs.ROOTS + worktree, (place.common_dir, worktree)
-    # Most often, the ref is where this process left it; if not, it does not move.
+    # Most often, the ref is where this process left it.
     known = _tables.get(key)
+    if known is not None and not _is_at(repository, ref, known.root):
+        known = None
     for _ in range(_TRIES):
         before = known or _joined(repository, place, writer.tree, worktree)
         after, added = change(before)
@@ -193,6 +201,14 @@ def _move(
         known = None
     words = f"{ref} is moved by another process each time that idumb moves it"
     raise errors.Refusal("git.ref-moved", words, hint="idumb status")
+
+
+def _is_at(repository: pygit2.Repository, ref: str, root: str | None) -> bool:
+    try:
+        present = repository.references.get(ref)
+    except (pygit2.GitError, ValueError):
+        return False  # read again, it is reported
+    return (present and str(present.target)) == root
 
 
 def _parts(name: str) -> tuple[str, str] | None:
@@ -237,14 +253,53 @@ def _joined(repository: pygit2.Repository, place: Repository, write: _Write, wor
     known, present = _tables.get((place.common_dir, worktree)), _present(repository, place, worktree)
     if known is present:
         return present
-    if known is not None and present.root is None:
-        return known._replace(root=None)
     joined = present._replace(opened=dict(present.opened))
-    for row, kept in () if known is None else _named(repository, known, "", but=present):
-        if _lookup(repository, joined, row) is None:
-            joined, added = _with(repository, write, joined, row, kept.item)
-            joined.opened.update(added)
-    return joined
+    return joined if known is None else _with_remains(repository, place, write, joined, known)
+
+
+def _with_remains(
+    repository: pygit2.Repository, place: Repository, write: _Write, table: _Table, lost: _Table
+) -> _Table:
+    """Return the table with the names of another one that it does not have, and whose objects still exist.
+
+    `git gc` fails in a repository in which a ref reaches a missing object.
+    """
+    present = open_repository.repository(place)  # libgit2 would answer from its memory
+    names = {row: _Kept(0, item) for row, item in lost.rows.items() if _is_plain(row)} | lost.opened
+    read = functools.partial(_rows_that_exist, present)
+    closed = lost.rows.get(_CLOSED)
+    for part in read(closed.oid).values() if closed is not None else ():
+        for folder in read(part.oid).values():
+            _collect(read, read(folder.oid), names)
+    for row, kept in sorted(names.items(), key=lambda named: named[1].sequence):
+        if pygit2.Oid(kept.item.oid) in present.odb and _lookup(repository, table, row) is None:
+            table, added = _with(repository, write, table, row, kept.item)
+            table.opened.update(added)
+    return table
+
+
+def _rows_that_exist(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
+    try:
+        return _tree(repository, oid)
+    except errors.Refusal:
+        return {}
+
+
+def _readable(repository: pygit2.Repository, place: Repository, writer: Writer, root: str) -> str:
+    """Return a tree of ours if all of it can be read, otherwise a new one with what remains of it."""
+    read = functools.partial(_rows_that_exist, repository)
+    rows, opened = _tree(repository, bytes.fromhex(root)), dict[str, _Kept]()
+    _collect(read, rows, opened)
+    table = _Table(root, rows, _group(next(iter(opened), "")), opened)
+    try:
+        _collect(functools.partial(_tree, repository), rows, {})
+        for _ in _named(repository, table, ""):
+            pass
+    except errors.Refusal:
+        remains = _with_remains(repository, place, writer.tree, _Table(None, {}, "", {}), table)
+        root = writer.tree(remains.rows).hex()
+        writer.flush()
+    return root
 
 
 @functools.lru_cache(maxsize=4)
@@ -257,22 +312,43 @@ def _read(repository: pygit2.Repository, root: str | None) -> _Table:
     opened: dict[str, _Kept] = {}
     try:
         if root is not None and repository.odb.read_header(pygit2.Oid(hex=root))[0] == ObjectType.TREE:
-            rows = tree_objects.rows(repository, bytes.fromhex(root))
-        _collect(repository, rows, opened)
+            rows = _tree(repository, bytes.fromhex(root))
     except (KeyError, ValueError, pygit2.GitError) as problem:
-        words = f"tree {root} with the names of what idumb keeps is missing or damaged: {problem}"
-        raise errors.Refusal("git.object-missing", words, hint="idumb doctor --fix") from problem
+        raise _missing(str(root), problem) from problem
+    _collect(functools.partial(_tree, repository), rows, opened)
     return _Table(root, rows, _group(next(iter(opened), "")), opened)
 
 
-def _collect(repository: pygit2.Repository, rows: Mapping[str, Item], into: dict[str, _Kept]) -> None:
+def _tree(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
+    """Return the rows of a tree of ours, or of a tree in it. Refusal `git.object-missing` if it cannot be read."""
+    try:
+        return tree_objects.rows(repository, oid)
+    except (KeyError, ValueError, pygit2.GitError) as problem:
+        raise _missing(oid.hex(), problem) from problem
+
+
+def _missing(oid: str, problem: Exception) -> errors.Refusal:
+    words = f"tree {oid} with the names of what idumb keeps is missing or damaged: {problem}"
+    return errors.Refusal("git.object-missing", words, hint="idumb doctor --fix")
+
+
+def _is_plain(row: str) -> bool:
+    """Return whether a row of our tree is the name of what belongs to no run."""
+    return row != _CLOSED and not row.startswith(_CHUNK) and not _ROW.match(row)
+
+
+def _collect(read: _Read, rows: Mapping[str, Item], into: dict[str, _Kept]) -> None:
     """Add the names in these rows, and in the chunks among them; the newest object of a name counts."""
     for name, item in rows.items():
         if name.startswith(_CHUNK):
-            _collect(repository, tree_objects.rows(repository, item.oid), into)
+            _collect(read, read(item.oid), into)
         elif _ROW.match(name):
             kept = _Kept(int(name[:8], 16), item)
             into[name[9:]] = max(kept, into.get(name[9:], kept))
+
+
+def _collect_folder(repository: pygit2.Repository, folder: Item, into: dict[str, _Kept]) -> None:
+    _collect(functools.partial(_tree, repository), _tree(repository, folder.oid), into)
 
 
 def _lookup(repository: pygit2.Repository, table: _Table, row: str) -> Item | None:
@@ -283,21 +359,17 @@ def _lookup(repository: pygit2.Repository, table: _Table, row: str) -> Item | No
     return names[row].item if row in names else None
 
 
-def _named(
-    repository: pygit2.Repository, table: _Table, start: str, but: _Table | None = None
-) -> Iterator[tuple[str, _Kept]]:
-    """Yield the names that start so, in any order; none of the closed groups that `but` has too."""
+def _named(repository: pygit2.Repository, table: _Table, start: str) -> Iterator[tuple[str, _Kept]]:
+    """Yield the names that start so, in any order."""
     group = _group(f"{start}::")
     for row, item in table.rows.items():
-        if row.startswith(start) and row != _CLOSED and not row.startswith(_CHUNK) and not _ROW.match(row):
+        if row.startswith(start) and _is_plain(row):
             yield row, _Kept(0, item)
     yield from ((row, kept) for row, kept in table.opened.items() if row.startswith(start))
-    others = {} if but is None else _groups(repository, but)
-    for each, folder in _groups(repository, table, group if start.startswith(f"{group}:") else "").items():
-        if others.get(each) != folder:
-            names: dict[str, _Kept] = {}
-            _collect(repository, tree_objects.rows(repository, folder.oid), names)
-            yield from ((row, kept) for row, kept in names.items() if row.startswith(start))
+    for folder in _groups(repository, table, group if start.startswith(f"{group}:") else "").values():
+        names: dict[str, _Kept] = {}
+        _collect_folder(repository, folder, names)
+        yield from ((row, kept) for row, kept in names.items() if row.startswith(start))
 
 
 def _groups(repository: pygit2.Repository, table: _Table, only: str = "") -> Mapping[str, Item]:
@@ -311,12 +383,12 @@ def _groups(repository: pygit2.Repository, table: _Table, only: str = "") -> Map
 def _closed(repository: pygit2.Repository, table: _Table, group: str) -> dict[str, _Kept]:
     names: dict[str, _Kept] = {}
     for folder in _groups(repository, table, group).values():
-        _collect(repository, tree_objects.rows(repository, folder.oid), names)
+        _collect_folder(repository, folder, names)
     return names
 
 
 def _rows(repository: pygit2.Repository, folder: Item | None) -> Mapping[str, Item]:
-    return {} if folder is None else tree_objects.rows(repository, folder.oid)
+    return {} if folder is None else _tree(repository, folder.oid)
 
 
 def _fan(group: str) -> str:
@@ -374,7 +446,7 @@ def _opened(repository: pygit2.Repository, write: _Write, table: _Table, group: 
         rows = _with_closed(repository, write, rows, table.group, _flat(table.opened))
     names: dict[str, _Kept] = {}
     for folder in _groups(repository, table, group).values() if group else ():
-        _collect(repository, tree_objects.rows(repository, folder.oid), names)
+        _collect_folder(repository, folder, names)
         rows = _with_closed(repository, write, rows, group, {})
         rows[f"{_CHUNK}{_LEVELS}:{min(kept.sequence for kept in names.values()):08x}"] = folder
     return _Table(table.root, rows, group, names)

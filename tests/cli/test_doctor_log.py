@@ -159,6 +159,25 @@ def test_names_are_restored_one_by_one_when_their_tree_is_gone(
     assert without_scan(project) == {name: oid for name, oid in refs.items() if not name.endswith("/plans")}
 
 
+def test_a_damaged_part_of_the_tree_of_names_is_replaced_and_its_names_are_restored(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then no command can keep anything."""
+    project.plan([making("T2-01", "c.txt")], phase="2")
+    assert project.execute(phase="2").code == 0
+    refs = without_scan(project)
+    root = "refs/idumb/kept/main"
+    oid = project.repo.git("rev-parse", f"{root}:closed")
+    (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    monkeypatch.setattr(kept_names, "_tables", {})
+    assert symptoms_of(project, "log.refs", "problem")[0]["path"] == root
+    fixed(project, "log.refs")
+    lost = {name for name in refs.keys() - without_scan(project).keys() if not name.endswith("/plans")}
+    assert not lost
+    project.plan([making("T3-01", "d.txt")], phase="3")
+    assert project.execute(phase="3").code == 0
+
+
 def without_scan(project: Project) -> dict[str, str]:
     """What idumb keeps, without the memory of the last scan."""
     return {name: oid for name, oid in project.repo.kept().items() if not name.endswith("/scan")}

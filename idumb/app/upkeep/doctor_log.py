@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from idumb.app.core import kept_root, open_attempt, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import health
+from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import guarded_names, run
 from idumb.domain.runs.run import RunState
@@ -56,6 +57,7 @@ class _Look:
                 fixes=True,
                 subject=f"{name} {oid}",
             )
+        yield from self._damaged(roots)
         expected = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in expected if kept.ref not in present]
         for kept in missing:
@@ -63,6 +65,22 @@ class _Look:
         for kept in (k for k in expected if k.ref in present and not kept_root.exists(self.services, k.commit)):
             yield _gone(kept)
         yield health.passed(f"{len(expected) - len(missing)} of {len(expected)} exist")
+
+    def _damaged(self, roots: Mapping[str, str]) -> Iterator[Symptom]:
+        """Yield trees of names of which a part cannot be read. What the log names gets its name again afterwards."""
+        for name, root in roots.items():
+            if not kept_root.exists(self.services, root):
+                continue
+            try:
+                self.services.history.refs(f"{kept_root.REFS}worktrees/{name.removeprefix(kept_root.ROOTS)}/")
+            except Refusal as problem:
+                yield health.problem(
+                    f"a part of it is missing or damaged: {problem.message}",
+                    name,
+                    means="no snapshot can be made",
+                    fixes=True,
+                    subject=f"{name} {root}",
+                )
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")

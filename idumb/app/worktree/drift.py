@@ -7,6 +7,7 @@ reports everything with the way back, and restores only its own refs.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import shlex
@@ -189,7 +190,8 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
     if after.head.branch != state.branch:
         preconditions.require_branch(services, state)
     if changed.own_refs or loud:
-        _report_staging(context, attempt)
+        with contextlib.suppress(KeyError):  # the snapshot may be gone, with what else the refusal names
+            _report_staging(context, attempt)
     if changed.own_refs:
         raise _own_refusal(context, task, changed.own_refs, lost)
     quiet = [ref for ref in changed.refs if not ref.may_lose]

@@ -160,6 +160,49 @@ def test_a_ref_that_was_set_back_or_deleted_loses_nothing_that_this_process_know
         assert sandbox.kept().items() >= kept.items(), tamper
 
 
+def test_a_ref_that_was_deleted_does_not_come_back_with_objects_that_are_gone(
+    sandbox: GitSandbox, names: Names
+) -> None:
+    """`git gc` fails in a repository in which a ref reaches a missing object."""
+    for number in range(20):
+        names.put(f"runs/old/{number}/1/base", f"old {number}")
+    for number in range(20):
+        names.put(f"runs/r/{number}/1/base", f"new {number}")
+    still = {f"{WORKTREE}/{name}": names.find(name) or "" for name in ("runs/old/3/1/base", "runs/r/3/1/base")}
+    for number, oid in enumerate(still.values()):
+        sandbox.git("update-ref", f"refs/other/{number}", oid)
+    sandbox.git("update-ref", "-d", ROOT)
+    sandbox.git("gc", "--quiet", "--prune=now")
+    still[f"{WORKTREE}/runs/new/base"] = names.put("runs/new/base", "new")
+    sandbox.git("fsck", "--full", "--strict")
+    sandbox.git("gc", "--quiet")
+    assert sandbox.kept().items() <= still.items()
+    assert {f"{WORKTREE}/runs/r/3/1/base", f"{WORKTREE}/runs/new/base"} <= sandbox.kept().keys()
+
+
+@pytest.mark.parametrize("part", ["chunk1", "closed"])
+def test_what_remains_of_a_damaged_tree_keeps_its_names(
+    sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    names.put("scan", "scan")
+    names.put("runs/old/base", "old")
+    for number in range(20):
+        names.put(f"runs/r/{number}/1/base", str(number))
+    before, root = sandbox.kept(), sandbox.git("rev-parse", ROOT)
+    rows = [row.split(maxsplit=3) for row in sandbox.git("ls-tree", root).splitlines()]
+    oid = next(row[2] for row in rows if row[3].startswith(part))
+    (sandbox.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    again = other_process(sandbox, monkeypatch)
+    with pytest.raises(Refusal, match=f"tree {oid} .* is missing or damaged") as caught:
+        again.below()
+    assert caught.value.code == "git.object-missing"
+    kept_names.keep(again.repository, again.place, again.writer, ROOT, root)
+    gone = {"runs/old/base"} if part == "closed" else {f"runs/r/{number}/1/base" for number in range(16)}
+    assert sandbox.kept() == {n: at for n, at in before.items() if n.removeprefix(f"{WORKTREE}/") not in gone}
+    again.put("runs/new/base", "new")
+    sandbox.git("fsck", "--full", "--strict")
+
+
 def test_names_of_another_process_stay(sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = names.put("runs/r/1/base", "mine")
     tables = kept_names._tables
