@@ -223,6 +223,13 @@ def test_refreshed_index_times_and_staged_declared_files_are_not_index_changes(p
     assert not [words for words in answer.object["warnings"] if "the index changed" in words]
 
 
+def test_a_run_stops_when_a_builder_removes_everything_that_idumb_keeps(project: Project) -> None:
+    """R-GIT-6: the snapshot of the attempt is gone too, and what is staged cannot be compared with it."""
+    gone = ("git update-ref -d refs/idumb/kept/main", "git reflog expire --expire=now --all", "git gc -q --prune=now")
+    error = refused(run(project, " && ".join(gone)), "git.own-refs-changed")
+    assert error["details"]["lost"] == ["refs/idumb/kept/main"]
+
+
 def test_deleted_or_moved_refs_of_idumb_are_restored_and_the_run_stops(project: Project) -> None:
     """R-GIT-6, R-GIT-2: snapshots must not be lost to the next garbage collection."""
     project.repo.write("more.txt", "1")
