@@ -62,6 +62,9 @@ def replace(
     """
     _require_own(ref)
     missing = _missing_folders(place.common_dir, ref)
+    folder = os.path.dirname(os.path.join(place.common_dir, ref))
+    if folder in durable_files.failed:  # libgit2 would force it to disk again
+        raise durable_files.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
     for wait in (*_WAITS, None):
@@ -69,10 +72,8 @@ def replace(
             present = repository.references.get(ref)
             if (present and str(present.target)) != old:
                 return False
-            if present is None:
-                repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=f"idumb: {reason}")
-            elif old != new:
-                present.set_target(new, f"idumb: {reason}")
+            if present is None or old != new:
+                _write(repository, present, ref, new, f"idumb: {reason}", folder)
             break
         except (pygit2.GitError, ValueError, OSError) as problem:
             locked = _is_locked(place, ref, problem)
@@ -87,8 +88,23 @@ def replace(
         raise _not_moved(ref, new, "it does not have the value that was written")
     unasked.setdefault(place.common_dir, {})[ref] = new
     path = os.path.join(place.common_dir, ref)
-    durable_files.force([path, os.path.dirname(path), *missing] if os.path.exists(path) else missing)
+    durable_files.force([path, folder, *missing] if os.path.exists(path) else missing)
     return True
+
+
+def _write(
+    repository: pygit2.Repository, present: pygit2.Reference | None, ref: str, new: str, message: str, folder: str
+) -> None:
+    """Create or move a ref. A folder that libgit2 could not force to disk is noted, so that it is not tried again."""
+    try:
+        if present is None:
+            repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
+        else:
+            present.set_target(new, message)
+    except (pygit2.GitError, OSError) as problem:
+        if "failed to fsync directory" in str(problem):
+            durable_files.failed.add(folder)
+        raise
 
 
 def _require_own(ref: str) -> None:

@@ -235,7 +235,11 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
         return
     if gone := [row for row in kept if hashes.get(row["seq"]) != row["hash"]]:
         yield LOST_CHECKPOINT, f"acknowledged and gone: {[(row['seq'], row['kind'], row['task']) for row in gone]}"
-    refs = project.repo.kept("refs/idumb/")
+    try:
+        refs = project.repo.kept("refs/idumb/")
+    except AssertionError as problem:  # a ref is there, and what it leads to is not
+        yield LOST_CHECKPOINT, str(problem)
+        return
     history = set(project.repo.git("rev-list", "HEAD").split())
     for row in kept:
         if "snapshot" not in row:

@@ -152,3 +152,22 @@ def test_a_folder_of_refs_that_changed_just_now_is_listed_again(
     stat = os.stat
     monkeypatch.setattr(os, "stat", lambda path, **how: same if str(path).endswith("refs/tags") else stat(path, **how))
     assert "refs/tags/four" in refs.tags(place.common_dir)
+
+
+def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-5: the system drops what it could not write, so a second fsync would falsely succeed."""
+    monkeypatch.setattr(durable_files, "failed", set())
+    repository = open_repository.repository(place)
+    folder = os.path.join(place.common_dir, os.path.dirname(REF))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"failed to fsync directory '{folder}': Disk quota exceeded")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(repository), "create_reference_direct", fail)
+        with pytest.raises(OSError, match="Disk quota exceeded"):
+            refs.move(repository, place, REF, commit(sandbox, "one"))
+    with pytest.raises(OSError, match="could not be forced to disk before"):
+        refs.move(repository, place, REF, commit(sandbox, "one"))
