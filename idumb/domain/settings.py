@@ -102,6 +102,7 @@ BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
 
 MESSAGE = "{title}"
 MESSAGE_FIELDS = ("title", "id", "phase")
+_TRAILER = re.compile(r"[A-Za-z0-9-]+: *\S")
 _FIELD = re.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
 REPORTS_BRANCH = "branch"
 REPORTS_REF = "ref"
@@ -136,9 +137,18 @@ class GitSettings:
 
         A value becomes one line, without characters that could control a terminal.
         """
-        text = _FIELD.sub(lambda match: _one_line(values[match[0][1:-1]]), self.message)
-        paragraphs = (text.strip("\n"), body, "".join(f"{name}: {value}\n" for name, value in trailers.items()))
-        return "\n\n".join(filter(None, paragraphs))
+        text, own = self._text_and_trailers()
+        text, own = (_FIELD.sub(lambda match: _one_line(values[match[0][1:-1]]), part) for part in (text, own))
+        last = own + "".join(f"{name}: {value}\n" for name, value in trailers.items())
+        return "\n\n".join(filter(None, (text, body, last)))
+
+    def _text_and_trailers(self) -> tuple[str, str]:
+        """Return the template without trailers, and its trailers: git reads trailers only in the last paragraph."""
+        text = self.message.strip("\n")
+        start, gap, last = text.rpartition("\n\n")
+        if gap and all(_TRAILER.match(line) for line in last.split("\n")):
+            return start.rstrip("\n"), f"{last}\n"
+        return text, ""
 
 
 @dataclass(frozen=True, slots=True)

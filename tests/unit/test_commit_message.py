@@ -20,7 +20,9 @@ TRAILERS = {"Idumb-Run": "r", "Idumb-Task": "T1-01"}
     [
         ("{title}", "", "Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
         ("feat({phase}): {title}", "", "feat(1): Split  words\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
-        ("{title}\n\nRefs: {id}\n", "Why.", "Split  words\n\nRefs: T1-01\n\nWhy.\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+        ("{title}\n\nFor {id}.\n", "Why.", "Split  words\n\nFor T1-01.\n\nWhy.\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+        ("{title}\n\nRefs: {id}\n", "Why.", "Split  words\n\nWhy.\n\nRefs: T1-01\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
+        ("fix: {title}", "Why.", "fix: Split  words\n\nWhy.\n\nIdumb-Run: r\nIdumb-Task: T1-01\n"),
     ],
 )
 def test_a_template_makes_the_message_and_the_trailers_are_the_last_paragraph(
