@@ -136,14 +136,14 @@ class Rehearsals(Protocol):
         """
 
 
-def run_ref(services: Services, run: str, name: str) -> str:
-    """Return a ref of a run."""
-    return f"refs/idumb/worktrees/{services.worktree}/runs/{run}/{name}"
+def run_ref(services: Services, run: str, name: str, worktree: str | None = None) -> str:
+    """Return a ref of a run, by default of one of this working tree."""
+    return f"refs/idumb/worktrees/{worktree or services.worktree}/runs/{run}/{name}"
 
 
-def plans_ref(services: Services, run: str, version: int) -> str:
+def plans_ref(services: Services, run: str, version: int, worktree: str | None = None) -> str:
     """Return the ref of the plans of one version of a run's contract."""
-    return run_ref(services, run, "plans" if version == 1 else f"plans-{version}")
+    return run_ref(services, run, "plans" if version == 1 else f"plans-{version}", worktree)
 
 
 def attempt_ref(services: Services, run: str, task: str, attempt: int, name: str = "") -> str:
