@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task, write
@@ -112,6 +115,42 @@ def test_a_run_continues_without_the_file_of_its_plan_and_its_trailer_finds_the_
     assert project.quick("show", "0" * 12, "--plan", "--json").error["code"] == "plan.unknown-digest"
 
 
+def test_another_working_tree_finds_the_plan_of_a_commit(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """R-GIT-1: all share one log."""
+    project = _project(sandbox, configuration=REF)
+    assert project.execute().code == 0
+    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "other"), "-b", "other")
+    other = dataclasses.replace(project, start=tmp_path / "other")
+    digest = project.trailers("Idumb-Plan")[-1]
+    assert other.quick("show", digest, "--plan").out == project.read(PLAN)
+
+
+def test_a_report_that_somebody_changed_is_kept_before_it_is_replaced(sandbox: GitSandbox) -> None:
+    """R-OPS-2: a halt leaves reports uncommitted, so only the file has what a person adds to one."""
+    failing = task("T1-02", files="create `b.txt`", check="test -e ready", after="T1-01", steps=[write("b.txt", "b\n")])
+    project = _project(sandbox, making("T1-01", "a.txt"), failing)
+    assert project.execute().code == 1
+    assert project.quick("resume", "1", "--retry-failed").code == 1
+    assert _set_aside(project) == []  # what idumb wrote itself is no loss
+    mine = project.read(SUMMARY) + "\nMy notes\n"
+    project.repo.write(SUMMARY, mine)
+    again = project.quick("resume", "1", "--retry-failed")
+    assert _set_aside(project) == [mine]
+    assert "its content is kept in" in again.out + again.err
+    assert "My notes" not in project.read(SUMMARY)
+    project.repo.write(SUMMARY, "other notes\n")
+    assert project.quick("report", "1", "--write").code == 0
+    assert sorted(_set_aside(project)) == sorted([mine, "other notes\n"])
+
+
+SUMMARY = ".planning/phases/1/1-SUMMARY.md"
+
+
+def _set_aside(project: Project) -> list[str]:
+    folder = project.repo.common_dir / "idumb/set-aside"
+    return [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
+
+
 def test_a_quick_plan_of_a_ref_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
     """R-RUN-3: nothing but the ref and the log is needed."""
     agent = "builder: agent\nbindings:\n  agent: {adapter: command, argv: ['false']}\n"
@@ -119,13 +158,19 @@ def test_a_quick_plan_of_a_ref_is_resumed_amended_and_written(sandbox: GitSandbo
     arguments = ("Fix it", "--files", "README.md", "--check", "grep -q fixed README.md")
     refused = project.quick("quick", *arguments, "--json")
     approve = ("--approve", refused.error["details"]["contract_hash"])
-    assert project.quick("quick", *arguments, *approve).code == 1
+    failed = project.quick("quick", *arguments, *approve)
+    assert failed.code == 1
+    assert "Checkpoint saved" not in failed.out
+    assert "idumb report Q1" in failed.out
     assert "Q1" in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
     (project.folder / "README.md").write_text("fixed\n", encoding="utf-8")
     accepted = project.quick("accept", "TQ1-01", "--why", "I did it", "--json")
     assert accepted.code == 0, accepted.out
     assert project.quick("resume", "Q1").code == 1  # a person's word is no proof
     assert not project.exists(".planning/quick")
+    removal = project.quick("deinit", "--json").error["details"]["stays"]
+    assert "but not those that no file has: of phase Q1 (idumb report Q1 --write)" in removal[1]
     assert project.quick("report", "Q1", "--write").code == 0
+    assert project.quick("deinit", "--json").error["details"]["stays"][1] == "the plans and reports in .planning/"
     assert project.read(".planning/quick/001-fix-it/01-PLAN.md") == project.quick("show", "TQ1-01", "--plan").out
     assert project.json("doctor").code == 0

@@ -25,6 +25,8 @@ from idumb.domain.settings import COMMIT_BUILDER, COMMITTED, REPORTS_BRANCH, REP
 
 SET_ASIDE = "set-aside"
 REPORTS_KEPT = "reports.kept"
+WRITTEN = "written"
+"""What keeps the reports of a working tree as idumb last wrote them to files."""
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
@@ -59,10 +61,30 @@ _MOMENT = re.compile(r"(?m)^(created: .*|tree: .*|- \*\*(Time|Judged on):\*\* .*
 
 
 def write_report(services: Services, path: str, text: str) -> None:
-    """Write a report that may be committed, unless only its time differs from the present one."""
+    """Write a report that may be committed, unless only its time differs from the present one.
+
+    A report that somebody changed, and that no commit has, is kept first.
+    """
     existing, text = _existing(services, path), services.redaction.redact(text)
-    if existing is None or _MOMENT.sub("", existing) != _MOMENT.sub("", text):
-        write(services, path, text)
+    if existing is not None and _MOMENT.sub("", existing) == _MOMENT.sub("", text):
+        return
+    ref, name = f"refs/idumb/worktrees/{services.worktree}/{WRITTEN}", path.rpartition("/")[2]
+    written = services.trees.kept_blobs(ref)
+    if existing and not _is_known(services, path, existing, written.get(name)):
+        kept = services.backups.keep(SET_ASIDE, path, existing.encode("utf-8", "surrogateescape"))
+        services.reporter.note(f"{path} was changed after idumb wrote it; its content is kept in {kept}")
+    write(services, path, text)
+    blob = services.trees.store(text.encode("utf-8", "surrogateescape"))
+    services.trees.keep_blobs(ref, {**written, name: blob}, "reports as idumb wrote them")
+
+
+def _is_known(services: Services, path: str, text: str, written: str | None) -> bool:
+    """Return whether HEAD has a report as it is, or idumb wrote it so."""
+    head = services.history.head_tree()
+    entry = services.trees.entry(head, path) if head is not None else None
+    data = text.encode("utf-8", "surrogateescape")
+    oids = [oid for oid in (written, entry.oid if entry is not None else None) if oid is not None]
+    return any(services.trees.read(oid) == data for oid in oids)
 
 
 def remove(services: Services, path: str) -> None:

@@ -18,7 +18,7 @@ from idumb.app.ports.repository import KeptRefs
 from idumb.app.worktree import abandoned_clones
 from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.errors import IdumbError, Refusal, StoreError
 from idumb.domain.runs import project_key
 
 FILES = ".idumb"
@@ -88,6 +88,9 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
         *STAYS,
         *([f"{FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),
     ]
+    only_kept = _phases_without_files(services)
+    if only_kept:
+        stays = [*stays[:1], f"{stays[1]}, but not those that no file has: of {wording.listed(only_kept)}", *stays[2:]]
     refs = sorted(kept.list())
     return {
         "refs": len(refs),
@@ -96,6 +99,18 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
         "files": list(present) if files else [],
         "stays": stays,
     }
+
+
+def _phases_without_files(services: Services) -> list[str]:
+    """Return the phases whose plan only a run keeps. `idumb report PHASE --write` writes it, and the reports."""
+    phases: list[str] = []
+    with suppress(StoreError):
+        for phase in services.runs.phases():
+            with suppress(IdumbError):
+                folder = services.plans.phase_folder(phase)
+                if any(services.plans.is_kept(path) for path, _ in services.plans.plans(folder)):
+                    phases.append(f"phase {phase} (idumb report {phase} --write)")
+    return phases
 
 
 def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -> None:
