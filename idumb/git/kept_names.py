@@ -21,7 +21,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pygit2
 from pygit2.enums import ObjectType
@@ -42,6 +42,10 @@ _TRIES = 5
 
 _Write = Callable[[Mapping[str, Item]], bytes]
 _Read = Callable[[bytes], Mapping[str, Item]]
+
+
+class _Damaged(Protocol):
+    def __call__(self, *, trusting: bool) -> str | None: ...
 
 
 class _Kept(NamedTuple):
@@ -117,12 +121,13 @@ def put(
     name: str,
     item: Item,
     *,
-    damaged: Callable[[], str | None] = lambda: None,
+    damaged: _Damaged = lambda *, trusting: None,  # noqa: ARG005
     reason: str = "",
 ) -> str:
     """Give an object a name, durably, together with everything that the writer has pending. Return our tree's id.
 
     `damaged` is called when all objects are on disk and before the ref moves; it returns one that cannot be read back.
+    It is not `trusting` if the ref is not where this process left it.
     Refusal `git.snapshot-unreadable` then, and `git.ref-moved` if another process is faster each time.
     """
     parts = _parts(name)
@@ -170,7 +175,7 @@ def drop(repository: pygit2.Repository, place: Repository, writer: Writer, name:
     def change(before: _Table) -> tuple[_Table, Mapping[str, _Kept]]:
         return _without(repository, writer.tree, before, row), {}
 
-    _move(repository, place, writer, worktree, change, lambda: None, "drop")
+    _move(repository, place, writer, worktree, change, lambda *, trusting: None, "drop")  # noqa: ARG005
 
 
 def _move(
@@ -179,7 +184,7 @@ def _move(
     writer: Writer,
     worktree: str,
     change: Callable[[_Table], tuple[_Table, Mapping[str, _Kept]]],
-    damaged: Callable[[], str | None],
+    damaged: _Damaged,
     reason: str,
 ) -> str:
     ref, key = refs.ROOTS + worktree, (place.common_dir, worktree)
@@ -192,7 +197,7 @@ def _move(
         after, added = change(before)
         root = writer.tree(after.rows).hex()
         writer.flush()
-        if (oid := damaged()) is not None:
+        if (oid := damaged(trusting=known is not None)) is not None:
             raise unreadable(oid)
         if refs.replace(repository, place, ref, before.root, root, reason):
             after.opened.update(added)

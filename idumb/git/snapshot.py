@@ -19,7 +19,7 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import index_file, kept_names
+from idumb.git import index_file, kept_names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
@@ -151,19 +151,34 @@ class Snapshots:
         if tree == tree_objects.EMPTY_TREE:
             self._writer.tree({})
         worktree, oid = bytes.fromhex(tree), self._writer.tree(items)
-        trees = [(worktree, self._verified)]
-        if nested_repositories.KEPT in items:
-            trees.append((items[nested_repositories.KEPT].oid, None))
-
-        damaged = functools.partial(tree_objects.damaged, self._repository, self._folder, oid, trees)
+        damaged = functools.partial(self._damaged, oid, items)
         root = kept_names.put(
             self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), damaged=damaged, reason=reason
         )
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
-        if (lost := damaged(whole=False)) is not None:
+        if (lost := damaged(trusting=True, whole=False)) is not None:
             raise kept_names.unreadable(lost)
         self._verified = worktree
         return Snapshot(oid.hex(), tree, ref, root)
+
+    def _damaged(self, oid: bytes, items: Mapping[str, Item], *, trusting: bool, whole: bool = True) -> str | None:
+        """Return the first object of a snapshot that is missing or damaged. `trusting`: what was verified still exists.
+
+        Whoever moved our ref may also have removed objects; then everything is read again but HEAD's tree, which is
+        git's, and of which a partial clone has only a part.
+        """
+        repository = self._repository
+        if trusting or self._verified is None:
+            trees = [(items[WORKTREE].oid, self._verified)]
+            if nested_repositories.KEPT in items:
+                trees.append((items[nested_repositories.KEPT].oid, None))
+        else:
+            repository = open_repository.repository(self._objects)  # libgit2 would answer from its memory
+            for item in items.values():
+                if item.mode == FILE and not tree_objects.is_stored(repository, self._folder, item.oid, whole=whole):
+                    return item.oid.hex()
+            trees = [(item.oid, None) for name, item in items.items() if item.mode == FOLDER and name != HEAD]
+        return tree_objects.damaged(repository, self._folder, oid, trees, whole=whole)
 
     def _head_commit(self) -> str | None:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)

@@ -228,6 +228,8 @@ def test_a_run_stops_when_a_builder_removes_everything_that_idumb_keeps(project:
     gone = ("git update-ref -d refs/idumb/kept/main", "git reflog expire --expire=now --all", "git gc -q --prune=now")
     error = refused(run(project, " && ".join(gone)), "git.own-refs-changed")
     assert "Their commits are gone too: refs/idumb/kept/main" in str(error["message"])
+    project.repo.git("gc", "--quiet")  # it fails if a ref reaches a missing object
+    assert project.repo.git("fsck", "--full", "--no-dangling", "--no-progress") == ""
 
 
 def test_deleted_or_moved_refs_of_idumb_are_restored_and_the_run_stops(project: Project) -> None:

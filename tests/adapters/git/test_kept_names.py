@@ -268,7 +268,7 @@ def test_the_ref_moves_only_when_every_object_can_be_read_back(sandbox: GitSandb
             names.writer,
             f"{WORKTREE}/runs/r/2/base",
             Item(FILE, oid),
-            damaged=lambda: "1" * 40,
+            damaged=lambda *, trusting: "1" * 40,
         )
     assert sandbox.git("rev-parse", ROOT) == root == refs.current(names.repository, ROOT)
     assert names.find("runs/r/2/base") is None
