@@ -289,17 +289,20 @@ class GitTrees:
     ) -> tuple[Conflict, ...]:
         from idumb.git.restore import restore_paths
 
-        return restore_paths.restore(
-            self.repository,
-            self.root,
-            target,
-            expected,
-            paths,
-            force=force,
-            tell=tell,
-            guard=self._objects.guard,
-            manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
-        )
+        try:
+            return restore_paths.restore(
+                self.repository,
+                self.root,
+                target,
+                expected,
+                paths,
+                force=force,
+                tell=tell,
+                guard=self._objects.guard,
+                manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
+            )
+        except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
+            raise kept_names.unreadable(str(problem.args[0])) from problem
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.missing(self.root, folders)
