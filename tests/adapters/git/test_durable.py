@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -51,20 +52,27 @@ def test_nothing_refers_to_objects_that_could_not_be_synced(
     sandbox.commit()
     sandbox.write_all({f"new/{n}.txt": f"{n}\n" for n in range(5)})
     seen: list[str] = []
-    real = durable_files._force
+    real, one_by_one = durable_files._force, threading.Lock()
 
     def failing(path: str) -> None:
-        seen.append(path)
-        if len(seen) == nth:
+        if path in durable_files.failed:
+            raise durable_files.failed_before(path)
+        with one_by_one:  # several threads force files to disk
+            seen.append(path)
+            fails = len(seen) == nth
+        if fails:
+            durable_files.failed.add(path)
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         real(path)
 
+    monkeypatch.setattr(durable_files, "failed", set())
     monkeypatch.setattr(durable_files, "_force", failing)
     trees = GitTrees(discover.find(str(sandbox.root)))
     with pytest.raises(OSError, match="Input/output"):
         trees.snapshot("refs/idumb/worktrees/main/one", "one")
     trees.close()
     assert seen.count(seen[nth - 1]) == 1
+    durable_files.failed.clear()  # another process
     kept = GitTrees(discover.find(str(sandbox.root))).snapshot("refs/idumb/worktrees/main/two", "two")
     assert sandbox.tree(kept.tree).keys() == {"a.txt", *(f"new/{n}.txt" for n in range(5))}
     sandbox.git("fsck", "--strict")
