@@ -271,33 +271,46 @@ def is_over(asked: Iterable[Decision], now: str) -> bool:
 
 def failure_question(task: Task, attempt: int, reason: str) -> Decision:
     """Return the question of a failed task with `On failure: ask`."""
-    return Decision(
-        id=f"{task.id}{FAILURE}{attempt}",
-        kind=FAILURE_KIND,
-        task=task.id,
-        what=f"{task.id} {task.title} failed",
-        why="The plan leaves this decision to a person (`On failure: ask`).",
-        evidence=tuple(reason.splitlines()[:20]),
-        choices=(
-            Choice(RETRY, "retry it", "the next attempt gets the feedback of this one"),
-            Choice(SKIP, "skip it", "tasks that depend on it stay blocked"),
-            Choice(FAIL, "leave it failed", "tasks that depend on it are blocked; independent tasks continue"),
-        ),
+    return _about_failure(
+        f"{task.id}{FAILURE}{attempt}",
+        FAILURE_KIND,
+        task,
+        f"{task.id} {task.title} failed",
+        "The plan leaves this decision to a person (`On failure: ask`).",
+        reason,
+        Choice(RETRY, "retry it", "the next attempt gets the feedback of this one"),
+        "skip it",
     )
 
 
 def precondition_question(task: Task, attempt: int, reason: str) -> Decision:
     """Return the question of a task that was not started, because a precondition does not hold."""
+    return _about_failure(
+        f"{task.id}{PRECONDITION_MARK}{attempt}",
+        PRECONDITION,
+        task,
+        f"{task.id} {task.title} cannot start: a precondition does not hold",
+        "Work on a wrong basis is wrong work, so nothing was built.",
+        reason,
+        Choice(RETRY, "make it true, then check it again", "the task runs if its preconditions hold then"),
+        "skip the task",
+    )
+
+
+def _about_failure(
+    id: str, kind: str, task: Task, what: str, why: str, reason: str, retry: Choice, skip: str
+) -> Decision:
+    """Return the question whether a task is retried, skipped or left failed."""
     return Decision(
-        id=f"{task.id}{PRECONDITION_MARK}{attempt}",
-        kind=PRECONDITION,
+        id=id,
+        kind=kind,
         task=task.id,
-        what=f"{task.id} {task.title} cannot start: a precondition does not hold",
-        why="Work on a wrong basis is wrong work, so nothing was built.",
+        what=what,
+        why=why,
         evidence=tuple(reason.splitlines()[:20]),
         choices=(
-            Choice(RETRY, "make it true, then check it again", "the task runs if its preconditions hold then"),
-            Choice(SKIP, "skip the task", "tasks that depend on it stay blocked"),
+            retry,
+            Choice(SKIP, skip, "tasks that depend on it stay blocked"),
             Choice(FAIL, "leave it failed", "tasks that depend on it are blocked; independent tasks continue"),
         ),
     )

@@ -78,10 +78,10 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
             if result in evidence.BROKEN:
                 accepted = "an invariant that holds before the work"
                 message = f"The invariant {invariant.id} does not hold before the work: {invariant.text}"
-                mend = "Repair what breaks it first, or correct its check."
+                fix = "Fix what breaks it first, or correct its check."
                 found = f"{invariant.id} {result.replace('_', ' ')}"
                 ran.findings.append(
-                    plan.finding(BROKEN_BEFORE, "invariants", found, accepted, message, mend, severity=severity)
+                    plan.finding(BROKEN_BEFORE, "invariants", found, accepted, message, fix, severity=severity)
                 )
 
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
 from idumb.app.core.services import Services, attempt_ref, from_top, kept_at
-from idumb.app.ports.repository import Head, History, RepositoryState
+from idumb.app.ports.repository import Head, History, RepositoryState, Trees
 from idumb.app.worktree import preconditions, staged_changes
 from idumb.domain import paths, wording
 from idumb.domain.agent import capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
+from idumb.domain.proof.ledger import Change
 from idumb.domain.runs import guarded_names
 from idumb.domain.runs.task_state import TaskState
 
@@ -126,6 +127,11 @@ def keep(history: History, place: str, commit: str) -> bool:
     except Refusal:
         return False
     return True
+
+
+def changes_anywhere(trees: Trees, old: str, new: str) -> tuple[Change, ...]:
+    """Return the paths that differ, in the project and outside its folder."""
+    return (*trees.changes(old, new), *trees.changes_outside(old, new))
 
 
 def observe(history: History, before: RepositoryState) -> tuple[RepositoryState, RepositoryState]:
@@ -368,8 +374,8 @@ def _require_head(context: RunContext, attempt: Prepared, before: RepositoryStat
         )
     if now is None or not program_works_here(context, attempt):
         return
-    trees, trees_of_heads = context.services.trees, (history.tree_of(was), history.tree_of(now))
-    changed = [c.path for look in (trees.changes, trees.changes_outside) for c in look(*trees_of_heads)]
+    changes = changes_anywhere(context.services.trees, history.tree_of(was), history.tree_of(now))
+    changed = [change.path for change in changes]
     covers = paths.cover(attempt.written)
     strays = [path for path in changed if not covers(path)]
     if strays:

@@ -130,8 +130,7 @@ def starts_a_program(who: Agent) -> bool:
 def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
     """Report files of the user's tree that differ from a snapshot, with the commands that show their bytes."""
     rows = []
-    trees, both = services.trees, (snapshot.tree, present)
-    for change in (*trees.changes(*both), *trees.changes_outside(*both)):
+    for change in drift.changes_anywhere(services.trees, snapshot.tree, present):
         saved = change.old is not None and change.old.mode != ledger.SUBMODULE
         back = drift.show_command(services, snapshot.commit, change.path) if saved else None
         rows.append({"path": change.path, "what": _kind_of_change(change), "back": back})
@@ -178,8 +177,8 @@ def _index(services: Services, before: Before, now: Head) -> DriftReport:
     """Report index entries that changed other than by commits, which people make at the same time."""
     history, snapshot = services.history, before.snapshot.commit
     old, new = (history.tree_of(commit) for commit in (before.repository.head.commit, now.commit))
-    looks = (services.trees.changes, services.trees.changes_outside) if old != new else ()
-    committed = {change.path for look in looks for change in look(old, new)}
+    changes = drift.changes_anywhere(services.trees, old, new) if old != new else ()
+    committed = {change.path for change in changes}
     changed = [path for path in history.index_changes(snapshot, history.index()) if path not in committed]
     if not changed:
         return DriftReport()

@@ -28,8 +28,8 @@ def limits(case: Case) -> Iterator[Finding]:
         strays = [path for path in declared if allowed.paths and not paths.matches_any(path, allowed.paths)]
         if strays:
             message = f"{task.id} declares {wording.listed(strays)}, outside the paths of its limits."
-            mend = "Remove the path from Files, or add it to the paths of the limits."
-            yield case.at("limit.exceeded", plan, task, strays[0], message, mend)
+            fix = "Remove the path from Files, or add it to the paths of the limits."
+            yield case.at("limit.exceeded", plan, task, strays[0], message, fix)
 
 
 def change_classes(case: Case) -> Iterator[Finding]:
@@ -39,8 +39,8 @@ def change_classes(case: Case) -> Iterator[Finding]:
             if task.change is not None and _RANKS.index(task.change) < _RANKS.index(least):
                 verb = "removes" if least == "breaking" else "adds"
                 message = f"{task.id} declares {task.change}, and its Symbols {verb} {wording.listed(names)}: {least}."
-                mend = f"Declare `- **Change:** {least}`, or correct Symbols."
-                yield case.at("change.contradiction", plan, task, task.change, message, mend, accepted=least)
+                fix = f"Declare `- **Change:** {least}`, or correct Symbols."
+                yield case.at("change.contradiction", plan, task, task.change, message, fix, accepted=least)
                 break
 
 
@@ -67,5 +67,5 @@ def interfaces(case: Case) -> Iterator[Finding]:
         gone = _names(task, "remove") - _names(task, "add")
         for name in sorted(gone.intersection(interface.name for interface in task.interfaces)):
             message = f"{task.id} declares the interface {name}, and its Symbols remove it."
-            mend = "Remove the name from Symbols or from Interfaces."
-            yield case.at("symbol.contradiction", plan, task, name, message, mend)
+            fix = "Remove the name from Symbols or from Interfaces."
+            yield case.at("symbol.contradiction", plan, task, name, message, fix)

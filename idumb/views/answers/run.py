@@ -142,7 +142,7 @@ def _failed(data: phrases.Data) -> list[str]:
         "",
         f"Error: {markup.one_line(error)}",
     ]
-    if row.get("checkpoint") and data.get("reports") != "ref":  # then no file has it
+    if row.get("checkpoint") and data.get("reports") != REPORTS_REF:  # then no file has it
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
     lines += [*blocked(data), *_questions(data)]
     return [*lines, "", f"Recommended action: idumb debug {data['phase']} --task {row['id']}"]
