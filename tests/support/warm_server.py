@@ -49,6 +49,7 @@ def _import_everything() -> None:
     for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    importlib.import_module("idumb.__main__")  # a command of another user may not be able to read the checkout
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
 
