@@ -15,15 +15,10 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates.languages.imports import SCRIPTS
-from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
+from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference, has_no_callers
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 500
-TESTS = re.compile(
-    r"(?:^|/)(?:tests?|testing|__tests__|spec|fixtures|testdata|examples?|benches|bench|benchmarks?)/"
-    r"|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.(?:py|go)$|\.(?:test|spec|stories|config)\.[cm]?[jt]sx?$|Tests?\.java$"
-)
-"""Files that nothing calls from outside."""
 _OTHER_CODE = frozenset(
     {"c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cs", "kt", "kts", "swift", "scala", "rb", "php",
      "pl", "lua", "ex", "exs", "erl", "hs", "clj", "dart", "r", "jl", "zig", "vue", "svelte", "sh", "bash", "proto"}
@@ -64,7 +59,7 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
     modules: dict[tuple[str, str], list[Change]] = {}
     for change in inputs.changes:
         suffix = change.path.rpartition(".")[2].lower() if "." in change.path.rpartition("/")[2] else ""
-        if TESTS.search(change.path):
+        if has_no_callers(change.path):
             continue
         if suffix in _OTHER_CODE:
             yield change.path, Difference(UNKNOWN, "idumb does not know the language")

@@ -12,9 +12,9 @@ from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates import layer_contracts
-from idumb.gates.change_class import TESTS
 from idumb.gates.languages import imports
 from idumb.gates.languages.imports import Import
+from idumb.gates.languages.public_names import has_no_callers
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 3000
@@ -50,7 +50,7 @@ class _Tree:
             if path.rpartition(".")[2] in imports.SUFFIXES
             and change.new is not None
             and change.new.oid not in moved
-            and not TESTS.search(path)
+            and not has_no_callers(path)
         }
 
     def text(self, path: str, *, old: bool) -> str | None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
-from idumb.gates.change_class import TESTS
-from idumb.gates.languages import public_readers
+from idumb.gates.languages import public_readers, public_scripts
+from idumb.gates.languages.public_names import has_no_callers
 
 _LONGEST = 1024 * 1024
 
@@ -36,7 +36,7 @@ def judge(inputs: Inputs) -> Judged | None:
     judged = 0
     for change in inputs.changes:
         reader = _READERS.get(change.path.rpartition(".")[2].lower())
-        if reader is None or change.new is None or TESTS.search(change.path):
+        if reader is None or change.new is None or has_no_callers(change.path):
             continue
         after, before = (_functions(inputs, change, reader, old=old) for old in (False, True))
         for name, function in after.items():
@@ -89,7 +89,7 @@ def _line_above(text: str, start: int) -> str:
 def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
     """Exported functions need types (TypeScript) or JSDoc for inputs and outputs, and JSDoc for what they throw."""
     typed = path.rpartition(".")[2].lower() in ("ts", "tsx", "mts", "cts")
-    surface = public_readers.script(text, path)
+    surface = public_scripts.script(text, path)
     for match in _EXPORTED.finditer(text):
         name = match["f"] or match["v"]
         public = surface.get(name)

@@ -8,6 +8,7 @@ names what makes it weaker. A cheat of `REMAINING` passes there too; only its hi
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pwd
@@ -32,7 +33,7 @@ from tests.support.project import Project, task
 MODES = ("here", "clone", "builder")
 _SETTINGS = {"here": "", "clone": "run: {workspace: clone}\n", "builder": "git: {commit: builder}\n"}
 SANDBOX = os.environ.get("TESTS_SANDBOX", "")
-"""The level of the sandbox in which builders and checks run, "" for none."""
+"""The sandbox in which builders and checks run: `auto`, `bwrap` or `landlock`; "" for none."""
 _LIMIT = 60
 ACCEPTED = "the task is completed, and the check fails in a fresh clone of HEAD"
 UNNAMED = "the work is not done, a fresh clone accepts it, and the cheat is of no family that is known to remain"
@@ -45,11 +46,15 @@ class Case(NamedTuple):
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    """`size` is the number of cases; None is every cheat in every mode, and each guard removed once."""
+    """`size` is the number of cases; None is every cheat in every mode, and each guard removed once.
+
+    In a sandbox, each cheat has one mode, in turn, and no guard is removed: the sandbox prevents most of what the
+    guards detect, and the modes differ in who commits, not in what the sandbox lets a builder do.
+    """
     cases = [Case(cheat, mode) for mode in MODES for cheat in (*HONEST, *CHEATS)]
     removed = [Case(find(guard.family, guard.cheat), guard.mode, guard) for guard in GUARDS]
-    if SANDBOX:  # it prevents most of what these guards detect
-        removed = []
+    if SANDBOX:
+        cases, removed = in_sandbox(), []
     if size is not None:
         cheap = [case for case in cases if case.cheat.kind == "python" and case.cheat not in HONEST]
         cases = [Case(HONEST[0], "clone"), *random.Random(seed).sample(cheap, size - 1)]
@@ -63,6 +68,11 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             judge_without(case.without, folder / f"{tally.part}-{number}", tally)
     if tally.part == 0:
         tally.note("families", len({cheat.family for cheat in CHEATS}))
+
+
+def in_sandbox() -> list[Case]:
+    """Return every honest builder and every cheat once; each family has all modes."""
+    return [Case(cheat, mode) for cheat, mode in zip((*HONEST, *CHEATS), itertools.cycle(MODES), strict=False)]
 
 
 def find(family: str, name: str) -> Cheat:

@@ -57,6 +57,13 @@ def test_the_cheats_differ_and_come_in_families_of_ten() -> None:
     assert (len(MODES), len(HONEST)) == (3, len(KINDS) + 1)
 
 
+def test_in_a_sandbox_each_cheat_runs_once_and_each_family_in_every_mode() -> None:
+    cases = cheating.in_sandbox()
+    assert [case.cheat for case in cases] == [*HONEST, *CHEATS]
+    modes = {(case.cheat.family, case.mode) for case in cases}
+    assert modes == {(cheat.family, mode) for cheat in (*HONEST, *CHEATS) for mode in MODES}
+
+
 def test_each_guard_has_a_cheat_that_exists() -> None:
     assert len({guard.name for guard in GUARDS}) == len(GUARDS)
     for guard in GUARDS:

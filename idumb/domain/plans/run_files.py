@@ -39,7 +39,7 @@ _RUNNERS = frozenset({
 _WITH_VALUE = frozenset({"-R", "-c", "-e", "-g", "-k", "-m", "-n", "-o", "-p", "-r", "-t"})
 # fmt: on
 _TEST = re.compile(
-    r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
+    r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
     r"|(?:^|/)(?:tests?|specs?|__tests__)(?:/|$)"
 )
 _JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)

@@ -54,16 +54,34 @@ def _broken(griffe: Any, old: Any, new: Any) -> Iterator[Difference]:
     for breakage in griffe.find_breaking_changes(old, new):
         name = breakage.obj.path.partition(".")[2]
         change, text = words.get(breakage.kind, (UNKNOWN, ""))
+        if breakage.kind is kind.OBJECT_REMOVED and _may_come_from_elsewhere(new, name):
+            change = UNKNOWN
         parameter = getattr(breakage.old_value or breakage.new_value, "name", "")
         if breakage.kind is kind.OBJECT_CHANGED_KIND:
             # An assigned function can be called like a defined one; a property cannot.
             certain = "property" in getattr(breakage.obj, "labels", ())
             now = "a property" if certain else f"of kind {breakage.new_value}"
             yield Difference(BREAKING if certain else UNKNOWN, f"{name} was of kind {breakage.old_value} and is {now}")
-        elif breakage.kind is kind.CLASS_REMOVED_BASE and all(str(base) == "object" for base in breakage.old_value):
-            continue
+        elif breakage.kind is kind.CLASS_REMOVED_BASE:
+            lost = {str(base) for base in breakage.old_value} - {str(base) for base in breakage.new_value}
+            if lost - {"object"}:
+                # A new base may inherit from the lost one; who declares type parameters needs no base for them.
+                certain = not breakage.new_value and not any(base.startswith("Generic") for base in lost)
+                yield Difference(BREAKING if certain else UNKNOWN, f"{name} {text}")
         elif text:
             yield Difference(change, f"{name} {text.format(parameter)}")
+
+
+def _may_come_from_elsewhere(new: Any, name: str) -> bool:
+    """Return whether a name that its module or class no longer defines may be inherited, generated or imported."""
+    owner = new
+    for part in name.split(".")[:-1]:
+        owner = owner.members.get(part)
+        if owner is None or not owner.is_class:
+            return False
+    if owner.is_module:
+        return any(member.is_alias and member.wildcard for member in owner.members.values())
+    return bool(owner.decorators) or any(str(base) != "object" for base in owner.bases)
 
 
 def _added(old: Any, new: Any, owner: str) -> Iterator[Difference]:

@@ -160,6 +160,9 @@ BROKEN = [
     ("modifying", "src/a.rs", (("strict: bool", "strict: u8"),), "Config.load has another type of parameter 2"),
     ("modifying", "src/a.rs", (("pub name", "name"),), "Config.name was removed"),
     ("modifying", "src/Config.java", (("boolean strict", "int strict"),), "load(String, boolean) was removed"),
+    ("modifying", "web/a.go", (("(path string, strict bool)", "(path string)"),), "Load takes 1 instead of 2 param"),
+    ("modifying", "web/a.go", (("(path string", "(path *string"),), "Load has another type of parameter 1"),
+    ("modifying", "src/a.ts", (("private size = 1", "size =\n    1"), ("  get(n", "  b(n")), "Store.get was removed"),
     ("modifying", "src/Config.java", (("protected void", "protected int"),), "close() has another type"),
 ]  # fmt: skip
 
@@ -200,9 +203,101 @@ def test_an_honest_change_passes(declared: str, path: str, edits: tuple[tuple[st
     assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, f"declared {declared}")
 
 
+RESPELLED = [
+    ("a.go", "package a\n\nfunc F(x interface{}) {\n}\n", "package a\n\nfunc F(x any) {\n}\n"),
+    ("a.go", "package a\n\nconst A, B = 1, 2\n", "package a\n\nconst (\n\tA = 1\n\tB = 2\n)\n"),
+    ("a.go", "package a\n\nvar A = 1\nvar B = 2\n", "package a\n\nvar A, B = 1, 2\n"),
+    ("a.go", "package a\n\nfunc F() (int, error) {\n}\n", "package a\n\nfunc F() (\n\tint,\n\terror,\n) {\n}\n"),
+    ("a.go", "package a\n\ntype C struct {\n\tName string\n}\n", "package a\n\ntype C = conf.C\n"),
+    ("a.rs", "pub fn f() -> std::io::Result<A> {\n}\n", "use std::io;\npub fn f() -> io::Result<A> {\n}\n"),
+    ("a.rs", "pub fn f<'a>(x: &'a str) -> &'a str {\n}\n", "pub fn f(x: &str) -> &str {\n}\n"),
+    (
+        "a.rs",
+        "pub struct A;\nimpl A {\n    pub fn f() -> A {\n}\n}\n",
+        "pub struct A;\nimpl A {\n    pub fn f() -> Self {\n}\n}\n",
+    ),
+    ("a.rs", "pub fn f(x: u8) {\n}\n", "mod b;\npub use b::{f, g as f};\n"),
+    ("a.rs", RUST, RUST + "\n#[cfg(test)]\nmod tests {\n    pub fn helper() {}\n}\n"),
+    (
+        "A.java",
+        "public class A {\n    public void f(java.util.List<String> x) {}\n}\n",
+        "public class A {\n    public void f(List<String> x) {}\n}\n",
+    ),
+    (
+        "A.java",
+        "public class A {\n    public void f(String... x) {}\n}\n",
+        "public class A {\n    @Deprecated public void f(String ... x) {}\n}\n",
+    ),
+    ("a.tsx", "export function B({ kind = 'x', size }: P) {}\n", "export function B({ kind, size }: P) {}\n"),
+    ("a.js", "export const a = s.a\nexport const b = s.b\n", "export const { a, c: b = 1 } = s\n"),
+    ("a.js", "export const a = 1, b = 2\n", "export const a = 1\nexport const b = 2\n"),
+    ("a.js", "module.exports = { a, b }\n", "module.exports = {\n  a,\n  b: { c: 1 },\n}\n"),
+    (
+        "a.ts",
+        "export class A {\n  b = new Map()\n  c = z.a().b()\n}\n",
+        "export class A {\n  b =\n    new Map()\n  c = z\n    .a()\n    .b()\n}\n",
+    ),
+    ("a.ts", "export interface A {\n  k: 'a' | 'b'\n}\n", 'export interface A {\n  k:\n    | "a"\n    | "b";\n}\n'),
+    ("a.ts", "export type K = 'a' | 'b'\n", "export type K =\n  | 'a'\n  | 'b'\n"),
+    ("a.ts", TS, "\ufeff" + TS.replace("\n", "\r\n")),
+    ("a.py", PY, "\ufeff" + PY.replace("\n", "\r\n")),
+    ("a.py", "def f(x):\n    return x\n", "from b import f\n"),
+]
+
+
+@pytest.mark.parametrize(("path", "before", "after"), RESPELLED)
+def test_another_spelling_of_the_same_names_is_no_change(path: str, before: str, after: str) -> None:
+    proof = judge("preserving", path, after, before)
+    assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, "declared preserving")
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after", "words"),
     [
+        (
+            "a.go",
+            "package a\n\nfunc F[T any](x T) {\n}\n",
+            "package a\n\nfunc F[E any](x E) {\n}\n",
+            "another type of p",
+        ),
+        (
+            "a.go",
+            "package a\n\nfunc F(x A) {\n}\n",
+            "package a\n\nfunc F(x A, o ...Option) {\n}\n",
+            "a new parameter 2",
+        ),
+        (
+            "a.go",
+            "package a\n\ntype A struct {\n\tName string\n}\n",
+            "package a\n\ntype A struct {\n\tbase\n}\n",
+            "A.Name was removed",
+        ),
+        ("a.rs", "pub fn f() -> Result<(), Error> {\n}\n", "pub fn f() -> Result<()> {\n}\n", "f has another result"),
+        ("a.rs", "pub fn f() {\n}\n", "pub use b::*;\n", "f was removed"),
+        ("a.js", "export function f() {}\n", "export * from './b'\n", "f was removed"),
+        (
+            "a.js",
+            "function f() {}\nmodule.exports = f\n",
+            "module.exports = function () {}\n",
+            "was a function and is a v",
+        ),
+        ("a.ts", "export interface A {\n  x: string\n}\n", "export type A = B & C\n", "A is declared in another way"),
+        ("a.ts", "export class A {\n  f() {}\n}\n", "export class A extends B {\n}\n", "A.f was removed"),
+        (
+            "A.java",
+            "public class A {\n    public void f() {}\n}\n",
+            "public class A extends B {\n}\n",
+            "f() was removed",
+        ),
+        ("a.py", "class A:\n    def f(self): ...\n", "class A(_B):\n    pass\n", "A.f was removed"),
+        (
+            "a.py",
+            "class A:\n    def __init__(self): ...\n",
+            "@dataclass\nclass A:\n    pass\n",
+            "A.__init__ was removed",
+        ),
+        ("a.py", "class A(str, Enum):\n    X = 'x'\n", "class A(StrEnum):\n    X = 'x'\n", "A lost a base class"),
+        ("a.py", "def f(): ...\n", "from b import *\n", "f was removed"),
         ("src/a.rb", "def load\nend\n", "def load\n  1\nend\n", "src/a.rb: idumb does not know the language"),
         ("src/a.py", "def load(): ...\n", "def (\n", "src/a.py: idumb cannot read the file"),
         ("src/a.js", JS, JS.replace("(path)", "(path, strict)").replace("function", "function"), "a new parameter 2"),
@@ -232,7 +327,13 @@ def test_a_module_that_becomes_a_package_and_a_function_that_moves_in_one_go_pac
     assert changes.judge(changes.inputs(before, moved, task=task))["change-class"].passed
 
 
-@pytest.mark.parametrize("path", ["tests/test_a.py", "src/_a.py", "README.md", "web/a_test.go", "src/a.test.ts"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("tests/test_a.py", "src/_a.py", "README.md", "web/a_test.go", "src/a.test.ts", "app/tests.py"),
+        *("vendor/x/a.py", "web/node_modules/x/a.js", "dist/a.js", "scripts/a.py", "setup.py", "pkg/__main__.py"),
+    ],
+)
 def test_private_files_and_tests_have_no_public_names(path: str) -> None:
     inputs = changes.inputs({path: ""}, {path: "def load(): ...\n"}, task=Task("T1-01", "A task", change="preserving"))
     proof = changes.judge(inputs).get("change-class")
