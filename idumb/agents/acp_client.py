@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from idumb.domain import canonical_json
+from idumb.lazy_dataclass import dataclass
 
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.app.ports.ui import Asker
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding, Settings
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.app.ports.host import Sandboxes

@@ -6,12 +6,12 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
+from idumb.lazy_dataclass import dataclass
 
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 VERDICT: Mapping[str, Any] = {

@@ -13,7 +13,6 @@ import secrets
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Redact
@@ -23,6 +22,7 @@ from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import agent, canonical_json, contract, outcome
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
+from idumb.lazy_dataclass import dataclass
 
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024

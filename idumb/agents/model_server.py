@@ -11,12 +11,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from idumb.domain import canonical_json, wording
 from idumb.domain.errors import AdapterError
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse

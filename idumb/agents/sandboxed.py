@@ -6,7 +6,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from idumb.agents.adapter import Equipment
 from idumb.domain import paths
@@ -15,6 +14,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
 from idumb.domain.settings import SANDBOX_LANDLOCK, SandboxSettings
+from idumb.lazy_dataclass import dataclass
 from idumb.system.files import links
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")

@@ -12,13 +12,13 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import answers
 from idumb.app.ports.agents import Hear
 from idumb.domain import canonical_json
 from idumb.domain.agent import FAILURES, STATES, WAITS, Claim, Usage
+from idumb.lazy_dataclass import dataclass
 from idumb.system.files import named_files
 from idumb.system.files.named_files import WatchedFile
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
@@ -17,6 +17,7 @@ from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResu
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ import json
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ParamSpec
 
 from idumb import __version__
 from idumb.cli import mcp_next_actions
 from idumb.domain.errors import Refusal
+from idumb.lazy_dataclass import dataclass
 
 Answer = dict[str, Any]
 Run = Callable[..., Awaitable[Answer]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import canonical_json
@@ -12,6 +12,7 @@ from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Task
+from idumb.lazy_dataclass import dataclass
 
 RESEARCHER = "researcher"
 PLANNER = "planner"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
@@ -14,6 +13,7 @@ from idumb.domain.plans.plan import FILE_VERBS, FileClaim, Task
 from idumb.domain.proof.ledger import written_paths
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 ADD = "add"
 WIDEN = "widen"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.plans.plan import CHECK, IRREVERSIBLE, STEPS, VERIFY, Task
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

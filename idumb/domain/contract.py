@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from idumb.domain import agent, canonical_json, paths
@@ -13,6 +13,7 @@ from idumb.domain.plans import graph
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, STRICT, UNPROVEN, VERIFY, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 MAX_TASKS = 10_000
 _MOST = 100  # reported cycles and unreachable tasks

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import agent
+from idumb.lazy_dataclass import dataclass
 
 NOT_PROVIDED = "not-provided"
 NOT_COMMITTED = "not-committed"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+from idumb.lazy_dataclass import dataclass
 
 ERROR = "error"
 WARNING = "warning"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from idumb.lazy_dataclass import dataclass
 
 OK = "ok"
 WARN = "warn"

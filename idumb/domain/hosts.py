@@ -9,7 +9,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 PREFIX = "idumb-"
 _ALL = "what the user wrote with this command"

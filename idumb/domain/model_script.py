@@ -7,8 +7,10 @@ up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from idumb.lazy_dataclass import dataclass
 
 WRITE = "write"
 EDIT = "edit"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Plan, Task
+from idumb.lazy_dataclass import dataclass
 
 _PLACES = frozenset({"span", "spans", "line", "notation"})
 _OF_FILE = frozenset({"path", "sha256", "tasks"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from idumb.domain import whole_numbers
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

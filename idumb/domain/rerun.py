@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import contract as contracts
 from idumb.domain.plans.plan import CHANGED, CHECK, STEPS, Condition, Criterion, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.lazy_dataclass import dataclass
 
 SAME = "same"
 NOW_FAILS = "now_fails"

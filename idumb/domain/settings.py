@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, TypeVar
 
 from idumb.domain import agent, canonical_json
 from idumb.domain.plans.numbered_phases import QUICK
+from idumb.lazy_dataclass import dataclass
 
 COMMIT_TASK = "task"
 COMMIT_BUILDER = "builder"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from idumb.domain import paths
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from idumb.lazy_dataclass import dataclass
 
 FUNCTION = "function"
 FREEFORM = "freeform"

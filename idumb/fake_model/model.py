@@ -6,13 +6,13 @@ import itertools
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from idumb.domain import model_script as script
 from idumb.domain.model_script import Answer, AnswerCounts, ChosenAnswer, Script
 from idumb.fake_model import anthropic, chat, gemini, responses, tools
 from idumb.fake_model.conversation import FREEFORM, Conversation, Event, Reply, ToolCall
+from idumb.lazy_dataclass import dataclass
 
 MODELS = ("fake-model",)
 

@@ -12,13 +12,13 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from idumb.app.ports.checks import HOME
 from idumb.domain import canonical_json
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import entry_points, toolchains
+from idumb.lazy_dataclass import dataclass
 from idumb.system.files import atomic_write
 
 TYPE_CHECKING = False

@@ -11,10 +11,10 @@ import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.plans import shell
+from idumb.lazy_dataclass import dataclass
 from idumb.system import clock
 from idumb.system.files import stamps
 from idumb.system.files.private_folders import MANIFESTS

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 BASES: Mapping[str, tuple[str, str]] = {
     "{config}": ("XDG_CONFIG_HOME", ".config"),

@@ -8,12 +8,12 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
+from idumb.lazy_dataclass import dataclass
 from idumb.system.files.backup_store import FileBackupStore
 
 OLDEST = (2, 31)

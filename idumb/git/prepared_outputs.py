@@ -13,9 +13,9 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from idumb.git import path_copies
+from idumb.lazy_dataclass import dataclass
 from idumb.system.files import atomic_write, private_folders, stamps
 
 PREFIX = "prepared-"

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import GENESIS
+from idumb.lazy_dataclass import dataclass
 from idumb.store import segments
 from idumb.system.files import atomic_write
 

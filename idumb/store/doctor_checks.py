@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from idumb.domain import health
 from idumb.domain.errors import StoreError
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs.event import GENESIS, ChainCheck
+from idumb.lazy_dataclass import dataclass
 from idumb.store import anchor, owner_card, ownership, rebuild, segments
 from idumb.store.connection import Database
 from idumb.store.witnesses import AnchoredCopy

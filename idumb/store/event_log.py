@@ -10,13 +10,14 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import BESIDE, EXACT, GENESIS, IDENTITY, KINDS, ChainCheck, Event, NewEvent
+from idumb.lazy_dataclass import dataclass
 from idumb.store import event_chain, log_errors, segments
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row

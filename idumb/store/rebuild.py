@@ -10,11 +10,11 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
+from idumb.lazy_dataclass import dataclass
 from idumb.store import anchor, connection, event_chain, event_log, log_errors, owner_card, schema, segments
 from idumb.store.event_chain import Placed
 from idumb.store.witnesses import AnchoredCopy, set_aside

@@ -10,10 +10,11 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
+from idumb.lazy_dataclass import dataclass
 from idumb.store import event_chain
 from idumb.store.event_chain import Placed
 

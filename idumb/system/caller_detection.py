@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import process_tree
 from idumb.system.processes.child_process import PLACE_COOKIE
 

@@ -30,6 +30,8 @@ WITH_A_REASON = {
     # A private file for the process that is started next: who can write it could as well change idumb itself.
     "idumb/gates/project/own.py": {"pickle"},
     "idumb/gates/project/entry_point.py": {"pickle"},
+    # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.
+    "idumb/lazy_dataclass.py": {"exec"},
 }
 
 # The modules that open files are kept out by the layer contracts; these need no import.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import answers, model_server
@@ -17,6 +16,7 @@ from idumb.agents.models import model_tools
 from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused, unanswered
 from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Capabilities, Usage
+from idumb.lazy_dataclass import dataclass
 
 _PATH = "/chat/completions"
 _LONGEST_TALK = 32 * 1024 * 1024  # bytes of one request

@@ -9,7 +9,6 @@ import asyncio
 import importlib.util
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.agents import answers
@@ -19,6 +18,7 @@ from idumb.agents.models.conversation import Ended, ModelAdapter, Talk, refused
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, AgentRequest, Capabilities, Usage
 from idumb.domain.errors import AdapterError
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process
 
 _KNOWN = ("base_url", "key", "plain_http", "proxy", "turns", "parameters", "model", "fallback", "output")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.agents.answers import Report
 from idumb.agents.model_server import ModelList
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeGuard
 
@@ -19,6 +18,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import breaker, spending
 from idumb.domain.runs.breaker import Breaker, Rule
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 CALLS = 3
 PAUSE = 5

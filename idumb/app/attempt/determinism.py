@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.ports.repository import Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
+from idumb.lazy_dataclass import dataclass
 
 _LOOKED_AT = 20
 

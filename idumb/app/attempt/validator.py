@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from idumb.app.attempt import agent_client, build, questions
 from idumb.app.core.run_context import Measured, RunContext
@@ -25,6 +24,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.validation import ValidatorEvidence
 from idumb.domain.runs import spending
+from idumb.lazy_dataclass import dataclass
 
 HUMAN = "human"
 

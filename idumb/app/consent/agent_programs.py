@@ -10,7 +10,6 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.consent import approval_parts
@@ -21,6 +20,7 @@ from idumb.domain.consent.approval import StoredApproval
 from idumb.domain.contract import Contract
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.settings import Binding
+from idumb.lazy_dataclass import dataclass
 
 _KEY = "programs"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.app.consent import approval_parts
@@ -17,6 +17,7 @@ from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 
 def create(

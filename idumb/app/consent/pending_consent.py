@@ -7,11 +7,11 @@ any change voids the stored one.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core.services import Services
 from idumb.domain.errors import Refusal, Waiting
+from idumb.lazy_dataclass import dataclass
 
 MARK = "consent."
 YES = "run"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.consent import agent_programs
@@ -21,6 +20,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, chained
+from idumb.lazy_dataclass import dataclass
 
 HOW = "amendment"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.app.core.services import Services
@@ -18,6 +18,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.intake import ground
 from idumb.domain.proof import levels
 from idumb.domain.settings import Binding, Settings
+from idumb.lazy_dataclass import dataclass
 
 _OLD_VALIDATOR_PROMPT = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
 """The hash of the validator's shipped template before it asked for evidence. Runs locked under it can continue."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
@@ -23,6 +23,7 @@ from idumb.domain.proof import gate_table, levels
 from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
+from idumb.lazy_dataclass import dataclass
 
 _TASK_START = re.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.contract import loading
@@ -18,6 +17,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plan_diff import PlanDiff
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 RUN = "run"
 APPROVAL = "approval"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.decision import Choice, Decision
@@ -13,6 +12,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.paths import IGNORE_FILE
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import PAUSED, RunState
+from idumb.lazy_dataclass import dataclass
 
 
 def go_on(phase: str) -> Choice:

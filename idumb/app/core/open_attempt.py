@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
@@ -14,6 +12,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 KIND = "attempt.opened"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -24,6 +24,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Ceiling
+from idumb.lazy_dataclass import dataclass
 
 CONTROLS = "controls"
 """The note of an attempt whose checks also run before its work."""
@@ -58,7 +59,7 @@ class Locked:
     reported: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from idumb.app.core.services import Services
 from idumb.domain import outcome
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMITTED
+from idumb.lazy_dataclass import dataclass
 
 FILES = "worktree"
 """The path of the files in a hidden checkpoint."""

@@ -7,7 +7,7 @@ whose text shows its inputs runs again only if one of them changed; any other ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.app.attempt import own_checks
 from idumb.app.attempt.own_checks import OwnCheck
@@ -22,6 +22,7 @@ from idumb.domain.runs import regression
 from idumb.domain.runs.regression import Broken
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import AFTER_EACH, CheckSettings
+from idumb.lazy_dataclass import dataclass
 
 LEAST_SECONDS = 60.0
 """The checks of one round may take as long as the work since the last round took, but at least this long."""

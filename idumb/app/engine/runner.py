@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from idumb.app.attempt import (
@@ -29,6 +29,7 @@ from idumb.domain.decision import Decision
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
+from idumb.lazy_dataclass import dataclass
 
 EDITOR = agent.EDITOR
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from idumb.app.core import run_lookup
@@ -21,6 +21,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import dead_letter, project_key, replay, run
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 REMOVED = "dead-letter.removed"
 

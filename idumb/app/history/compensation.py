@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
@@ -24,6 +23,7 @@ from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

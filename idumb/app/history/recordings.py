@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
@@ -15,6 +14,7 @@ from idumb.domain.agent import AgentResult
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.domain.runs.recorded_attempt import RecordedAttempt

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import projections
@@ -29,6 +28,7 @@ from idumb.domain.proof.ledger import SUBMODULE
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
+from idumb.lazy_dataclass import dataclass
 
 ROLLBACK = "rollback"
 UNDO = "undo"

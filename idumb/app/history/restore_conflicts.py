@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
+from idumb.lazy_dataclass import dataclass
 
 _SHOWN = 3
 _STAGED = "has other staged content"

@@ -21,6 +21,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import START, RunState
+from idumb.lazy_dataclass import dataclass
 
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
 _ENDS = ("attempt.finished", "attempt.interrupted", "checkpoint.recorded")
@@ -29,7 +30,7 @@ _YES = "idumb undo --yes"
 _VERIFY = "verify-work"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """Options of `undo`. `operation` names the operation to undo; None is the newest one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.app.consent import approvals
@@ -26,6 +26,7 @@ from idumb.domain.documents.new_task import NewTask, Placed
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans.plan import Plan
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

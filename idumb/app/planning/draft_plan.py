@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
@@ -17,6 +16,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.plans.plan import Plan
+from idumb.lazy_dataclass import dataclass
 
 BACKUP_FOLDER = "drafts"
 # The draft was not written, so check-plan could not check it.

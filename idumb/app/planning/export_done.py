@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core import run_lookup
@@ -18,6 +17,7 @@ from idumb.domain import outcome
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Marked
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

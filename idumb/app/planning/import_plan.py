@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core import run_lookup
@@ -24,6 +23,7 @@ from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Placed, SourcePlan
 from idumb.domain.plans.plan import STRICT, Plan
+from idumb.lazy_dataclass import dataclass
 
 _MARK = b"\nx-source:"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -18,6 +18,7 @@ from idumb.domain import wording
 from idumb.domain.documents import new_task
 from idumb.domain.documents.new_task import NewTask
 from idumb.domain.errors import EXIT_INVALID, InputError, Refusal
+from idumb.lazy_dataclass import dataclass
 
 Read = Callable[[str, str, str], str | None]
 """Ask for a line: the question, the reason, and what an empty line means. None if nobody answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
@@ -13,6 +13,7 @@ from idumb.domain.documents import context_questions
 from idumb.domain.errors import InputError
 from idumb.domain.plans import step_plan
 from idumb.domain.question import Question
+from idumb.lazy_dataclass import dataclass
 
 PROJECT = ".planning/PROJECT.md"
 ROADMAP = ".planning/ROADMAP.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.app.core import next_actions
@@ -26,6 +26,7 @@ from idumb.domain import agent, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import EXIT_FAILED, EXIT_INVALID, EXIT_WAITING, Refusal
+from idumb.lazy_dataclass import dataclass
 
 _CLOSED = "passed"
 

@@ -20,13 +20,14 @@ from idumb.domain import canonical_json
 from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
+from idumb.lazy_dataclass import dataclass
 
 MARK = "plan."
 KIND = "plan"
 TAKE, AGAIN, NO = "take", "again", "no"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unsettled:
     """What the rounds left. `command` asks the planner again; `kept` is the path of a copy of the draft."""
 
@@ -44,7 +45,7 @@ class Unsettled:
         return self.draft is not None and self.draft.legal
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SentBack:
     """What a person sent back to the planner: the draft, the objections, and guidance."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.app.contract import loading
@@ -21,6 +21,7 @@ from idumb.domain.agent import AgentResult
 from idumb.domain.documents import plan_replies
 from idumb.domain.errors import InputError
 from idumb.domain.proof import levels
+from idumb.lazy_dataclass import dataclass
 
 ROUNDS = 3
 

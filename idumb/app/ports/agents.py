@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from idumb.domain.agent import AgentRequest, AgentResult, Claim
 from idumb.domain.plans.plan import Plan, Task
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.domain.runs.sandbox import Fence, Support

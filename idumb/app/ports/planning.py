@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from idumb.domain.finding import Finding, as_warnings_if_later, errors
 from idumb.domain.plans.plan import Plan
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.amendment import Amendment

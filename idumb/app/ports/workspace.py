@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot, Trees
+from idumb.lazy_dataclass import dataclass
 
 
 class Workspace(Protocol):

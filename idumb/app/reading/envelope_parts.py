@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core import run_lookup
@@ -14,6 +13,7 @@ from idumb.domain.consent import envelope
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.app.attempt import handoff_writer
@@ -18,6 +18,7 @@ from idumb.domain.runs import handoff
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

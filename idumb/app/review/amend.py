@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from idumb.app.attempt import projections
 from idumb.app.consent import approvals
@@ -25,6 +25,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT, FileClaim, Plan
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 _VERBS = {ledger.CREATED: "create", ledger.MODIFIED: "modify", ledger.DELETED: "delete"}
 

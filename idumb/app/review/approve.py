@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network, irreversible
 from idumb.app.contract import loading, plan_checks
@@ -25,6 +24,7 @@ from idumb.domain.intake.self_check import Answer as Question
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import COMPLETED
+from idumb.lazy_dataclass import dataclass
 
 APPROVE = "approve"
 ALL_PATHS = 10_000

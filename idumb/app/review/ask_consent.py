@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import (
@@ -32,6 +32,7 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Plan, Task
 from idumb.domain.proof import ledger
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.domain.plans.workflow import Workflow

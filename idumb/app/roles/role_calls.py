@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
@@ -28,6 +27,7 @@ from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import ROLE_TIMEOUT, Ceiling, ResolvedRole, Settings
+from idumb.lazy_dataclass import dataclass
 
 _TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
 """The command that takes a kept answer, up to its path."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
 
@@ -16,6 +15,7 @@ from idumb.domain import agent, canonical_json
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal
 from idumb.domain.settings import ResolvedRole
+from idumb.lazy_dataclass import dataclass
 
 PLACE = "roles"
 """The phase name under which consent to agents is stored, so that it can be revoked like that of a phase."""

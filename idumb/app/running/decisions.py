@@ -25,9 +25,10 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs import regression, saved_answers
 from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
+from idumb.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """Flags of `decide`. `remember` needs `yes`, or a confirmation at the terminal."""
 

@@ -10,7 +10,6 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.attempt import questions, record
@@ -34,6 +33,7 @@ from idumb.domain.proof.evidence import SECRET
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
+from idumb.lazy_dataclass import dataclass
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 

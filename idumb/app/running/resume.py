@@ -25,9 +25,10 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import COMPLETED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Retry:
     """Which failed tasks to retry: all of them (`failed`), or `only` these; `once` allows one attempt for each.
 
@@ -45,7 +46,10 @@ class Retry:
         return self.failed or task.id in self.only
 
 
-def resume(services: Services, request: Request, again: Retry = Retry()) -> Result:
+_NO_RETRY = Retry()
+
+
+def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
     builder_commits.require_clone(services.settings, request.workspace)

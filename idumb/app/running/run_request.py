@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from idumb.app.attempt import builder_commits
 from idumb.app.core.services import Services
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

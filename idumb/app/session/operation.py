@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
@@ -14,6 +14,7 @@ from idumb.app.core.services import Services
 from idumb.domain.errors import IdumbError, Refusal
 from idumb.domain.runs.event import BESIDE
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.app.attempt import handoff_writer
 from idumb.app.attempt import projections as publish
@@ -24,6 +24,7 @@ from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint
 from idumb.domain.settings import IN_COMMIT, CheckSettings
+from idumb.lazy_dataclass import dataclass
 
 _SHOWN = 20
 _MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")

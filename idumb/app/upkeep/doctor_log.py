@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from idumb.app.core import kept_root, open_attempt, run_lookup
 from idumb.app.core.services import Services
@@ -13,6 +12,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import guarded_names, run
 from idumb.domain.runs.run import RunState
+from idumb.lazy_dataclass import dataclass
 
 _RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10

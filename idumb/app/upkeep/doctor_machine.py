@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from idumb.app.ports.host import Machine, Sandboxes
 from idumb.domain import health, paths
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import sandbox
+from idumb.lazy_dataclass import dataclass
 
 _LOW_SPACE = 64 << 20
 _LOW_FILES = 1000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core.result import Result
@@ -11,6 +10,7 @@ from idumb.app.ports.host import HostFiles
 from idumb.domain import hosts
 from idumb.domain.errors import Refusal
 from idumb.domain.hosts import Host
+from idumb.lazy_dataclass import dataclass
 
 CREATE = "create"
 UPDATE = "update"

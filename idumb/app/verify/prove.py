@@ -6,7 +6,7 @@ Reads only: it takes no lock, writes no event, and changes nothing in the reposi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.app.consent import approvals
@@ -28,6 +28,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 

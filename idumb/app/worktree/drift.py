@@ -12,7 +12,6 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
@@ -26,6 +25,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs import guarded_names
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
 Descends = Callable[[str, str], bool]

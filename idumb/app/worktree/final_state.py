@@ -7,7 +7,6 @@ run they leave the phase unproven; elsewhere they are reported and stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from idumb.app.core.services import Services
 from idumb.app.worktree import tool_leftovers
@@ -16,6 +15,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 SHOWN = 50
 

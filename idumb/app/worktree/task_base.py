@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from idumb.app.core import projection_paths, run_context, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
@@ -18,6 +17,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 UNFINISHED = "task.unfinished-path"
 

@@ -11,7 +11,6 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.app.core.journal import Journal
@@ -23,6 +22,7 @@ from idumb.app.worktree.drift import Drift
 from idumb.domain import wording
 from idumb.domain.errors import AdapterError, IdumbError, Refusal
 from idumb.domain.proof import ledger
+from idumb.lazy_dataclass import dataclass
 
 CODE = "role.changed-tree"
 BACKUPS = "answers"

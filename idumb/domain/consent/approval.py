@@ -6,7 +6,7 @@ import dataclasses
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 SCHEMA = 1
 APPROVED = "approved"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from idumb.domain import canonical_json
+from idumb.lazy_dataclass import dataclass
 
 CONTEXT = "context"
 CONVERSATION = "conversation"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from idumb.domain.documents import headings
 from idumb.domain.question import Question
 from idumb.domain.wording import as_markdown, one_line
+from idumb.lazy_dataclass import dataclass
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"

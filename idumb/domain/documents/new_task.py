@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import amendment
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
+from idumb.lazy_dataclass import dataclass
 
 _SEPARATOR = re.compile(r",\s*")
 

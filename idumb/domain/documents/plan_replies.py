@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 _PLAIN = frozenset({"", "markdown", "md"})

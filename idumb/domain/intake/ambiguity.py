@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case, is_declaration, short
 from idumb.domain.plans.plan import Plan, Task
+from idumb.lazy_dataclass import dataclass
 
 LONGEST = 2 * 60 * 60
 TITLE, CRITERION, INTENT, DESCRIPTION = "title", "acceptance", "steps", "description"

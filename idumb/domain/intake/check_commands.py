@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
@@ -14,6 +13,7 @@ from idumb.domain.plans import exit_code, exit_status, run_files, shell
 from idumb.domain.plans.exit_code import Hidden
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
+from idumb.lazy_dataclass import dataclass
 
 _OWN = "Make it a check of its own"
 _WAYS = {

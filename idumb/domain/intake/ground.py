@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from idumb.domain import paths
 from idumb.domain.contract import Contract
@@ -16,6 +15,7 @@ from idumb.domain.plans import shell
 from idumb.domain.plans.plan import FileClaim, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 _NEEDS = frozenset({"modify", "delete", "move"})
 _CREATES = frozenset({"create", "change", "move"})

@@ -9,13 +9,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import Contract, proofs
 from idumb.domain.intake.rule import short
 from idumb.domain.plans.plan import CHECK, STEPS, VERIFY, Plan, Task
 from idumb.domain.proof import ledger, test_counts
+from idumb.lazy_dataclass import dataclass
 
 NO_CHECK = "recommend.check"
 NO_TEST = "recommend.test"

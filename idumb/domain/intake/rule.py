@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from idumb.domain.contract import Contract
@@ -11,6 +12,7 @@ from idumb.domain.finding import ERROR, Finding
 from idumb.domain.plans.plan import Criterion, Plan, Task
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import Policy, Settings
+from idumb.lazy_dataclass import dataclass
 
 SILENT = "none"
 BY_FIELD = "by field"
@@ -52,7 +54,7 @@ class StartState:
     claimed: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Case:
     """One contract under one configuration and policy, judged by `rules`.
 

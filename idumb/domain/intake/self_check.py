@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.intake import coverage, registry
 from idumb.domain.intake.rule import SILENT, Case
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE
+from idumb.lazy_dataclass import dataclass
 
 YES, NO, NOT_JUDGED = "yes", "no", "not judged"
 SHOWN = 20

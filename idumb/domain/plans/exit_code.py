@@ -11,12 +11,12 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from idumb.domain.plans import exit_status, shell
 from idumb.domain.plans.exit_status import BACKGROUND, LOOP, PIPE, SEQUENCE, Status, Unreadable
 from idumb.domain.plans.shell import Word
 from idumb.domain.plans.simple_command import SimpleCommand, without_prefixes
+from idumb.lazy_dataclass import dataclass
 
 # fmt: off
 _OPAQUE = frozenset({"break", "case", "continue", "eval", "function", "return", "select", "trap"})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from idumb.domain.plans.simple_command import SimpleCommand
+from idumb.lazy_dataclass import dataclass
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND, CONDITION, LOOP = (
     "pipe",

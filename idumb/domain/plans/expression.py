@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from idumb.lazy_dataclass import dataclass
 
 LONGEST = 1000
 DEEPEST = 20

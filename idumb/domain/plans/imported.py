@@ -8,10 +8,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.domain import canonical_json, paths
 from idumb.domain.plans.plan import Plan, Task
+from idumb.lazy_dataclass import dataclass
 
 SOURCE_ID = "x-source-id"
 SOURCE_DONE = "x-source-done"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 _IN_FOLDER = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from idumb.domain import paths
 from idumb.domain.finding import ERROR, Finding
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # only plans of workflows need it
     from idumb.domain.plans.workflow import Flow, Workflow

@@ -9,10 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from idumb.domain import paths
 from idumb.domain.plans.numbered_phases import QUICK
+from idumb.lazy_dataclass import dataclass
 
 PLAN = "01-PLAN.md"
 LONGEST_TITLE = 100

@@ -7,10 +7,10 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import paths
 from idumb.domain.plans import shell
+from idumb.lazy_dataclass import dataclass
 
 # fmt: off
 _INTERPRETERS = frozenset({

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
 

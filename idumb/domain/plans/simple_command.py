@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 # fmt: off
 _TOOLS = frozenset({

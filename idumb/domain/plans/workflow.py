@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
+from idumb.lazy_dataclass import dataclass
 
 DIALECT = "workflow"
 PLAN = "01-PLAN.md"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.domain import wording
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change
+from idumb.lazy_dataclass import dataclass
 
 MOST = 100
 """The most commits of one task."""

@@ -6,13 +6,14 @@ Ledger and evidence decide the verdict of an attempt, and what the next attempt 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from idumb.domain import outcome, wording
 from idumb.domain.proof import ledger, levels
 from idumb.domain.proof.ledger import Ledger
 from idumb.domain.proof.validation import ValidatorEvidence
+from idumb.lazy_dataclass import dataclass
 
 PASSED = "passed"
 FAILED = "failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple, Protocol
 
 from idumb.domain.plans.plan import Plan, Task
@@ -12,6 +12,7 @@ from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import GateSettings
+from idumb.lazy_dataclass import dataclass
 
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from idumb.lazy_dataclass import dataclass
 
 PLANNING = "planning"
 PRE = "pre"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import outcome
+from idumb.lazy_dataclass import dataclass
 
 _MOST = 200
 _MOST_CITATIONS = 20

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import symbols
+from idumb.lazy_dataclass import dataclass
 
 CREATED = "created"
 MODIFIED = "modified"
@@ -72,7 +74,7 @@ class Line:
         return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Ledger:
     """The files, and what changed in those whose language idumb can read."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import agent
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import GateSettings, Settings
+from idumb.lazy_dataclass import dataclass
 
 INFORMATIONAL = 0
 ADVISORY = 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from idumb.domain.plans.plan import Step
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.plans.plan import SymbolClaim
+from idumb.lazy_dataclass import dataclass
 
 ADDED = "added"
 REMOVED = "removed"

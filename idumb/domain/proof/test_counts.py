@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.domain.plans import shell
+from idumb.lazy_dataclass import dataclass
 
 # fmt: off
 _READERS = frozenset({

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof.judgement import Citation
+from idumb.lazy_dataclass import dataclass
 
 _MOST = 200
 _WORDS = 2000

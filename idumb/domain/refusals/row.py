@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.decision import Choice
+from idumb.lazy_dataclass import dataclass
 
 HINT = "{hint}"
 """A choice whose command is the hint of the error, verbatim."""

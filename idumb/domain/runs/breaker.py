@@ -9,11 +9,12 @@ Pure: times are the text of the clock port, and the caller stores each new state
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
 from idumb.domain.agent import NETWORK, RATE_LIMITED, STALL
+from idumb.lazy_dataclass import dataclass
 
 CLOSED = "closed"
 OPEN = "open"

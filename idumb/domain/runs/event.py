@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import outcome
+from idumb.lazy_dataclass import dataclass
 
 PAYLOAD_VERSION = 1
 GENESIS = "0" * 64

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import evidence
+from idumb.lazy_dataclass import dataclass
 
 _MOST = 50
 _CLOSED = frozenset({evidence.PASSED, evidence.TOLERATED})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from datetime import datetime
 from typing import Any
 
 from idumb.domain import agent, canonical_json
 from idumb.domain.settings import Settings
+from idumb.lazy_dataclass import dataclass
 
 STANDARD = "standard"
 ESCALATION = "escalation"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from idumb.lazy_dataclass import dataclass
 
 STATE = "state"
 PROGRESS = "progress"

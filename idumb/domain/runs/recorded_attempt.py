@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from idumb.domain.agent import AgentResult
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

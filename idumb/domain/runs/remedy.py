@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
+from idumb.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

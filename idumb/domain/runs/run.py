@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import canonical_json
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 
 ACTIVE = "active"
 HALTED = "halted"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from idumb.domain import paths, wording
 from idumb.domain.settings import SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_LANDLOCK
+from idumb.lazy_dataclass import dataclass
 
 DETECTION = "detection only"
 """The level without a sandbox: writes elsewhere are not prevented. idumb names those in the repository."""

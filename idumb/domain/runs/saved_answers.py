@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from idumb.domain import canonical_json
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.plans.plan import REVERSIBLE, Task
+from idumb.lazy_dataclass import dataclass
 
 FAILURE = "failure"
 DECISION = "decision"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
 from idumb.domain.agent import Usage
 from idumb.domain.settings import Ceiling
+from idumb.lazy_dataclass import dataclass
 
 FREE = frozenset({"steps", "human"})
 """Adapters that use nothing, so that they have nothing to report."""

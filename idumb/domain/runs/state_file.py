@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain.runs import legacy
+from idumb.lazy_dataclass import dataclass
 
 VERSION = "1.0.0"
 MOST_HISTORY = 50

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import outcome
 from idumb.domain.agent import Conversation
 from idumb.domain.runs.spending import Spent
+from idumb.lazy_dataclass import dataclass
 
 EFFECT = "made"
 COMPENSATED = "compensated"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _NOT_OWN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

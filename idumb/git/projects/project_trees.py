@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from idumb.app.ports.repository import Conflict, Inventory, NestedChange, Snapshot
@@ -17,6 +17,7 @@ from idumb.git.objects import tree_objects
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.restore import patch
 from idumb.git.trees import GitTrees
+from idumb.lazy_dataclass import dataclass
 
 Value = TypeVar("Value")
 

@@ -8,13 +8,14 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.scan import real_folders
 from idumb.git.scan.path_state import Present, Step
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import pygit2

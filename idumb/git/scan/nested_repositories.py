@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pygit2
@@ -23,6 +23,7 @@ from idumb.git.objects import object_writer
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan import ignores
+from idumb.lazy_dataclass import dataclass
 
 KEPT, FACTS = "repositories", "repositories.json"
 MOST_BYTES = 64 << 20  # for all files of one snapshot

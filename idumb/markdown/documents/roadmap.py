@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.documents import headings
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.phase_names import same_phase
 
 _NUMBER = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from idumb.lazy_dataclass import dataclass
 
 _BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
 # The start of a line that may be a box, a fence or a heading.

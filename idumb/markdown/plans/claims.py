@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from idumb.domain.finding import nearest
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim, SymbolClaim
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value, yaml_text
 from idumb.markdown.syntax.inline import Text

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, Span
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import inline, scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, yaml_text
 from idumb.markdown.syntax.inline import Text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import labels
 from idumb.markdown.plans.near_misses import STEP_FENCES, NearMissChecker
 from idumb.markdown.syntax.field_values import Value, content, first_text

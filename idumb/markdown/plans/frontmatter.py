@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, structured_values
 from idumb.markdown.syntax import inline, yaml_nodes
 from idumb.markdown.syntax.problems import Field, Problems

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, labels
 from idumb.markdown.plans.step_tools import TOOLS
 from idumb.markdown.syntax.field_values import fence_text

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, fields, labels, near_misses
 from idumb.markdown.syntax import blocks, indentation
 from idumb.markdown.syntax.nodes import Block, FastTask, Fence, Heading, Item, Items, Paragraph, YamlItem

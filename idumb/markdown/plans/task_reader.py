@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values
 from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.syntax import fast_path, scalars, yaml_nodes

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, FileClaim, Span, TestIntent
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import scalars
 from idumb.markdown.syntax.nodes import FastTask, Fence
 from idumb.markdown.syntax.source import Source

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.inline import Text, joined
 from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from json import decoder
 from typing import Any
 
 from idumb.domain import whole_numbers
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.problems import Problems, ReadError
 from idumb.markdown.syntax.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, duplicate_key
 

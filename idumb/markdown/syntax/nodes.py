@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from idumb.lazy_dataclass import dataclass
 
 Piece = tuple[int, str]
 

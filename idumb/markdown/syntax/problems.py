@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from idumb.domain import wording
 from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.problems import Problems, ReadError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from idumb.domain import paths, whole_numbers
@@ -14,6 +14,7 @@ from idumb.domain.plans.expression import Expression, ExpressionError, Reference
 from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Task
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import steps, structured_values, task_reader
 from idumb.markdown.plans.task_reader import Reading
 from idumb.markdown.syntax import fast_path, yaml_nodes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.app.ports.planning import ParsedPlan
@@ -17,6 +17,7 @@ from idumb.domain.plans import workflow
 from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import fields, frontmatter, near_misses, plan_parser, steps
 from idumb.markdown.syntax import blocks, yaml_nodes
 from idumb.markdown.syntax.nodes import Block, Fence, Heading

@@ -12,9 +12,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import guardian, process_tree, signals, stalls
 from idumb.system.processes.duplex_pipe import Talk, Talking
 from idumb.system.processes.process_tree import GRACE, PROCESS_COOKIE

@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes.process_tree import read, status
 
 RESOURCES = "resources"

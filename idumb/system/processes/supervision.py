@@ -10,9 +10,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol
 
+from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import signals, stalls
 
 if TYPE_CHECKING:

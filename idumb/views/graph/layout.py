@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from idumb.lazy_dataclass import dataclass
 
 MOST_ROWS = 40
 _MOST_BENDS = 4000

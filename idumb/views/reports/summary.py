@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
 from idumb.domain.runs import run, spending
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
 from idumb.views import markup, quantities
 from idumb.views.graph import mermaid
 from idumb.views.reports import evidence_table, run_status

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from idumb.domain import outcome
 from idumb.domain.runs.event import Event
+from idumb.lazy_dataclass import dataclass
 from idumb.views import markup, quantities
 from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.plain_progress import LineContext, QuietStream

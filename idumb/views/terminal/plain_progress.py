@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TextIO
 
 from idumb.domain import outcome
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
+from idumb.lazy_dataclass import dataclass
 from idumb.views import markup, quantities
 
 _WIDTH = 160

@@ -8,8 +8,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import titles
 from idumb.markdown.plans.dialects.drafts import Part
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import (
@@ -23,6 +23,7 @@ from idumb.domain.plans.plan import (
     Span,
     Task,
 )
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.task_reader import Spans
 from idumb.markdown.syntax.problems import Problems
 

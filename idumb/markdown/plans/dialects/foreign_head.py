@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Setup, Span
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import Part

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.domain.plans.plan import GSD_2
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import labels, titles
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.plans.dialects.labels import Line

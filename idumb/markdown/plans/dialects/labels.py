@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems

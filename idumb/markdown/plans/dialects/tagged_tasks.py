@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from idumb.domain.plans.plan import HUMAN, Option
+from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import checks, drafts, labels, titles
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
