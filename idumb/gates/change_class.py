@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from idumb.domain import wording
+from idumb.domain.plans import run_files
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates.languages.imports import SCRIPTS
-from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference, has_no_callers
+from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UNKNOWN, Difference
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 500
@@ -59,7 +60,7 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
     modules: dict[tuple[str, str], list[Change]] = {}
     for change in inputs.changes:
         suffix = change.path.rpartition(".")[2].lower() if "." in change.path.rpartition("/")[2] else ""
-        if has_no_callers(change.path):
+        if run_files.has_no_callers(change.path):
             continue
         if suffix in _OTHER_CODE:
             yield change.path, Difference(UNKNOWN, "idumb does not know the language")

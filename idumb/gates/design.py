@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from idumb.domain.plans import run_files
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates import layer_contracts
 from idumb.gates.languages import imports
 from idumb.gates.languages.imports import Import
-from idumb.gates.languages.public_names import has_no_callers
 
 _LONGEST = 1024 * 1024
 _MOST_FILES = 3000
@@ -50,7 +50,7 @@ class _Tree:
             if path.rpartition(".")[2] in imports.SUFFIXES
             and change.new is not None
             and change.new.oid not in moved
-            and not has_no_callers(path)
+            and not run_files.has_no_callers(path)
         }
 
     def text(self, path: str, *, old: bool) -> str | None:
@@ -81,10 +81,14 @@ class _Tree:
             targets: dict[str, int] = {}
             for one in self.imports(path, old=old):
                 target = imports.file_of(path, one, self.exists) if one.runs else None
-                if target is not None and target != path:
+                if target is not None and target != path and not self._only_types(path, one, target, old=old):
                     targets.setdefault(target, one.line)
             self._targets[key] = targets
         return self._targets[key]
+
+    def _only_types(self, path: str, one: Import, target: str, *, old: bool) -> bool:
+        is_typed = path.endswith((".ts", ".tsx", ".mts", ".cts"))
+        return is_typed and imports.only_types(one, self.text(target, old=old) or "")
 
     def way(self, start: str, end: str, *, old: bool) -> list[str] | None:
         """Return the shortest chain of imports from a file to another; None if there is none, or too many files."""

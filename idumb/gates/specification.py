@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from idumb.domain.plans import run_files
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates.languages import public_readers, public_scripts
-from idumb.gates.languages.public_names import has_no_callers
 
 _LONGEST = 1024 * 1024
 
@@ -34,13 +34,13 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return what new and changed public functions do not declare; None if there is no such function."""
     wrong: list[Violation] = []
     judged = 0
+    elsewhere = _Elsewhere(inputs)
     for change in inputs.changes:
-        reader = _READERS.get(change.path.rpartition(".")[2].lower())
-        if reader is None or change.new is None or has_no_callers(change.path):
+        if change.new is None or run_files.has_no_callers(change.path):
             continue
-        after, before = (_functions(inputs, change, reader, old=old) for old in (False, True))
+        after, before = (_functions(inputs, change, old=old) for old in (False, True))
         for name, function in after.items():
-            old = before.get(name)
+            old = before.get(name) or elsewhere.find(name)
             if old is None or old.text != function.text:
                 judged += 1
                 known = () if old is None else old.problems
@@ -49,12 +49,34 @@ def judge(inputs: Inputs) -> Judged | None:
     return Judged(wrong, f"{judged} new or changed public functions are specified") if judged else None
 
 
-def _functions(inputs: Inputs, change: Change, reader: Reader, *, old: bool) -> Mapping[str, Function]:
-    data = inputs.read(change.old if old else change.new, _LONGEST)
+class _Elsewhere:
+    """The functions of the changed files before the task: one that moved is not new."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._found: dict[str, Function] | None = None
+
+    def find(self, name: str) -> Function | None:
+        if self._found is None:
+            files = (_functions(self._inputs, change, old=True) for change in self._inputs.changes)
+            self._found = {name: function for functions in files for name, function in functions.items()}
+        return self._found.get(name)
+
+
+def _functions(inputs: Inputs, change: Change, *, old: bool) -> Mapping[str, Function]:
+    reader = _READERS.get(change.path.rpartition(".")[2].lower())
+    data = None if reader is None else inputs.read(change.old if old else change.new, _LONGEST)
+    if reader is None or data is None or _GENERATED.search(data[:_HEADER]):
+        return {}
     try:
-        return {} if data is None else dict(reader(data.decode("utf-8-sig"), change.path))
+        return dict(reader(data.decode("utf-8-sig"), change.path))
     except UnicodeDecodeError:
         return {}
+
+
+_HEADER = 1000
+_GENERATED = re.compile(rb"DO NOT EDIT|@generated")
+"""What generators write at the top: nobody adds a comment there."""
 
 
 def _python(text: str, path: str) -> Iterator[tuple[str, Function]]:
@@ -96,22 +118,40 @@ def _script(text: str, path: str) -> Iterator[tuple[str, Function]]:
         if public is None or public.kind != "function":
             continue
         body = _until_unindented(text, match.start())
+        own = _without_inner_functions(body)
         doc = _doc_above(text, match.start())
+        is_typed = typed and match["v"] and ":" in text[match.end() : text.find("=", match.end())]
         documented = len(re.findall(r"@param\b", doc))
         untyped = sum(1 for each in public.parameters if not each.type and each.required is not False)
         problems = []
-        if untyped and documented < (untyped if typed else len(public.parameters)):
+        if untyped and not is_typed and documented < (untyped if typed else len(public.parameters)):
             problems.append("does not declare the types of its inputs")
-        returns = _RETURNS.search(body) is not None
-        if returns and not (typed and public.text) and not re.search(r"@returns?\b|@yields?\b", doc):
+        returns = _RETURNS.search(own) is not None
+        if returns and not (typed and (public.text or is_typed)) and not re.search(r"@returns?\b|@yields?\b", doc):
             problems.append("does not declare its output")
         if (
-            _THROWS.search(body)
-            and not re.search(r"\bcatch\b", body)
+            _THROWS.search(own)
+            and not re.search(r"\bcatch\b", own)
             and not re.search(r"throw|error", doc, re.IGNORECASE)
         ):
             problems.append("throws, and its comment does not say so")
         yield name, Function(text.count("\n", 0, match.start()) + 1, body, tuple(problems))
+
+
+def _without_inner_functions(body: str) -> str:
+    """Return a function without what is in functions inside it, as far as its indentation shows them."""
+    kept: list[str] = []
+    inner: int | None = None
+    for number, line in enumerate(body.split("\n")):
+        depth = len(line) - len(line.lstrip())
+        if inner is not None and (depth > inner or not line.strip()):
+            continue
+        inner = depth if number and _INNER.search(line) else None
+        kept.append(line)
+    return "\n".join(kept)
+
+
+_INNER = re.compile(r"(?:=>|\bfunction\b[^{]*)[ \t]*\{[ \t]*$")
 
 
 _GO = re.compile(r"^func[ \t]+(?:\([^()\n]*\)[ \t]*)?(?P<name>[A-Z]\w*)", re.MULTILINE)

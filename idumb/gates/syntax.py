@@ -188,7 +188,8 @@ def _is_other_python(text: str, line: int, message: str) -> bool:
 _JSON_WITH_COMMENTS = re.compile(
     r"(?:ts|js)config[^/]*\.json|\.vscode/[^/]*\.json|devcontainer\.json|\.eslintrc\.json|\.swcrc|deno\.json|"
     r"api-extractor[^/]*\.json|tslint\.json|turbo\.json|biome\.json|babel\.config\.json|nx\.json|project\.json|"
-    r"wrangler\.json|renovate\.json|launch\.json|settings\.json|tasks\.json|keybindings\.json|language-configuration\.json",
+    r"wrangler\.json|renovate\.json|launch\.json|settings\.json|tasks\.json|keybindings\.json|language-configuration\.json|"
+    r"pyrightconfig\.json|appsettings[^/]*\.json|cspell\.json|\.markdownlint\.json|\.oxlintrc\.json|\.luarc\.json",
     re.IGNORECASE,
 )
 _COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)

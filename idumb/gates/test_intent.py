@@ -8,7 +8,7 @@ from idumb.domain import wording
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.gates.languages import assertions
-from idumb.gates.languages.assertions import Tests
+from idumb.gates.languages.assertions import ReadTest, Tests
 
 _LONGEST = 1024 * 1024
 
@@ -17,13 +17,14 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return the tests that assert nothing any more; None if no changed file has tests that idumb can read."""
     moved = {change.old.oid for change in inputs.changes if change.old is not None}
     wrong, files = [], []
+    elsewhere = _Elsewhere(inputs)
     for change in inputs.changes:
         if change.new is None or change.new.oid in moved:
             continue
         after = _tests(inputs, change, change.new)
         if after:
             files.append(change.path)
-            wrong += list(_silent(change, _tests(inputs, change, change.old), after))
+            wrong += list(_silent(change, _tests(inputs, change, change.old), after, elsewhere))
     return Judged(wrong, f"changed tests assert: {wording.listed(files)}") if files else None
 
 
@@ -35,13 +36,30 @@ def _tests(inputs: Inputs, change: Change, entry: Entry | None) -> Tests | None:
     return None if data is None else assertions.of_file(change.path, data)
 
 
-def _silent(change: Change, before: Tests | None, after: Tests) -> Iterator[Violation]:
+class _Elsewhere:
+    """The tests of the changed files before the task: a test that moved is not new."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._found: dict[str, ReadTest] | None = None
+
+    def find(self, name: str) -> ReadTest | None:
+        if self._found is None:
+            before = (_tests(self._inputs, change, change.old) or {} for change in self._inputs.changes)
+            self._found = {name: test for tests in before for name, test in tests.items()}
+        return self._found.get(name)
+
+
+def _silent(change: Change, before: Tests | None, after: Tests, elsewhere: _Elsewhere) -> Iterator[Violation]:
     """Yield the tests without assertion that are new, or that asserted something before the task."""
     if before is None:
         return
     for name, test in after.items():
-        old = before.get(name)
-        if test.asserts is not False or (old is not None and (old.text == test.text or not old.asserts)):
+        if test.asserts is not False and not test.skipped:
             continue
-        words = "is new and asserts nothing" if old is None else "asserts nothing any more"
-        yield Violation(change.path, test.line, f"the test {name} {words}")
+        old = before.get(name) or elsewhere.find(name)
+        if old is None and not test.skipped:
+            yield Violation(change.path, test.line, f"the test {name} is new and asserts nothing")
+        elif old is not None and old.asserts and old.text != test.text:
+            words = "is skipped now, whatever happens" if test.skipped else "asserts nothing any more"
+            yield Violation(change.path, test.line, f"the test {name} {words}")

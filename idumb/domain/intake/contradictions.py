@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from idumb.domain import paths, wording
 from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case
+from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 
+_NO_CODE = (".md", ".rst", ".adoc", ".txt", ".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".csv")
 _RANKS = ("preserving", "extending", "modifying", "breaking")
 
 
@@ -35,13 +38,26 @@ def limits(case: Case) -> Iterator[Finding]:
 def change_classes(case: Case) -> Iterator[Finding]:
     """Find tasks that declare a harmless change, and symbols that make it a higher class."""
     for plan, task in case.pairs:
-        for least, names in _least(task):
+        callable_ = [path for path in ledger.written_paths(task.files) if not run_files.has_no_callers(path)]
+        certain = all(map(_shows_public_names, ledger.written_paths(task.files)))
+        for least, names in _least(task) if callable_ else ():
             if task.change is not None and _RANKS.index(task.change) < _RANKS.index(least):
                 verb = "removes" if least == "breaking" else "adds"
                 message = f"{task.id} declares {task.change}, and its Symbols {verb} {wording.listed(names)}: {least}."
                 fix = f"Declare `- **Change:** {least}`, or correct Symbols."
-                yield case.at("change.contradiction", plan, task, task.change, message, fix, accepted=least)
+                yield case.at(
+                    "change.contradiction", plan, task, task.change, message, fix, accepted=least, certain=certain
+                )
                 break
+
+
+def _shows_public_names(path: str) -> bool:
+    """Return whether a name that a file defines is public if it looks so: in others, a keyword decides that."""
+    if path.endswith(".go"):
+        return not run_files.has_no_callers(path) and not re.search(r"(?:^|/)(?:internal|cmd)/|(?:^|/)main\.go$", path)
+    if path.endswith(".py"):
+        return not run_files.has_no_callers(path) and not re.search(r"(?:^|/)_(?!_init__\.py$)", path)
+    return path.endswith(_NO_CODE)
 
 
 def _least(task: Task) -> Iterator[tuple[str, list[str]]]:
@@ -49,12 +65,28 @@ def _least(task: Task) -> Iterator[tuple[str, list[str]]]:
 
     A name that is added and removed moves to another file, and may still be found where callers look.
     """
+    is_go = any(path.endswith(".go") for path in ledger.written_paths(task.files))
+    is_test = any(map(run_files.is_test, ledger.written_paths(task.files)))
     added, removed = (_names(task, action) for action in ("add", "remove"))
+    moved = {_without_modules(name) for name in added} & {_without_modules(name) for name in removed}
     for names, least in ((removed, "breaking"), (added, "extending")):
-        hidden = {name for name in names if any(part.startswith("_") for part in name.split("."))}
-        public = names - hidden - (added & removed)
+        public = [
+            name
+            for name in sorted(names)
+            if _without_modules(name) not in moved
+            and not any(part.startswith(("_", "*")) or (is_go and part[:1].islower()) for part in name.split("."))
+            and not (is_test and name.rpartition(".")[2].lower().startswith("test"))
+        ]
         if public:
-            yield least, sorted(public)
+            yield least, public
+
+
+def _without_modules(name: str) -> str:
+    """Return a name without the modules before it, which have small letters: `pkg.Config.load` is `Config.load`."""
+    parts = name.split(".")
+    while len(parts) > 1 and not parts[0][:1].isupper():
+        parts.pop(0)
+    return ".".join(parts)
 
 
 def _names(task: Task, action: str) -> frozenset[str]:

@@ -13,6 +13,7 @@ from idumb.domain.proof.ledger import written_claims
 SPECIFIED = ("inputs", "outputs", "errors", "side effects")
 """What every public name must declare, as the plan format spells it."""
 _NAMED = 20
+_PROSE = (".md", ".rst", ".adoc", ".png", ".jpg", ".gif", ".svg")
 
 
 def requirements(case: Case) -> Iterator[Finding]:
@@ -88,13 +89,19 @@ def invariants(case: Case) -> Iterator[Finding]:
 def changes(case: Case) -> Iterator[Finding]:
     """Find tasks that write files without a change class."""
     for plan in filter(is_declaration, case.contract.plans):
-        writing = [task for task in plan.tasks if not task.is_human and written_claims(task.files or ())]
+        writing = [task for task in plan.tasks if not task.is_human and _may_change_behaviour(case, task)]
         silent = [task for task in writing if task.change is None]
         if len(silent) == len(writing) > 1:  # one finding for the whole plan
             names = f"{silent[0].id} and {len(silent) - 1} more do"
             yield _changes(case, plan, silent[0], names, ", ".join(task.id for task in silent[:_NAMED]))
         else:
             yield from (_changes(case, plan, task, f"{task.id} does", "no change class") for task in silent)
+
+
+def _may_change_behaviour(case: Case, task: Task) -> bool:
+    """Return whether a task writes files; strict mode also expects a class of documentation."""
+    written = (claim.path for claim in written_claims(task.files or ()))
+    return any(case.strict or not path.lower().endswith(_PROSE) for path in written)
 
 
 def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Finding:

@@ -283,7 +283,7 @@ def _commands(
     plan, task = where
     absent = case.present.no_programs if case.present is not None else frozenset()
     reported: set[tuple[str, str, int]] = set()
-    for command, line, field in proving:
+    for number, (command, line, field) in enumerate(proving):
         for program in programs(command):
             if program in absent and not makes(posixpath.normpath(program)) and (program, field, line) not in reported:
                 reported.add((program, field, line))
@@ -291,7 +291,18 @@ def _commands(
                 subject = task.id if task else "The plan"
                 message = f"{subject}: a check starts {program}, which {problem} no task creates it."
                 mend = "Correct the name, install it, or declare the file under Files."
-                yield case.at("check.no-program", plan, task, short(command), message, mend, field=field, line=line)
+                prepared = case.settings.checks is not None and case.settings.checks.prepare
+                first = _runs_at_once(command, program) and ("/" not in program or number == 0)
+                yield case.at(
+                    "check.no-program", plan, task, short(command), message, mend,
+                    field=field, line=line, certain=first and not prepared,
+                )  # fmt: skip
+
+
+def _runs_at_once(command: str, program: str) -> bool:
+    """Return whether nothing before it can make the program, or put it on PATH, as `. .venv/bin/activate` does."""
+    later = shell.read(command).commands[1:]
+    return not any(word.text == program for words in later for word in words)
 
 
 def checks(task: Task) -> list[tuple[str, int, str]]:

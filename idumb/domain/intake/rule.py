@@ -85,24 +85,28 @@ class Case:
         of_plans = ((plan, None, criterion) for plan in self.contract.plans for criterion in plan.success_criteria)
         return (*of_tasks, *of_plans)
 
-    def severity(self, rule: Rule, field: str = "") -> str:
-        """Return the severity of a finding of this rule in the mode of the case: an error if its gate has level 2."""
+    def severity(self, rule: Rule, field: str = "", *, certain: bool = True) -> str:
+        """Return the severity of a finding of this rule in the mode of the case.
+
+        It is an error if its gate has level 2 and certainly cannot hold.
+        """
         gate = GATE_OF_FIELD.get(field, "") if rule.gate == BY_FIELD else rule.gate
-        if gate and levels.rule(self.settings, gate).level == levels.CRITICAL:
+        if gate and certain and levels.rule(self.settings, gate).level == levels.CRITICAL:
             return ERROR
         return rule.strict if self.strict else rule.guided
 
     def at(
         self, code: str, plan: Plan, task: Task | None, found: str, message: str, mend: str, *,
-        field: str = "", accepted: str = "", line: int = 0,
+        field: str = "", accepted: str = "", line: int = 0, certain: bool = True,
     ) -> Finding:  # fmt: skip
         """Return a finding at a field of a task, or of the frontmatter if `task` is None.
 
-        `field` and `accepted` replace those of the rule, `line` the line of the field.
+        `field` and `accepted` replace those of the rule, `line` the line of the field. `certain`: the gate of the rule
+        cannot hold.
         """
         rule = self.rules[code]
         field, accepted = field or rule.field, accepted or rule.accepted
-        severity = self.severity(rule, field)
+        severity = self.severity(rule, field, certain=certain)
         return plan.finding(code, field, found, accepted, message, mend, task=task, severity=severity, line=line)
 
 

@@ -1,4 +1,4 @@
-"""The files of a project that a command runs, as far as its text shows: scripts, definitions of targets, and tests."""
+"""Files of a project that a command runs, and files that nothing in the project calls, as far as names show."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ _TEST = re.compile(
     r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
     r"|(?:^|/)(?:tests?|specs?|__tests__)(?:/|$)"
 )
+_ASIDE = re.compile(
+    r"(?:^|/)(?:testing|fixtures|testdata|examples?|benches|bench|benchmarks?|migrations|vendor|_?vendored|third[_-]party"
+    r"|node_modules|dist)/|^(?:scripts|tools|bin|docs?|build|hack|ci|\.[^/]+)/"
+    r"|(?:^|/)(?:setup|noxfile|manage|__main__)\.py$|\.min\.js$|\.(?:stories|config)\.[cm]?[jt]sx?$"
+)
+"""Programs, data, and code of others or of tools: what no caller of the project names."""
 _JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 
 
@@ -61,6 +67,11 @@ class RunFiles:
 def is_test(path: str) -> bool:
     """Return whether a path or glob names tests, or what configures them."""
     return _TEST.search(path) is not None
+
+
+def has_no_callers(path: str) -> bool:
+    """Return whether nothing outside a file calls what it defines: tests, scripts, vendored and generated code."""
+    return is_test(path) or _ASIDE.search(path) is not None
 
 
 @functools.lru_cache(maxsize=256)

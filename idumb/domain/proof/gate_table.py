@@ -275,7 +275,7 @@ ROWS: tuple[Row, ...] = (
         "You approved a change of that class. A caller that breaks is another decision.",
         "Undo what breaks callers, or declare the higher class: `idumb amend N --from-file` checks the plan again and"
         " asks for your approval.",
-        "a task that writes files without a class, and Symbols that change more than the class says",
+        "a task that writes more than documentation without a class, and Symbols that change more than the class says",
     ),
     Row(
         AGREEMENT,

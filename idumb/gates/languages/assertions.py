@@ -1,8 +1,8 @@
 """The tests that a file defines, and whether each asserts something: Python, JavaScript and TypeScript, Go, Rust.
 
 A test asserts nothing only if nothing in it can fail it on purpose. What may assert elsewhere counts: helpers by their
-name, by their file, or by what they get. A test is not judged if it is skipped, or if its name or a comment says that
-it only must not fail.
+name, by their file, or by what they get. Comments, strings and what cannot be reached assert nothing. A test is not
+judged if it is skipped, or if its name or a comment says that it only must not fail.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 _LONGEST = 1024 * 1024
 _ASSERTING = re.compile(
-    r"assert|expect|verif|check|ensure|should|must|requir|raises|warns|throw|fail|abort|compar|equal|match|valid|approx"
+    r"assert|expect|verif|check|ensure|should|must|requir|raises|raise_|warns|throw|wait_?for|wait_?until|fail|abort|compar|equal|match|valid|approx"
     r"|snapshot|golden|regression|benchmark|reject|cmp|diff|panic",
     re.IGNORECASE,
 )
@@ -34,11 +34,15 @@ _ONLY_RUNS = re.compile(
 
 
 class ReadTest(NamedTuple):
-    """A test: `line` counts from 1; `text` tells whether it changed; `asserts` is None if that is unknown."""
+    """A test: `line` counts from 1; `text` tells whether it changed; `asserts` is None if that is unknown.
+
+    `skipped`: it never runs, on no machine.
+    """
 
     line: int
     text: str
     asserts: bool | None
+    skipped: bool = False
 
 
 Tests = Mapping[str, ReadTest]
@@ -51,7 +55,7 @@ def of_file(path: str, data: bytes) -> Tests | None:
         return None
     tests: dict[str, ReadTest] = {}
     try:
-        for name, test in reader(data.decode("utf-8").replace("\r\n", "\n")):
+        for name, test in reader(data.decode("utf-8-sig").replace("\r\n", "\n")):
             tests[name] = test._replace(asserts=None) if name in tests else test
     except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -72,10 +76,13 @@ def _of_python(text: str) -> Iterator[tuple[str, ReadTest]]:
                 if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name.startswith("test"):
                     yield f"{node.name}.{method.name}", helpers.read(method)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"test(?!_suite$)", node.name):
-            yield node.name, helpers.read(node)
+            test = helpers.read(node)
+            if "fixture" not in test.text.partition("def ")[0]:
+                yield node.name, test
 
 
 _SKIPPED = re.compile(r"skip|xfail|todo", re.IGNORECASE)
+_ALWAYS_SKIPPED = re.compile(r"(?:^|[ .])skip(?:$|[ (])")
 _FREE = frozenset({"object", "TestCase", "IsolatedAsyncioTestCase"})
 """Base classes whose methods have telling names."""
 
@@ -109,8 +116,12 @@ class _Helpers:
         calls = " ".join(ast.unparse(each.func) for each in ast.walk(node) if isinstance(each, ast.Call))
         asserts = self._asserts(node)
         skipped = _SKIPPED.search(decorators) or re.search(r"\bskip|importorskip|xfail", calls)
-        unknown = skipped or (not asserts and _ONLY_RUNS.search(source))
-        return ReadTest(node.lineno, decorators + source, None if unknown else asserts)
+        unknown = skipped or (not asserts and (_ONLY_RUNS.search(source) or "import" in node.name))
+        given = [*node.args.args, *node.args.kwonlyargs]
+        if not asserts and given and any(isinstance(each, ast.Return) and each.value for each in ast.walk(node)):
+            unknown = True  # a function for callers, whose name happens to begin like that of a test
+        never = _ALWAYS_SKIPPED.search(decorators) is not None
+        return ReadTest(node.lineno, decorators + source, None if unknown else asserts, never)
 
     def _asserts(self, node: Any) -> bool:
         certain, called = self._found(node)
@@ -138,17 +149,55 @@ class _Helpers:
         ast, called = self._ast, set[str]()
         if any(_ASSERTING.search(each.arg) for each in [*node.args.args, *node.args.kwonlyargs]):
             return True, called  # a fixture that compares
-        for each in ast.walk(node):
-            if isinstance(each, ast.Assert) and not isinstance(each.test, ast.Constant):
+        for each in self._reached(node):
+            if isinstance(each, ast.Assert) and not self._always_holds(each.test):
                 return True, called
             if isinstance(each, ast.Raise | ast.Yield | ast.YieldFrom):
                 return True, called
             if isinstance(each, ast.Call):
                 own = self._own_function(each.func)
-                if own == "":
+                if own == "" or any(map(self._asks_to_fail, each.keywords)):
                     return True, called
                 called |= set() if own is None else {own}
         return False, called
+
+    def _reached(self, node: Any) -> Iterator[Any]:
+        """Yield what is in a function, without what runs never or may fail unnoticed."""
+        ast = self._ast
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        waiting: list[Any] = [node]
+        while waiting:
+            each = waiting.pop()
+            yield each
+            for field, value in ast.iter_fields(each):
+                if isinstance(each, ast.Try) and field == "body" and any(map(self._swallows, each.handlers)):
+                    continue
+                children = value if isinstance(value, list) else [value]
+                end = next((n for n, child in enumerate(children) if isinstance(child, ast.Return)), len(children))
+                for child in children[: end + 1]:
+                    unused = isinstance(child, ast.FunctionDef) and not child.decorator_list and child.name not in names
+                    if isinstance(child, ast.AST) and not unused:
+                        waiting.append(child)
+
+    def _swallows(self, handler: Any) -> bool:
+        """Return whether a failed assertion ends silently in this handler."""
+        ast = self._ast
+        caught = "" if handler.type is None else ast.unparse(handler.type)
+        silent = all(isinstance(each, ast.Pass | ast.Continue) for each in handler.body)
+        return silent and re.fullmatch(r"|.*\b(?:AssertionError|Exception|BaseException)\b.*", caught) is not None
+
+    def _always_holds(self, test: Any) -> bool:
+        """Return whether a condition is true whatever the program does."""
+        ast = self._ast
+        if isinstance(test, ast.BoolOp):
+            decides = any if isinstance(test.op, ast.Or) else all
+            return decides(map(self._always_holds, test.values))
+        return bool(test.value) if isinstance(test, ast.Constant) else isinstance(test, ast.Tuple) and bool(test.elts)
+
+    def _asks_to_fail(self, keyword: Any) -> bool:
+        """Return whether a call fails if something is wrong, as with `check=True`."""
+        off = isinstance(keyword.value, self._ast.Constant) and not keyword.value.value
+        return keyword.arg is not None and _ASSERTING.search(keyword.arg) is not None and not off
 
     def _own_function(self, function: Any) -> str | None:
         """Return the function of the file that is called, "" for one that may assert, None for any other."""
@@ -171,26 +220,42 @@ class _Helpers:
 
 
 Asserts = Callable[[str, str], bool]
-"""Whether a test asserts, by its text and that of its file."""
+"""Whether a test asserts, by what follows its opening and by its file, both without comments."""
+_COMMENT = r"(?P<comment>//[^\n]*|/\*[\s\S]*?\*/)"
+_TOKENS = re.compile(rf"(?P<kept>\"(?:\\.|[^\"\\])*\"|`[^`]*`|'(?:\\.|[^'\\\n])')|{_COMMENT}")
+_SCRIPT_TOKENS = re.compile(
+    rf"(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')|(?P<template>`(?:\\.|[^`\\])*`)|{_COMMENT}"
+)
 
 
-def _blocks(text: str, opening: re.Pattern[str], ends: str, asserts: Asserts) -> Iterator[tuple[str, ReadTest]]:
-    """Yield what `opening` finds: its groups are the indentation and the name."""
+def _blanked(text: str, tokens: re.Pattern[str], *kinds: str) -> str:
+    """Return a text of the same length and lines, with blanks instead of some tokens."""
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if match.lastgroup in kinds else match[0]
+
+    closed = text.rfind("*/") + 2  # after that, a search from each `/*` would go through the rest of the file
+    return tokens.sub(blank, text[:closed] + text[closed:].replace("/*", "  "))
+
+
+def _blocks(
+    text: str, bare: str, opening: re.Pattern[str], ends: str, asserts: Asserts
+) -> Iterator[tuple[str, ReadTest]]:
+    """Yield what `opening` finds: its groups are the indentation and the name. `bare` is `text` without comments."""
     for found in opening.finditer(text):
-        block = _region(text, found, ends)
-        holds = asserts(block, text)
-        unknown = _SKIPPED.search(found[0]) or (not holds and _ONLY_RUNS.search(block))
-        yield (
-            found["name"],
-            ReadTest(text.count("\n", 0, found.start("name")) + 1, block, None if unknown else holds),
-        )
+        start, end = _region(text, found, ends)
+        holds = asserts(bare[found.end() : end], bare)
+        unknown = _SKIPPED.search(found[0]) or (not holds and _ONLY_RUNS.search(text[start:end]))
+        skipped = _ALWAYS_SKIPPED.search(found[0]) is not None
+        line = text.count("\n", 0, found.start("name")) + 1
+        yield found["name"], ReadTest(line, text[start:end].rstrip(), None if unknown else holds, skipped)
 
 
-def _region(text: str, found: re.Match[str], ends: str) -> str:
-    """Return the text up to the next line that begins with one of `ends` and is not indented deeper."""
+def _region(text: str, found: re.Match[str], ends: str) -> tuple[int, int]:
+    """Return where a block ends: at the next line that begins with one of `ends` and is not indented deeper."""
     deepest = len(found["indent"])
     following = re.compile(rf"^[ \t]{{0,{deepest}}}(?:{ends})", re.MULTILINE).search(text, found.end())
-    return text[found.start() : following.start() if following else len(text)].rstrip()
+    return found.start(), following.start() if following else len(text)
 
 
 def _calls_asserting(body: str, file: str, asserts: re.Pattern[str], defines: re.Pattern[str], ends: str) -> bool:
@@ -204,13 +269,13 @@ def _asserting(file: str, asserts: re.Pattern[str], defines: re.Pattern[str], en
     return frozenset(
         found["name"]
         for found in defines.finditer(file)
-        if asserts.search(_region(file, found, ends).partition("(")[2]) is not None
+        if asserts.search(file[slice(*_region(file, found, ends))].partition("(")[2]) is not None
     )
 
 
 _WORD = re.compile(r"\w+")
 _SCRIPT_TEST = re.compile(
-    r"^(?P<indent>[ \t]*)(?:it|test|specify)(?:\.\w+)*\(\s*(?P<quote>['\"`])(?P<name>.+?)(?P=quote)", re.MULTILINE
+    r"^(?P<indent>[ \t]*)(?:x?it|test|specify)(?:\.\w+)*\(\s*(?P<quote>['\"`])(?P<name>.+?)(?P=quote)", re.MULTILINE
 )
 _SCRIPT_ENDS = r"(?:it|test|describe|specify|context|before|after|beforeEach|afterEach|function|class|export)\b"
 _SCRIPT_DEFINES = re.compile(
@@ -225,21 +290,29 @@ _SCRIPT_IMPORTS = re.compile(
 )
 
 
+_GIVEN = re.compile(r"\s*(?:\)|,\s*[\w.]+\s*\))")
+"""A test without a body, or whose body is a function that another place defines."""
+
+
 def _of_script(text: str) -> Iterator[tuple[str, ReadTest]]:
-    yield from _blocks(text, _SCRIPT_TEST, _SCRIPT_ENDS, _script_asserts)
+    bare = _blanked(text, _SCRIPT_TOKENS, "string", "comment")
+    code = _blanked(text, _SCRIPT_TOKENS, "template", "comment")  # tests in a template are the input of another one
+    asserts = functools.partial(_script_asserts, _imported_helpers(text))
+    for name, test in _blocks(text, bare, _SCRIPT_TEST, _SCRIPT_ENDS, asserts):
+        first = code.split("\n", test.line)[test.line - 1]
+        if first.strip():
+            yield name, test
 
 
-def _script_asserts(block: str, file: str) -> bool:
-    found = _SCRIPT_TEST.match(block)
-    body = block[found.end() :] if found else block
+def _script_asserts(helpers: frozenset[str], body: str, file: str) -> bool:
     return (
         _SCRIPT_ASSERTS.search(body) is not None
         or _calls_asserting(body, file, _SCRIPT_ASSERTS, _SCRIPT_DEFINES, _SCRIPT_ENDS)
-        or not _imported_helpers(file).isdisjoint(_WORD.findall(body))
+        or not helpers.isdisjoint(_WORD.findall(body))
+        or _GIVEN.match(body) is not None
     )
 
 
-@functools.lru_cache(maxsize=4)
 def _imported_helpers(file: str) -> frozenset[str]:
     """Return the names that a file imports from modules that may assert."""
     return frozenset(
@@ -250,22 +323,22 @@ def _imported_helpers(file: str) -> frozenset[str]:
     )
 
 
-_GO_TEST = re.compile(r"^(?P<indent>)func (?P<name>Test(?:[^a-z\s(]\w*)?)\((?P<t>\w+) \*testing\.T\)", re.MULTILINE)
+_GO_TEST = re.compile(r"^(?P<indent>)func (?P<name>Test(?:[^a-z\s(]\w*)?)(?=\(\w+ \*testing\.T\))", re.MULTILINE)
 _GO_FREE = r"\.(?:Parallel|Helper|Log|Logf|Setenv|TempDir|Cleanup|Name|Context|Chdir)\("
 
 
 def _of_go(text: str) -> Iterator[tuple[str, ReadTest]]:
-    for name, test in _blocks(text, _GO_TEST, "func ", _go_asserts):
-        yield name, test._replace(asserts=None) if ".Skip" in test.text else test
+    bare = _blanked(text, _TOKENS, "comment")
+    for name, test in _blocks(text, bare, _GO_TEST, "func ", _go_asserts):
+        never = re.search(r"\{\n\s*t\.Skip(?:f|Now)?\(", test.text) is not None
+        yield name, test._replace(asserts=None, skipped=never) if ".Skip" in test.text else test
 
 
-def _go_asserts(block: str, _: str) -> bool:
+def _go_asserts(body: str, _: str) -> bool:
     """Whatever gets the `*testing.T` may fail the test."""
-    found = _GO_TEST.match(block)
-    if found is None:
-        return True
-    body, t = block[found.end() :], re.escape(found["t"])
-    return re.search(rf"\b{t}\b(?!{_GO_FREE})|\bpanic\(|log\.Fatal|os\.Exit", body) is not None
+    named, _, block = body.partition(")")
+    t = re.escape(named.strip("(").partition(" ")[0])
+    return re.search(rf"\b{t}\b(?!{_GO_FREE})|\bpanic\(|log\.Fatal|os\.Exit", block) is not None
 
 
 _RUST_TEST = re.compile(
@@ -276,18 +349,18 @@ _RUST_TEST = re.compile(
 _RUST_ENDS = r"(?:#\[|pub |fn |async fn |mod |impl\b|struct |enum |const |static |macro_rules!|\})"
 _RUST_DEFINES = re.compile(r"^(?P<indent>[ \t]*)(?:pub )?(?:async )?(?:fn |macro_rules! *)(?P<name>\w+)", re.MULTILINE)
 _RUST_ASSERTS = re.compile(
-    rf"{_ASSERTING.pattern}|unwrap|unreachable!|\?|Result|exit\(|todo!|insta|prop_|::<", re.IGNORECASE
+    rf"{_ASSERTING.pattern}|unwrap|unreachable!|\?|Result|exit\(|todo!|insta|prop_|trybuild|::<", re.IGNORECASE
 )
 
 
 def _of_rust(text: str) -> Iterator[tuple[str, ReadTest]]:
-    for name, test in _blocks(text, _RUST_TEST, _RUST_ENDS, _rust_asserts):
-        yield name, test._replace(asserts=None) if re.search(r"#\[(?:ignore|should_panic)", test.text) else test
+    bare = _blanked(text, _TOKENS, "comment")
+    for name, test in _blocks(text, bare, _RUST_TEST, _RUST_ENDS, _rust_asserts):
+        unknown = re.search(r"#\[(?:ignore|should_panic)", test.text)
+        yield name, test._replace(asserts=None, skipped="#[ignore" in test.text) if unknown else test
 
 
-def _rust_asserts(block: str, file: str) -> bool:
-    found = _RUST_TEST.match(block)
-    body = block[found.end() :] if found else block
+def _rust_asserts(body: str, file: str) -> bool:
     own = _RUST_ASSERTS.search(body) is not None
     return own or _calls_asserting(body, file, _RUST_ASSERTS, _RUST_DEFINES, _RUST_ENDS)
 

@@ -13,6 +13,8 @@ SUFFIXES = ("py", *SCRIPTS)
 class Import(NamedTuple):
     """`module` is the dotted name or the specifier, relative ones with their dots; `name` what `from` takes from it.
 
+    In JavaScript and TypeScript, `name` has all names in braces, with commas.
+
     `runs`: the import runs when the file is imported, so that it can close a cycle. `line` counts from 1.
     """
 
@@ -55,7 +57,8 @@ def _of_python(text: str) -> list[Import] | None:
 
 
 _SCRIPT = re.compile(
-    r"^(?:import|export)\b(?![ \t]*(?:type\b|\())(?:[^'\";]*?\bfrom\b)?[ \t\n]*['\"](?P<from>[^'\"\n]+)['\"]"
+    r"^(?:import|export)\b(?![ \t]*(?:type\b|\())(?:(?P<clause>[^'\";]*?)\bfrom\b)?"
+    r"[ \t\n]*['\"](?P<from>[^'\"\n]+)['\"]"
     r"|^(?:const|let|var)\b[^=;\n]*=[ \t]*require\([ \t]*['\"](?P<require>[^'\"\n]+)['\"]",
     re.MULTILINE,
 )
@@ -63,7 +66,17 @@ _SCRIPT = re.compile(
 
 def _of_script(text: str) -> Iterator[Import]:
     for match in _SCRIPT.finditer(text):
-        yield Import(match["from"] or match["require"], "", text.count("\n", 0, match.start()) + 1, runs=True)
+        named = re.fullmatch(r"\s*\{([^{}]*)\}\s*", match["clause"] or "")
+        names = "" if named is None or match[0].startswith("export") else named[1]
+        yield Import(match["from"] or match["require"], names, text.count("\n", 0, match.start()) + 1, runs=True)
+
+
+def only_types(one: Import, target: str) -> bool:
+    """Return whether TypeScript drops an import, because each name is a type in the text of its file."""
+    names = [name.removeprefix("type ") for name in map(str.strip, one.name.split(",")) if name]
+    plain = (re.escape(name.partition(" as ")[0].strip()) for name in names)
+    declared = r"^export[ \t]+(?:declare[ \t]+)?(?:interface|type)[ \t]+{}\b"
+    return bool(names) and all(re.search(declared.format(name), target, re.MULTILINE) for name in plain)
 
 
 def file_of(path: str, one: Import, exists: Callable[[str], bool]) -> str | None:

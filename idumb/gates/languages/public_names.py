@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from idumb.domain.plans import run_files
-
 PRESERVING = "preserving"
 EXTENDING = "extending"
 MODIFYING = "modifying"
@@ -25,19 +23,6 @@ OPEN = "interface"
 CLOSED = "type"
 VALUE = "value"
 REEXPORT = "re-export"
-
-
-_ASIDE = re.compile(
-    r"(?:^|/)(?:testing|fixtures|testdata|examples?|benches|bench|benchmarks?|migrations|vendor|_?vendored|third[_-]party"
-    r"|node_modules|dist)/|^(?:scripts|tools|bin|docs?|build|hack|ci|\.[^/]+)/"
-    r"|(?:^|/)(?:setup|noxfile|manage|__main__)\.py$|\.min\.js$|\.(?:stories|config)\.[cm]?[jt]sx?$"
-)
-"""Programs, data, and code of others or of tools: what no caller of the project names."""
-
-
-def has_no_callers(path: str) -> bool:
-    """Return whether nothing outside a file calls what it defines: tests, scripts, vendored and generated code."""
-    return run_files.is_test(path) or _ASIDE.search(path) is not None
 
 
 class Parameter(NamedTuple):

@@ -127,6 +127,8 @@ def _script_function(bare: str, start: int, *, typed: bool) -> Public:
             required = False if optional else True if typed else None
             parameters.append(Parameter(_type(type_ if "=>" in type_ else type_.partition("=")[0]), required))
     result = brackets.to_brace(bare, end).strip()
+    if result == ":":  # an object
+        result = f":{{{brackets.inside(bare, bare.find('{', end))[0]}}}"
     return Public(FUNCTION, tuple(parameters), _type(result[1:]) if result.startswith(":") else "")
 
 

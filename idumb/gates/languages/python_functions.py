@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -41,8 +42,8 @@ class Function:
         doc = ast.get_docstring(self.node) or ""
         own = list(_own(self.node))
         untyped = (each.arg for each in self._inputs() if each.annotation is None and not each.arg.startswith("_"))
-        yield from (f"does not declare the type of {name}" for name in untyped)
-        if self.node.returns is None and any(map(_gives, own)):
+        yield from (f"does not declare the type of {name}" for name in untyped if not _has_type(doc, name))
+        if self.node.returns is None and any(map(_gives, own)) and not _OUTPUT.search(doc):
             yield "does not declare its output"
         raised = [name for name in _raised(self.node.body) if name not in _UNEXPECTED]
         if raised and not any(word in doc.lower() for word in ("raise", *(name.lower() for name in raised))):
@@ -57,6 +58,15 @@ class Function:
         static = any(_last(each) == "staticmethod" for each in self.node.decorator_list)
         yield from positional[1:] if self.in_class and not static else positional
         yield from arguments.kwonlyargs
+
+
+_OUTPUT = re.compile(r":rtype:|:returns?:|^\s*(?:Returns|Yields)\b", re.MULTILINE)
+
+
+def _has_type(doc: str, name: str) -> bool:
+    """Return whether a docstring gives the type of a parameter, as Sphinx, Google or NumPy write it."""
+    styles = rf":type\s+{name}\s*:|:param\s+\S[^:\n]*\s{name}\s*:|^\s*{name}\s*(?:\([^\n]+\)\s*:|:\s*\S)"
+    return re.search(styles, doc, re.MULTILINE) is not None
 
 
 def public(text: str, path: str) -> Iterator[Function]:

@@ -27,7 +27,7 @@ def definitions(path: str, data: bytes) -> Definitions | None:
     listed = places(path, data)
     if listed is None:
         return None
-    lines = data.decode("utf-8").split("\n")
+    lines = data.decode("utf-8-sig").split("\n")
     texts: dict[str, list[str]] = {}
     for name, first, last in listed:
         end = _end(lines, first) if last is None else last
@@ -62,7 +62,7 @@ def places(path: str, data: bytes) -> list[Place] | None:
     if reader is None or len(data) > _LONGEST:
         return None
     try:
-        return reader(data.decode("utf-8"))
+        return reader(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return None
 

@@ -96,7 +96,20 @@ def test_a_new_cycle_and_a_broken_contract_are_named(before: dict[str, str], pat
     assert "design" not in changes.judge(changes.inputs(before, {**before, path: text}))
 
 
+TYPES = {
+    "src/a.ts": "export interface A {\n  x: string\n}\n\nexport const a = 1\n",
+    "src/b.ts": "import { A, type A as B } from './a'\n\nexport const b = (x: A) => x\n",
+}
+BROKEN += [
+    (
+        {**TYPES, "src/b.ts": "import { A, a } from './a'\n"},
+        "src/a.ts",
+        "import { b } from './b'\n" + TYPES["src/a.ts"],
+        "src/a.ts:1: a new import cycle: src/a.ts → src/b.ts → src/a.ts",
+    )
+]
 HONEST = [
+    (TYPES, "src/a.ts", "import { b } from './b'\n" + TYPES["src/a.ts"]),
     (PACKAGE, "pkg/b.py", "def late():\n    from pkg import a\n    return a\n"),
     (PACKAGE, "pkg/b.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg import a\n"),
     (PACKAGE, "pkg/c.py", "from pkg import a, b\nimport json\n"),

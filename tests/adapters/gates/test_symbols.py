@@ -148,6 +148,11 @@ def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     assert symbols.definitions(f"a.{suffix}", text.encode()) is not None
 
 
+@pytest.mark.parametrize(("path", "text"), [("a.ts", "export const a = 1\n"), ("a.py", "def a():\n    pass\n")])
+def test_a_byte_order_mark_is_no_part_of_a_definition(path: str, text: str) -> None:
+    assert symbols.definitions(path, b"\xef\xbb\xbf" + text.encode()) == symbols.definitions(path, text.encode())
+
+
 def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
     gates = registry.StepGates()
     names = [f"src/a.{suffix}" for suffix in registry.SOURCE]

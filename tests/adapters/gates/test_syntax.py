@@ -64,6 +64,7 @@ PARSED_BY_THE_EXTRA = [
     ("A.java", "class A {}\n", "class A {\n", "A.java:1"),
 ]
 HONEST = [
+    ("pyrightconfig.json", "{}", '{"strict": ["a"],}'),
     ("a.py", None, "def f() -> int:\n    return 1\n"),
     ("a.py", None, ""),
     ("a.py", "def f(:\n", "def f(::\n"),  # it did not parse before

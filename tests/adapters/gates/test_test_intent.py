@@ -41,7 +41,49 @@ BROKEN = [
     ("src/a.rs", None, "#[tokio::test]\nasync fn adds() {\n    add(1).await;\n}\n", "adds is new and asserts nothing"),
     ("a.rs", RUST, RUST.replace("    }\n}", "    }\n    #[test]\n    fn b() {\n        add(2);\n    }\n}"), "b is new"),
 ]
+CALLS = "def test_a():\n    f()\n"
+BROKEN += [
+    ("test_a.py", ASSERTS, "\ufeff" + CALLS, "test_a asserts nothing any more"),
+    ("test_a.py", None, "def test_a():\n    return f() == 1\n", "test_a is new and asserts nothing"),
+    ("test_a.py", ASSERTS, "def test_a():\n    assert (f() == 1, 'f is wrong')\n", "asserts nothing any more"),
+    ("test_a.py", ASSERTS, "def test_a():\n    assert f() == 1 or True\n", "asserts nothing any more"),
+    ("test_a.py", ASSERTS, "def test_a():\n    return\n    assert f() == 1\n", "asserts nothing any more"),
+    ("test_a.py", ASSERTS, "def test_a():\n    def later():\n        assert f() == 1\n", "asserts nothing any more"),
+    (
+        "test_a.py",
+        ASSERTS,
+        "def test_a():\n    try:\n        assert f() == 1\n    except:\n        pass\n",
+        "asserts nothing",
+    ),
+    ("test_a.py", ASSERTS, "@pytest.mark.skip\n" + ASSERTS, "test_a is skipped now, whatever happens"),
+    ("a.test.js", JS, JS.replace("it(", "it.skip("), "the test adds is skipped now"),
+    ("a.test.js", JS, JS.replace("expect", "// expect"), "the test adds asserts nothing any more"),
+    ("a.test.js", None, "it('adds', () => {\n  log('expect 2')\n})\n", "the test adds is new"),
+    ("a_test.go", GO, GO.replace("t.Error(1)", "// t.Error(1)"), "TestA asserts nothing any more"),
+    ("a_test.go", GO, GO.replace("\tif F", "\tt.Skip()\n\tif F"), "TestA is skipped now"),
+    ("src/a.rs", RUST, RUST.replace("assert_eq!(add(1), 2)", "add(1); // assert!"), "adds asserts nothing any more"),
+    ("src/a.rs", RUST, RUST.replace("#[test]", "#[test]\n    #[ignore]"), "adds is skipped now"),
+]
 HONEST = [
+    ("test_a.py", None, "def test_a():\n    subprocess.run(['x'], check=True)\n"),
+    ("test_a.py", None, "def test_a(client):\n    client.get('/').raise_for_status()\n"),
+    ("test_a.py", None, "@pytest.fixture()\ndef test_data():\n    return 1\n"),
+    ("test_a.py", None, "def test_import():\n    import calc\n"),
+    ("src/ab_test.py", None, "def test_significance(a: int, b: int) -> bool:\n    return a < b\n"),
+    ("test_a.py", ASSERTS, "@pytest.mark.skipif(WINDOWS, reason='fork')\n" + ASSERTS),
+    (
+        "test_a.py",
+        None,
+        "def test_a():\n    try:\n        f()\n    except ValueError:\n        pass\n    else:\n        assert 0\n",
+    ),
+    ("test_a.py", None, "def test_a():\n    def run():\n        assert f() == 1\n    each(run)\n"),
+    ("a.test.js", None, "it('adds')\n"),
+    ("a.test.js", None, "import { adds } from './cases'\nit('adds', adds)\n"),
+    ("a.test.js", None, "tester.run(rule, {\n  valid: [`\nit('a', () => {\n  b()\n})\n`],\n})\n"),
+    ("a.spec.ts", None, "test('a', async ({ page }) => {\n  await page.waitForURL('**/b')\n})\n"),
+    ("a.test.js", JS, JS.replace("add(1)", "add('http://a/*') /* 1 */")),
+    ("a_test.go", None, 'package a\n\nfunc TestA(t *testing.T) {\n\tget(t, "http://a")\n}\n'),
+    ("tests/a.rs", None, '#[test]\nfn ui() {\n    let t = trybuild::TestCases::new();\n    t.pass("a.rs");\n}\n'),
     ("test_a.py", ASSERTS, "def test_a():\n    assert f() == 2\n"),
     ("test_a.py", "def test_a():\n    f()\n", "def test_a():\n    g()\n"),  # it did not assert before
     ("test_a.py", None, "import pytest\n\ndef test_a():\n    with pytest.raises(ValueError):\n        f()\n"),
@@ -98,3 +140,11 @@ def test_an_honest_test_passes(path: str, before: str | None, after: str) -> Non
 def test_a_file_of_tests_that_moves_is_not_new() -> None:
     silent = "def test_a():\n    f()\n"
     assert "test-intent" not in changes.judge(changes.inputs({"test_a.py": silent}, {"test_b.py": silent}))
+
+
+@pytest.mark.parametrize("after", ["import b as a\n\n\n" + CALLS, "\n" + CALLS.replace("f()", "g()")])
+def test_a_test_that_moves_to_another_file_is_not_new(after: str) -> None:
+    moved = changes.inputs({"old/test_a.py": "import a\n\n\n" + CALLS}, {"new/test_a.py": after})
+    assert changes.judge(moved)["test-intent"].passed
+    weaker = changes.inputs({"old/test_a.py": ASSERTS}, {"new/test_a.py": after})
+    assert "test_a asserts nothing any more" in changes.judge(weaker)["test-intent"].output

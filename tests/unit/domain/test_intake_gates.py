@@ -24,10 +24,10 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import GateSettings, Policy
+from idumb.domain.settings import CheckSettings, GateSettings, Policy, Settings
 from tests.support.intake import SETTINGS, plan, task
 
-NOWHERE = StartState(no_programs=frozenset({"nowhere"}))
+NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
 TWO_FILES = (FileClaim("create", "a.txt"), FileClaim("create", "b.txt"))
 PRECONDITION = (Condition("command", "nowhere"),)
 KNOWN = task(invariants=())
@@ -86,9 +86,9 @@ BROKEN: dict[str, tuple[str, str, Plan]] = {
 }
 
 
-def severities(made: Plan, **gates: int) -> dict[str, str]:
+def severities(made: Plan, base: Settings = SETTINGS, **gates: int) -> dict[str, str]:
     named: dict[str, Any] = {name.replace("_", "-"): GateSettings(level=level) for name, level in gates.items()}
-    settings = dataclasses.replace(SETTINGS, gates=named)
+    settings = dataclasses.replace(base, gates=named)
     assembled, wrong = contract.assemble("1", "folder", [made], settings)
     assert assembled is not None, wrong
     case = registry.case(assembled, settings, Policy(), None, {}, (), NOWHERE)
@@ -101,14 +101,31 @@ def test_at_level_2_what_a_plan_shows_of_a_gate_blocks_its_approval(gate: str, c
     assert row is not None
     setting = row.setting.replace("-", "_")
     assert severities(made).get(code) in (None, WARNING)
-    assert severities(made, **{setting: 1}).get(code) in (None, WARNING)
-    assert severities(made, **{setting: 2})[code] == ERROR
+    assert severities(made, SETTINGS, **{setting: 1}).get(code) in (None, WARNING)
+    assert severities(made, SETTINGS, **{setting: 2})[code] == ERROR
     assert code in registry.codes_of_gate(row.setting)
     others = {r.setting.replace("-", "_"): 2 for r in gate_table.ROWS if r.name not in (gate, "plan")}
-    assert severities(made, **others).get(code) in (None, WARNING)
+    assert severities(made, SETTINGS, **others).get(code) in (None, WARNING)
+
+
+def _adds(name: str, *files: str) -> Plan:
+    claims = tuple(FileClaim("modify", path) for path in files)
+    return plan(task(change="preserving", files=claims, symbols=(SymbolClaim("add", name),)))
+
+
+def _checks(*commands: str) -> Plan:
+    criteria = [Criterion(f"AC-{n}", "it holds", "check", command) for n, command in enumerate(commands)]
+    return plan(task(acceptance=tuple(criteria)))
 
 
 HONEST = {
+    "a test in a new file": _adds("TestLoad.test_a", "tests/test_a.py"),
+    "a test beside the code": _adds("test_load", "load.py", "test_load.py"),
+    "a name that Go does not export": _adds("load", "web/a.go"),
+    "names in a script": _adds("load", "scripts/a.py"),
+    "a name that moves between modules": plan(
+        task(change="preserving", symbols=(SymbolClaim("add", "new.load"), SymbolClaim("remove", "old.load")))
+    ),
     "within its limits": plan(task(files=TWO_FILES, limits=Limits(files=2, paths=("*.txt",)))),
     "a glob counts as no file": plan(task(files=(*TWO_FILES, FileClaim("modify", "src/*")), limits=Limits(files=2))),
     "the class of its symbols": plan(task(change="extending", symbols=(SymbolClaim("add", "load"),))),
@@ -127,6 +144,36 @@ HONEST = {
 def test_an_honest_plan_contradicts_nothing(made: Plan) -> None:
     found = severities(made, limits=2, change_class=2, agreement=2)
     assert not {"limit.exceeded", "change.contradiction", "symbol.contradiction"} & set(found)
+
+
+def test_documentation_needs_no_change_class_except_in_strict_mode() -> None:
+    made = plan(task(files=(FileClaim("modify", "README.md"),)))
+    assert "task.no-change-class" not in severities(made, change_class=2)
+    assert severities(dataclasses.replace(made, mode="strict"))["task.no-change-class"] == ERROR
+
+
+DOUBTFUL = {
+    "a function that is perhaps not exported": ("change.contradiction", _adds("load", "src/a.ts")),
+    "a method that is perhaps not pub": ("change.contradiction", _adds("Config.load", "src/a.rs")),
+    "a helper that is perhaps the test's": ("change.contradiction", _adds("make", "a.py", "tests/test_a.py")),
+    "a program of an environment": ("check.no-program", _checks(". .venv/bin/activate && nowhere -q")),
+    "a program that a check installs": ("check.no-program", _checks("pip install nowhere && nowhere")),
+    "a program that a check builds": ("check.no-program", _checks("go build -o nowhere . && ./nowhere")),
+    "a program that an earlier check builds": ("check.no-program", _checks("make", "./nowhere --version")),
+}
+
+
+@pytest.mark.parametrize(("code", "made"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_a_plan_does_not_show_for_certain_blocks_no_approval(code: str, made: Plan) -> None:
+    found = severities(made, change_class=2, criteria=2)
+    assert found.get(code) == WARNING
+
+
+def test_a_program_that_the_project_prepares_blocks_no_approval() -> None:
+    made = _checks("nowhere")
+    assert severities(made, criteria=2)["check.no-program"] == ERROR
+    prepared = dataclasses.replace(SETTINGS, checks=CheckSettings(prepare=("npm ci",)))
+    assert severities(made, prepared, criteria=2)["check.no-program"] == WARNING
 
 
 def test_each_gate_says_what_a_plan_shows_of_it_or_why_nothing() -> None:

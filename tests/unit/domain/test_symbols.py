@@ -52,6 +52,37 @@ def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
     assert lines == ["recorded: removed load", "recorded: added load"]
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "text"),
+    [
+        ("web/a.go", "helper", "func helper() {"),
+        ("web/a.go", "Store.helper", "func (s *Store) helper() {"),
+        ("src/a.rs", "helper", "fn helper() {"),
+        ("src/a.js", "fs", "const fs = require('node:fs')"),
+        ("tests/test_a.py", "test_load", "def test_load():"),
+        ("tests/test_a.py", "TestLoad", "class TestLoad:"),
+    ],
+)
+def test_private_names_imports_and_tests_need_no_declaration(path: str, name: str, text: str) -> None:
+    change = SymbolSet(path, {}, {name: (text,), "Load": ("pub fn Load",)})
+    lines = symbols.compare([SymbolClaim("add", "Load")], [change])
+    assert sorted((line.name, line.status) for line in lines) == sorted([("Load", "declared"), (name, "recorded")])
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "text"),
+    [
+        ("web/a.go", "Helper", "func Helper() {"),
+        ("src/a.rs", "helper", "pub fn helper() {"),
+        ("src/a.js", "helper", "function helper() {"),
+        ("src/a.py", "test_load", "def test_load():"),
+    ],
+)
+def test_other_names_need_a_declaration(path: str, name: str, text: str) -> None:
+    lines = symbols.compare([], [SymbolSet(path, {}, {name: (text,)})])
+    assert [(line.name, line.status) for line in lines] == [(name, "undeclared")]
+
+
 def test_a_declared_name_may_be_in_an_unreadable_file() -> None:
     problems = _differences("add load, add save", _symbols("a.lua", None, None), _symbols("b.py", "", "save"))
     assert problems == ["not judged: None load", "declared: added save", "not judged: None any"]
