@@ -17,6 +17,7 @@ from idumb.system.files import named_files
 
 if TYPE_CHECKING:
     from idumb.app.core.result import Result
+    from idumb.app.core.services import Services
     from idumb.app.ports.ui import Asker, Reporter
     from idumb.composition.container import Container
     from idumb.git.discover import Project
@@ -245,11 +246,19 @@ def plan_file(name: str, root: str) -> str | None:
     return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(name) else None
 
 
-def source_path(name: str, root: str) -> str:
-    """Return the path of a file or folder from the repository's root; an absolute one if it is outside."""
-    whole = os.path.realpath(name)
-    inside = os.path.relpath(whole, os.path.realpath(root))
-    return whole if inside.startswith("..") else inside.replace(os.sep, "/")
+def source_path(name: str, services: Services) -> str:
+    """Return the path of a file or folder from the project's folder; outside the repository, an absolute one.
+
+    Elsewhere in the repository it begins with `../`, so that the plan names the same file in every clone.
+    """
+    if not name:
+        from idumb.domain.errors import InputError
+
+        raise InputError("import.no-path", "No file or folder was named.", hint="idumb import --help")
+    whole, root = os.path.realpath(name), os.path.realpath(services.root)
+    top = root.removesuffix(f"/{services.folder}") if services.folder else root
+    inside = whole == top or whole.startswith(top.rstrip("/") + "/")
+    return os.path.relpath(whole, root).replace(os.sep, "/") if inside else whole
 
 
 def phase_of_file(path: str) -> str | None:

@@ -417,7 +417,7 @@ def import_command(path: str, kind: str | None, **flags: Any) -> Result:
     from idumb.app.planning import import_plan
 
     with options.services(writes=True) as services:
-        place = options.source_path(path, services.root)
+        place = options.source_path(path, services)
         return import_plan.run(services, import_plan.Request(place, kind, **flags), user_folders.user_name())
 
 

@@ -24,7 +24,6 @@ PLANNING = ".planning"
 PHASES = f"{PLANNING}/phases"
 ROADMAP = f"{PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
-_MOST_FILES = 2000  # files of a folder that is imported
 _LARGEST_NAMED = 1024 * 1024
 _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
 
@@ -132,37 +131,21 @@ class PlanningFolder:
     def source(self, path: str, kind: str | None, tag: str = "") -> SourcePlan:
         from idumb.markdown.importers import registry
 
-        return registry.read(path, self._texts(path), kind, tag)
+        return registry.read(path, self._source_files(path), kind, tag)
 
     def marked(self, path: str, kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
         from idumb.markdown.importers import marks
 
         marks.require_writable(path)
-        return marks.marked(path, self._texts(path), kind, done)
+        return marks.marked(path, self._source_files(path), kind, done)
 
-    def _texts(self, path: str) -> dict[str, str]:
-        """Return the text of a file as "", with its neighbours, or of the Markdown and JSON files of a folder."""
-        whole = os.path.join(self._root, path)
-        if not os.path.isdir(whole):
-            files = {"": self._read(path).decode("utf-8", "surrogateescape")}
-            folder, above = os.path.dirname(whole) or ".", posixpath.dirname(path)
-            for inner in ("", "tasks"):
-                place = os.path.join(folder, inner)
-                names = sorted(os.listdir(place))[:_MOST_FILES] if os.path.isdir(place) else []
-                wanted = [name for name in names if name == "proposal.md" or (inner and name.endswith(".md"))]
-                for name in wanted:
-                    below = posixpath.join(inner, name)
-                    files[below] = self._read(posixpath.join(above, below)).decode("utf-8", "surrogateescape")
-            return files
-        files = {}
-        for folder, folders, names in os.walk(whole):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            below = os.path.relpath(folder, whole).replace(os.sep, "/")
-            for name in sorted(names):
-                if name.endswith((".md", ".json")) and len(files) < _MOST_FILES:
-                    inner = name if below == "." else f"{below}/{name}"
-                    files[inner] = self._read(f"{path}/{inner}").decode("utf-8", "surrogateescape")
-        return files
+    def _source_files(self, path: str) -> Mapping[str, str]:
+        from idumb.markdown.importers.source_files import SourceFiles
+
+        try:
+            return SourceFiles(self._root, path, self._read)
+        except OSError as problem:
+            raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
         if path.endswith(step_plan.SUFFIXES):

@@ -201,6 +201,33 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
 
 
+def test_a_source_stays_in_the_format_and_list_that_it_was_imported_in(project: Project) -> None:
+    """A file of several formats is not read in another one because a flag was forgotten."""
+    assert project.quick("import", SOURCE, "--from", "checklist", "--to", "7", "--json").code == 0
+    for path in (SOURCE, "specs/001-shop"):
+        again = project.quick("import", path, "--json")
+        assert (again.data["kind"], again.data["changes"]) == ("checklist", []), again
+    other = project.quick("import", SOURCE, "--from", "spec-kit", "--json")
+    assert (other.error["code"], other.error["hint"]) == ("import.other-format", f"idumb import {SOURCE}")
+    answer = project.quick("export", "--done")
+    assert "No task of an imported plan is completed" in answer.out, answer
+
+
+def test_a_change_of_one_list_names_the_command_that_imports_that_list(project: Project) -> None:
+    place = project.folder / "tasks.json"
+    tasks = '{"master": {"tasks": []}, "feature": {"tasks": [{"id": 1, "title": "Make `a.txt`", "status": "pending"}]}}'
+    place.write_text(tasks, encoding="utf-8")
+    assert project.quick("import", "tasks.json", "--tag", "feature", "--to", "7", "--json").code == 0
+    text = project.read(PLAN).replace("- **Acceptance:**", "- **Files:** create `a.txt`\n- **Acceptance:**")
+    (project.folder / PLAN).write_text(text, encoding="utf-8")
+    add_checks(project)
+    assert project.execute(phase="7").code == 0
+    place.write_text(tasks.replace("Make", "Ship"), encoding="utf-8")
+    answer = project.quick("export", "--done", "--json")
+    (row,) = answer.data["unmarked"]
+    assert row["reason"] == "changed since the import: idumb import tasks.json --tag feature"
+
+
 def test_items_that_moved_keep_their_own_files_and_checks(project: Project) -> None:
     place = project.folder / "TODO.md"
     place.write_text("- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")
@@ -226,6 +253,7 @@ def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) ->
     for arguments, code in (
         (("import", "notes.md"), "import.unknown-format"),
         (("import", "missing.md"), "plan.unreadable"),
+        (("import", ""), "import.no-path"),
         (("export", "--done"), "export.nothing-imported"),
     ):
         answer = project.quick(*arguments, "--json")

@@ -141,3 +141,21 @@ def test_a_path_outside_the_project_is_refused_where_it_stands(api: SubProject) 
     assert refused.code == 3
     finding = next(f for f in refused.data["findings"] if "../web/page.txt" in f["message"])
     assert "leads out of" in finding["message"]
+
+
+def test_a_source_elsewhere_in_the_repository_has_a_path_that_every_clone_has(api: SubProject) -> None:
+    """R-PLAN-9: and it is not marked, because it may belong to another project."""
+    text = "- [ ] Make `c.txt`\n"
+    place = api.repo.write("apps/web/TODO.md", text)
+    for _ in range(2):
+        assert api.quick("import", "../web/TODO.md", "--json").data["path"] == ".planning/phases/2/01-PLAN.md"
+    plan = ".planning/phases/2/01-PLAN.md"
+    assert '  path: "../web/TODO.md"\n' in api.read(plan)
+    (api.folder / plan).write_text(api.read(plan).replace("`c.txt`\n- **x", "`c.txt` — check: `true`\n- **x"))
+    api.repo.write("builder.sh", "echo c > c.txt\n")
+    api.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, ../../builder.sh]}\n")
+    api.commit_own()
+    assert api.execute(phase="2").code == 0
+    (row,) = api.quick("export", "--done", "--json").data["unmarked"]
+    assert row["reason"] == "../web/TODO.md is outside the project, so idumb does not change it."
+    assert place.read_text(encoding="utf-8") == text

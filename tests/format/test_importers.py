@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,8 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Marked, Placed, SourcePlan, SourceTask
-from idumb.markdown.importers import boxes, marks, openspec, registry
+from idumb.markdown.importers import boxes, marks, openspec, registry, source_files
+from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 
 SPEC_KIT = """# Tasks: Shop
@@ -253,7 +255,7 @@ def test_a_task_that_is_another_one_by_now_is_not_marked() -> None:
     after = before.replace("Make a", "Ship it")
     found = marks.marked("tasks.md", {"": after}, "spec-kit", {"": done})
     assert (found.changed, [row[2:] for row in found.files]) == (
-        ("T001",), [(after.replace("[ ] T002", "[x] T002"), ("T002",))],
+        {"": ("T001",)}, [(after.replace("[ ] T002", "[x] T002"), ("T002",))],
     )  # fmt: skip
 
 
@@ -262,7 +264,7 @@ def test_a_mark_in_a_description_does_not_make_it_another_task() -> None:
     done = done_of(path, text, "spec-kitty")
     ticked = text.replace("- [ ]", "- [x]", 1)
     assert ticked != text
-    assert marks.marked(path, {"": ticked}, "spec-kitty", {"": done}).changed == ()
+    assert marks.marked(path, {"": ticked}, "spec-kitty", {"": done}).changed == {}
 
 
 @pytest.mark.parametrize(
@@ -306,8 +308,35 @@ def test_a_repeated_number_that_was_not_read_is_not_ticked() -> None:
     "path", ["../notes.md", "/etc/notes.md", ".git/notes.md", "a/.GIT/notes.md", ".idumb/notes.md"]
 )
 def test_marks_go_only_into_the_working_tree(path: str) -> None:
-    with pytest.raises(InputError, match="no file of the working tree"):
+    with pytest.raises(InputError, match="does not change it"):
         marks.require_writable(path)
+
+
+def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-PLAN-9: what was cut off would be lost with the next mark."""
+    monkeypatch.setattr(source_files, "LARGEST", 2 << 20)
+    monkeypatch.setattr(registry, "_MOST_FILES", 1)
+    text = CHECKLIST.ljust(2 << 20, "\n")
+    (tmp_path / "TODO.md").write_text(text, encoding="utf-8")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "gone.md").symlink_to("nowhere")  # no format of a checklist needs it
+    folder = PlanningFolder(str(tmp_path))
+    tasks = folder.source("TODO.md", None).tasks
+    (tmp_path / "TODO.md").write_text(text + "\n- [ ] one more\n", encoding="utf-8")
+    with pytest.raises(InputError, match="larger than 2 MiB"):
+        folder.marked("TODO.md", "checklist", {"": {tasks[0].id: ""}})
+    backlog = tmp_path / "backlog"
+    backlog.mkdir()
+    for n in (1, 2):
+        (backlog / f"{n}.md").write_text(BACKLOG, encoding="utf-8")
+    with pytest.raises(InputError, match="has 2 Markdown files"):
+        folder.source("backlog", None)
+
+
+def test_a_file_of_the_folder_where_a_command_starts_has_one_path(tmp_path: Path) -> None:
+    (tmp_path / "TODO.md").write_text(CHECKLIST, encoding="utf-8")
+    paths = {PlanningFolder(str(tmp_path)).source(path, None).path for path in (".", "TODO.md")}
+    assert paths == {"TODO.md"}
 
 
 def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> None:

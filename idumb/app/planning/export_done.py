@@ -19,6 +19,8 @@ from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Marked
 from idumb.lazy_dataclass import dataclass
 
+_Completed = dict[tuple[str, str], list[tuple[Imported, Collection[str]]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -39,9 +41,11 @@ def run(services: Services, request: Request) -> Result:
             else f"No plan of phase {request.phase} was imported from another tool.",
             hint="idumb import PATH imports one",
         )  # fmt: skip
-    marked = _marked(services, plans)
+    completed = _completed(services, plans)
+    marked = _marked(services, completed)
     files, unmarked = _files(marked), _unmarked(marked)
     data: dict[str, Any] = {
+        "completed": sum(len(ids) for rows in completed.values() for _, ids in rows),
         "files": [{"path": path, "tasks": list(ids)} for path, _, _, ids in files],
         "unmarked": unmarked,
         "diff": "".join(import_plan.difference(before, after, path) for path, before, after, _ in files),
@@ -62,7 +66,7 @@ def run(services: Services, request: Request) -> Result:
         )
     with operation.owned(services, "export") as owned:
         owned.record()
-        if _files(_marked(services, plans)) != files:  # the question may have been open for hours
+        if _files(_marked(services, completed)) != files:  # the question may have been open for hours
             raise Refusal(
                 "export.changed",
                 "The source changed while you were asked; nothing was written.",
@@ -77,9 +81,9 @@ def _wanted(services: Services, request: Request, each: Imported) -> bool:
     return request.phase is None or services.plans.same_phase(each.plan.phase, request.phase)
 
 
-def _marked(services: Services, plans: Sequence[Imported]) -> dict[str, Marked | InputError]:
-    """Return the marks of each source by its path, or why it gets none. Several plans may be of one source."""
-    completed: dict[tuple[str, str], list[tuple[Imported, Collection[str]]]] = {}
+def _completed(services: Services, plans: Sequence[Imported]) -> _Completed:
+    """Return the plans with completed tasks, and these, by tool and path of the source. One may have several plans."""
+    completed: _Completed = {}
     for each in plans:
         state = run_lookup.latest_run(services, each.plan.phase)
         states = state.tasks if state is not None else {}
@@ -87,6 +91,11 @@ def _marked(services: Services, plans: Sequence[Imported]) -> dict[str, Marked |
         done = [id for id in tasks if states[id].status in outcome.DONE]
         if done:
             completed.setdefault((each.tool, each.path), []).append((each, done))
+    return completed
+
+
+def _marked(services: Services, completed: _Completed) -> dict[str, Marked | InputError]:
+    """Return the marks of each source by its path, or why it gets none."""
     marked: dict[str, Marked | InputError] = {}
     for (kind, path), rows in completed.items():
         try:
@@ -111,9 +120,9 @@ def _unmarked(marked: Mapping[str, Marked | InputError]) -> list[dict[str, Any]]
         if isinstance(each, InputError):
             rows.append({"path": path, "tasks": [], "reason": each.message})
             continue
-        again = f"changed since the import: {shlex.join(['idumb', 'import', path])}"
+        again = "changed since the import: "
         reasons = (
-            (each.changed, again),
+            *((ids, again + import_plan.command(path, tag)) for tag, ids in each.changed.items()),
             (each.unclear, "several tasks have this id"),
             (each.markless, "this format has no mark for it; mark it in its own tool"),
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from idumb.app.core import run_lookup
@@ -53,10 +55,26 @@ class Imported:
 def run(services: Services, request: Request, who: str) -> Result:
     """Write the plan; if it was imported before, show what changed in the source and, after a yes, adopt it."""
     preconditions.require_initialised(services)
-    source = services.plans.source(request.path, request.kind, request.tag)
-    known = (each for each in plans(services) if (each.path, each.tag) == (source.path, source.tag))
-    earlier = next(known, None)
+    source, earlier = _found(services, request)
     return _written(services, request, source) if earlier is None else _updated(services, request, source, earlier, who)
+
+
+def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported | None]:
+    """Return the source, and the plan that was imported from it. It is read again in the format of that import."""
+    known = plans(services)
+    kind = request.kind or next((each.tool for each in known if each.path == request.path), None)
+    source = services.plans.source(request.path, kind, request.tag)
+    earlier = next((each for each in known if (each.path, each.tag) == (source.path, source.tag)), None)
+    if earlier is None or earlier.tool == source.kind:
+        return source, earlier
+    if request.kind is None:  # a folder was named, and its file was recognized as something else
+        return services.plans.source(source.path, earlier.tool, request.tag), earlier
+    raise Refusal(
+        "import.other-format",
+        f"{source.path} was imported as {earlier.tool} into {earlier.plan.path}.",
+        hint=_command(replace(request, kind=None)),
+        details={"path": earlier.plan.path, "tool": earlier.tool},
+    )
 
 
 def plans(services: Services) -> tuple[Imported, ...]:
@@ -173,7 +191,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
     _require_readable(services, draft, source)
     data["diff"] = difference(earlier.text, text, plan.path)
-    again = f"{_command(request)} --yes"
+    again = _command(replace(request, yes=True))
     what = f"Change {plan.path} as {source.path} changed?"
     if not (request.yes or agreed(services, what, data["diff"], again)):
         raise Refusal(
@@ -236,6 +254,12 @@ def agreed(services: Services, what: str, diff: str, command: str) -> bool:
 
 
 def _command(request: Request) -> str:
-    words = ["idumb", "import", request.path]
-    words += ["--from", request.kind] if request.kind else []
-    return shlex.join([*words, *(["--tag", request.tag] if request.tag else [])])
+    options = [*(["--from", request.kind] if request.kind else []), *(["--yes"] if request.yes else [])]
+    return command(request.path, request.tag, options)
+
+
+def command(path: str, tag: str, options: Sequence[str] = ()) -> str:
+    """Return the command that imports a source again."""
+    flags = [*options, *(["--tag", tag] if tag else [])]
+    words = [*flags, "--", path] if path.startswith("-") else [path, *flags]
+    return shlex.join(["idumb", "import", *words])

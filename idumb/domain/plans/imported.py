@@ -89,12 +89,13 @@ class Marked:
     """A source with tasks marked as done.
 
     - `files`: (path, text, text with the marks, ids whose marks change) of each file that changes.
-    - `changed`: ids that are other tasks than the imported ones by now, or gone. `unclear`: ids of several tasks.
+    - `changed`: by tag, ids that are other tasks than the imported ones by now, or gone.
+    - `unclear`: ids of several tasks.
     - `markless`: ids of tasks that have no mark in this format.
     """
 
     files: tuple[tuple[str, str, str, tuple[str, ...]], ...] = ()
-    changed: tuple[str, ...] = ()
+    changed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unclear: tuple[str, ...] = ()
     markless: tuple[str, ...] = ()
 

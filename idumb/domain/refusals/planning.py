@@ -188,6 +188,10 @@ ROWS: Mapping[str, Row] = {
     ),
     "import.unreadable": row(_IMPORT, way("correct", "correct the file in its own tool")),
     "import.cannot-write": row(_IMPORT, _CORRECT),
+    "import.no-path": row(_IMPORT, way("path", "name the file that holds the tasks")),
+    "import.other-format": row(
+        _IMPORT, way("same", "omit --from", "the plan that was imported before is updated", HINT)
+    ),
     "import.elsewhere": row(_IMPORT, way("same", "omit --to", "the plan that was imported before is updated")),
     "import.not-confirmed": row(_IMPORT, way("yes", "agree to the change", "the plan changes as shown", "{command}")),
     "export.not-confirmed": row(_MARK, way("yes", "agree to the marks", "the file changes as shown", "{command}")),

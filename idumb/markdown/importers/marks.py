@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
+from typing import cast
 
 from idumb.domain import paths
 from idumb.domain.errors import InputError
@@ -18,9 +20,11 @@ def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Ma
     `files` are as in `registry.read`. A task that differs from the imported one is not marked, and neither is one whose
     id several tasks have. InputError as in `registry.read`, and `export.unclear-marks` if other tasks would change.
     """
-    after = dict(files)
-    marks: dict[str, tuple[str, ...]] = dict.fromkeys(files, ())
-    changed: list[str] = []
+    # Only the first map is written. Neighbours of a file are read if its format needs them.
+    after = ChainMap[str, str]({}, cast("MutableMapping[str, str]", files))
+    names = [""] if "" in files else sorted(name for name in files if name.endswith(".md"))
+    marks: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    changed: dict[str, tuple[str, ...]] = {}
     unclear: list[str] = []
     markless: list[str] = []
     for tag, recorded in done.items():
@@ -29,23 +33,25 @@ def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Ma
         repeated = [id for id in recorded if f"{id}~2" in digests]
         other = [id for id in recorded if digests.get(id) != recorded[id] and id not in repeated]
         wanted = recorded.keys() - {*repeated, *other}
-        for name in [""] if "" in files else sorted(files):
-            whole = f"{path}/{name}" if name else path
-            after[name], ids = registry.with_done(whole, after[name], kind, wanted, tag)
+        for name in names:
+            after[name], ids = registry.with_done(registry.below(path, name), after[name], kind, wanted, tag)
             marks[name] += ids
         now = registry.read(path, after, kind, tag)
         _require_same(before, now, wanted)
-        changed, unclear = [*changed, *other], [*unclear, *repeated]
+        if other:
+            changed[tag] = tuple(other)
+        unclear += repeated
         markless += [task.id for task in now.tasks if task.id in wanted and not task.done]
-    rows = ((f"{path}/{name}" if name else path, files[name], after[name], ids) for name, ids in marks.items() if ids)
-    return Marked(tuple(sorted(rows)), tuple(changed), tuple(unclear), tuple(markless))
+    rows = ((registry.below(path, name), files[name], after[name], ids) for name, ids in marks.items() if ids)
+    return Marked(tuple(sorted(rows)), changed, tuple(unclear), tuple(markless))
 
 
 def require_writable(path: str) -> None:
     """Refuse a source whose marks idumb does not write: plans name it, and a plan may come from anybody."""
-    if paths.problem(path) is not None or paths.protecting_rule(path, ()) in _OWN_FOLDERS:
-        message = f"{path} is no file of the working tree, so idumb does not change it."
-        raise InputError("export.outside", message, hint="Mark the tasks by hand")
+    outside = path != "." and paths.problem(path) is not None
+    if outside or paths.protecting_rule(path, ()) in _OWN_FOLDERS:
+        why = "is outside the project" if outside else "belongs to git or to idumb"
+        raise InputError("export.outside", f"{path} {why}, so idumb does not change it.", hint="Mark the tasks by hand")
 
 
 def _require_same(before: SourcePlan, after: SourcePlan, wanted: set[str]) -> None:

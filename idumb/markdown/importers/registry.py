@@ -32,6 +32,7 @@ class Format(Protocol):
 
 FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
+_MOST_FILES = 10_000
 # What a folder of a tool is imported from.
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
@@ -48,17 +49,30 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
         if name in files:
             folder = posixpath.dirname(name)
             near = folder + "/" if folder else ""
-            return _read(f"{path}/{name}", files[name], kind, functools.partial(_first, files, near), tag)
-    tasks = [task for name, text in files.items() if name.endswith(".md") and (task := backlog.task(text))]
-    if tasks and kind in (None, backlog.KIND):
+            return _read(below(path, name), files[name], kind, functools.partial(_first, files, near), tag)
+    tasks = _one_in_each_file(path, files) if kind in (None, backlog.KIND) else []
+    if tasks:
         title = f"Tasks of {path}"
         return SourcePlan(backlog.KIND, path, title, title, tuple(sorted(tasks, key=lambda task: _natural(task.id))))
     names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
     if len(names) == 1:
-        return _read(f"{path}/{names[0]}", files[names[0]], kind, lambda _: None, tag)
+        return _read(below(path, names[0]), files[names[0]], kind, lambda _: None, tag)
     raise _unknown(
         path, "names no plan of a known tool" if not names else f"has {len(names)} plans: import one of them"
     )
+
+
+def below(folder: str, name: str) -> str:
+    """Return the path of a file in a folder; without `name`, the folder's own."""
+    return posixpath.normpath(posixpath.join(folder, name))
+
+
+def _one_in_each_file(path: str, files: Mapping[str, str]) -> list[SourceTask]:
+    names = [name for name in files if name.endswith(".md")]
+    if len(names) > _MOST_FILES:
+        message = f"{path} has {len(names)} Markdown files, more than the {_MOST_FILES} tasks that a phase can have."
+        raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
+    return [task for name in names if (task := backlog.task(files[name]))]
 
 
 def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) -> SourcePlan:

@@ -103,6 +103,8 @@ _MOST = 12
 def export(data: phrases.Data) -> str:
     """Return the marks that changed."""
     nothing = "No mark changes." if data["unmarked"] else "Every completed task is marked already."
+    if not data["completed"]:
+        nothing = "No task of an imported plan is completed, so no mark changes."
     lines = phrases.visible_lines(data["diff"]) if data["diff"] else [nothing]
     if data["written"]:
         lines += [f"Marked {wording.listed(row['tasks'])} in {markup.one_line(row['path'])}." for row in data["files"]]
