@@ -321,6 +321,9 @@ class GitHistory:
         names = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in names}
 
+    def kept(self, name: str) -> str | None:
+        return kept_names.find(self.repository, self._place, name)
+
     def keep_ref(self, ref: str, oid: str) -> None:
         kept_names.keep(self.repository, self._place, self._writer, ref, oid)
 

@@ -194,7 +194,7 @@ def test_a_snapshot_is_kept_under_its_ref_and_has_the_scanned_tree(folder: Folde
     folder.write("a", b"1")
     kept = folder.trees.snapshot(REF, "before T1")
     assert (kept.tree, kept.ref) == (folder.trees.scan(), REF)
-    assert folder.history.refs("refs/idumb/") == {REF: kept.commit}
+    assert folder.history.refs("refs/idumb/") == {REF: folder.history.kept(REF)} == {REF: kept.commit}
     folder.write("a", b"2")
     assert folder.trees.tree_at(kept.commit) == kept.tree
 
@@ -392,7 +392,9 @@ def test_a_ref_is_kept_for_an_existing_commit_only(folder: Folder) -> None:
     head = folder.commit()
     folder.history.keep_ref(REF, head)
     assert folder.history.refs(REF) == {REF: head}
+    assert folder.history.kept(REF) == head
     with pytest.raises(Refusal):
         folder.history.keep_ref(f"{REF}-gone", "0" * 39 + "1")
     folder.history.delete_ref(REF, head)
+    assert folder.history.kept(REF) is None
     assert folder.history.refs("refs/idumb/") == {}

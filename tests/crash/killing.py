@@ -27,7 +27,12 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
     ("idumb.system.files.report_files", "FileReports.write"),
+    ("idumb.git.kept_packs", "_note"),
+    ("idumb.git.kept_packs", "_move"),
+    ("idumb.git.kept_packs", "_remove"),
 )
+MANY_LOOSE = 30
+"""So many loose objects are packed: a run of four tasks has some eighty."""
 FINE = (
     ("idumb.store.connection", "Database.write"),
     ("idumb.store.connection", "Database.set_anchor"),
@@ -172,6 +177,9 @@ def arm(choice: dict[str, Any]) -> None:
     plant(choice.get("plant"))
     if choice.get("acks") is not None:
         acknowledge(choice["acks"])
+    from idumb.git.objects import object_writer
+
+    object_writer.MANY = MANY_LOOSE
     points = Points(choice)
     for module, name in (*DURABLE, *(FINE if choice.get("fine") else ())):
         points.around(module, name)

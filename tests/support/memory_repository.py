@@ -259,6 +259,9 @@ class MemoryHistory:
     def refs(self, prefix: str) -> Mapping[str, str]:
         return {name: oid for name, oid in self._repository.refs.items() if name.startswith(prefix)}
 
+    def kept(self, name: str) -> str | None:
+        return self._repository.refs.get(name)
+
     def keep_ref(self, ref: str, commit: str) -> None:
         if commit not in self._repository.commits:
             raise Refusal("git.object-missing", f"The commit {commit} is missing.")

@@ -39,7 +39,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     if not here:
         abandoned_clones.keep_unfinished(context)
         _note_beside_clone(context, task)
-    kept = None if here else services.history.refs(ref).get(ref)
+    kept = None if here else services.history.kept(ref)
     if kept is None:
         reason = f"{task.id}, attempt {task_state.attempt.number}, interrupted"
         snapshot = services.trees.snapshot(ref, reason, ledger.named_paths(task.files))

@@ -45,7 +45,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "phase": state.phase,
             "task": task_id,
             "attempt": task_state.attempt.number,
-            "kept": services.history.refs(name).get(name, ""),
+            "kept": services.history.kept(name) or "",
             "put_back": touched,
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
         }

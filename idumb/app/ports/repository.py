@@ -422,6 +422,9 @@ class History(Protocol):
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
 
+    def kept(self, name: str) -> str | None:
+        """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
+
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably. A commit gets a ref of git."""
 

@@ -42,7 +42,7 @@ def keep_unfinished(context: RunContext) -> None:
     if task_state is None or task_base.made_in(context, task_state) == HERE:
         return
     ref = attempt_ref(context.services, context.run, task_state.id, task_state.attempt.number, _WHAT)
-    if ref not in context.services.history.refs(ref):
+    if context.services.history.kept(ref) is None:
         _keep(
             context.services,
             AbandonedClone(context.run, context.work.root),
@@ -79,7 +79,7 @@ def _name(services: Services, abandoned: AbandonedClone, state: RunState) -> tup
     running = next((t for t in state.tasks.values() if t.attempt.running and t.attempt.opened is None), None)
     if running is not None:
         ref = attempt_ref(services, abandoned.run, running.id, running.attempt.number, _WHAT)
-        if ref not in services.history.refs(ref):
+        if services.history.kept(ref) is None:
             return ref, f"{running.id}, attempt {running.attempt.number}, interrupted"
     refs = services.history.refs(run_ref(services, abandoned.run, "clone-"))
     number = 1

@@ -207,7 +207,7 @@ def take_back(context: RunContext, task: Task) -> None:
 def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
     """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
     ref = attempt_ref(context.services, context.run, task.id, attempt, "interrupted")
-    kept = context.services.history.refs(ref).get(ref, ref)
+    kept = context.services.history.kept(ref) or ref
     shown = kept_at(context.services, kept, own[0])
     context.services.reporter.note(
         f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {shown}"
@@ -283,7 +283,7 @@ def left_by_interruption(context: RunContext, task: Task) -> tuple[str, ...]:
 def nested_changes(context: RunContext, task_state: TaskState) -> tuple[NestedChange, ...]:
     """Return what changed in nested repositories since the last attempt of a task began."""
     ref = attempt_ref(context.services, context.run, task_state.id, task_state.attempt.number, "base")
-    commit = context.services.history.refs(ref).get(ref)
+    commit = context.services.history.kept(ref)
     return () if commit is None else context.services.trees.nested_changes(Snapshot(commit, "", ref))
 
 

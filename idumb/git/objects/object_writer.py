@@ -28,6 +28,8 @@ from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, Item
 from idumb.system import host_identity
 from idumb.system.files import file_systems, private_folders
 
+MANY = 2_000
+"""So many loose objects are worth a pack."""
 _TOO_LARGE = 2 << 30
 _TRIES = 3
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -68,8 +70,9 @@ class Writer:
     def __init__(self, objects: Repository, repository: pygit2.Repository) -> None:
         self._git_folder = objects.common_dir
         self._folder = os.path.join(objects.common_dir, "objects")
-        incoming = os.path.join(objects.common_dir, "idumb", "incoming")
-        self._beside = os.path.join(incoming, f"{os.getpid()}-{os.urandom(4).hex()}{_space()}")
+        self._beside = private_folder(objects)
+        self.loose: set[str] = set()
+        """The loose objects that this writer created, and that no pack has yet."""
         self._repository = repository
         self._odb = repository.odb
         self._stores: dict[bool, pygit2.Repository] = {}
@@ -77,7 +80,7 @@ class Writer:
         self._trusting = True
         self._pending: set[str] = set()
         self._failed: OSError | None = None
-        _collect(incoming)
+        _collect(os.path.dirname(self._beside))
 
     def blob(self, data: bytes) -> bytes:
         oid = pygit2.hash(data)
@@ -164,16 +167,24 @@ class Writer:
         existing = [path for name in names if name not in beside and os.path.exists(path := self._path(name))]
         if len(moves) + len(existing) < len(names):
             self._require_packed(names)
-        durable_files.force([*beside.values(), *existing])
+        self._force(names, [*beside.values(), *existing])
         for source, target in moves:
             try:
                 os.rename(source, target)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.rename(source, target)
+        self.loose.update(beside)
         folders = {os.path.dirname(path) for path in (*(target for _, target in moves), *existing)}
         if folders:
-            durable_files.force([*folders, self._folder])
+            self._force(names, [*folders, self._folder])
+
+    def _force(self, names: Iterable[str], paths: Sequence[str]) -> None:
+        try:
+            durable_files.force(paths)
+        except FileNotFoundError:  # git, or another idumb, has just moved loose objects into a pack
+            self._require_packed(names)
+            durable_files.force(filter(os.path.exists, paths))
 
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
         """Return the repository with a database that writes privately and skips objects that exist."""
@@ -218,6 +229,12 @@ class Writer:
     def _note(self, oid: pygit2.Oid) -> bytes:
         self._pending.add(str(oid))
         return oid.raw
+
+
+def private_folder(objects: Repository) -> str:
+    """Return where this process can write before git may look. A later writer removes it if this process dies."""
+    name = f"{os.getpid()}-{os.urandom(4).hex()}{_space()}"
+    return os.path.join(objects.common_dir, "idumb", "incoming", name)
 
 
 def git_mode(st_mode: int) -> int:

@@ -169,6 +169,9 @@ class ProjectHistory:
     def refs(self, prefix: str) -> Mapping[str, str]:
         return self._whole.refs(prefix)
 
+    def kept(self, name: str) -> str | None:
+        return self._whole.kept(name)
+
     def keep_ref(self, ref: str, commit: str) -> None:
         self._whole.keep_ref(ref, commit)
 

@@ -1,0 +1,286 @@
+"""Loose objects of idumb moved into packs, so that a long run leaves few files.
+
+Only objects that idumb wrote, and that its refs reach: git would write others out again as soon as it collects garbage.
+The tree that a ref names is never packed, because the next name replaces it. A loose object is deleted when the pack
+and its index are on disk and have been read back. A failure costs nothing: the objects stay loose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pygit2
+
+from idumb.domain import errors
+from idumb.git import git_program, kept_table, open_repository, refs
+from idumb.git.discover import Repository
+from idumb.git.objects import durable_files, object_writer, tree_objects
+from idumb.git.objects.object_writer import Writer
+from idumb.system.files import atomic_write, private_folders
+
+MOST = 10
+"""Packs of idumb in one repository."""
+_SUFFIXES = (".pack", ".rev", ".idx")
+"""The files of a pack. Git sees a pack when its index is there, so this is the last one to come and the first to go."""
+_LARGE = 1 << 20  # to copy a larger file from pack to pack would cost more than it saves
+# `packSizeLimit` would split the pack. The others bound time and memory: the pack is made beside the user's work.
+_OPTIONS = (
+    "-c", "pack.packSizeLimit=0",
+    "-c", "pack.threads=1",
+    "-c", "pack.windowMemory=64m",
+    "-c", "core.bigFileThreshold=256k",
+)  # fmt: skip
+_NAME = re.compile(r"pack-[0-9a-f]{40}")
+
+
+_OF_GIT = (".bitmap", ".keep", ".mtimes", ".promisor")
+"""Files of a pack that git has taken over: such a pack stays as it is."""
+
+
+class _Pack(NamedTuple):
+    """A pack that idumb wrote. If it is not `clean`, idumb was killed, and loose copies of its objects may remain."""
+
+    objects: int
+    clean: bool
+
+
+def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
+    """Pack what the writer has put among git's loose objects, as far as idumb's refs reach it now."""
+    names, writer.loose = writer.loose, set()
+    with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
+        _pack(place, repository, names)
+
+
+def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
+    """At the end of a command, note what is loose for the next one; pack it if many short commands left much."""
+    names, writer.loose = writer.loose, set()
+    noted = _state(place, "unpacked")
+    with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
+        if not names:
+            return
+        with open(noted, "a", encoding="ascii") as stream:
+            stream.writelines(f"{name}\n" for name in sorted(names))
+        if os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
+            with open(noted, encoding="ascii") as stream:
+                all_names = {line for line in stream.read().splitlines() if _is_name(line)}
+            os.unlink(noted)
+            _pack(place, repository, all_names)
+
+
+def _is_name(line: str) -> bool:
+    return len(line) == 40 and not line.strip("0123456789abcdef")
+
+
+def _state(place: Repository, name: str) -> str:
+    return os.path.join(place.common_dir, "idumb", name)
+
+
+def _pack(place: Repository, repository: pygit2.Repository, candidates: Collection[str]) -> None:
+    objects = os.path.join(place.common_dir, "objects")
+    with _alone(_state(place, "packs.lock")) as is_alone:
+        if not is_alone:
+            return
+        named = dict(_reached(place, repository, candidates))
+        new = {name: path for name, path in named.items() if _is_small(_loose(objects, name))}
+        if not new:
+            return
+        packs = _known(place)
+        merged = _to_merge(objects, packs, len(new))
+        if len(packs) - len(merged) >= MOST:
+            return
+        folder = object_writer.private_folder(place)
+        private_folders.make_below(place.common_dir, os.path.join(folder, "pack"))
+        try:
+            _replace(place, folder, new, packs, merged)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(
+    place: Repository, folder: str, new: Mapping[str, str], packs: dict[str, _Pack], merged: Sequence[str]
+) -> None:
+    """Write a pack of new objects and those of the `merged` packs; then remove the loose objects and the old packs."""
+    objects, run = os.path.join(place.common_dir, "objects"), _Git(place, folder)
+    target = os.path.join(objects, "pack")
+    wanted, unclean = dict(new), set(new)
+    for name in merged:
+        of_pack = run.names(os.path.join(target, f"{name}.idx"))
+        wanted = dict.fromkeys(of_pack, "") | wanted
+        unclean |= set() if packs[name].clean else of_pack
+    made = run.pack(wanted)
+    files = [file for suffix in _SUFFIXES if os.path.exists(file := os.path.join(folder, "pack", made + suffix))]
+    durable_files.force(files)
+    if not run.is_whole(made, wanted):
+        return
+    packs[made] = _Pack(len(wanted), clean=False)
+    _note(place, packs)
+    _move(files, target)
+    durable_files.force([target])
+    # `git repack` may have moved all of it into a pack of its own meanwhile, and removed this one.
+    if not all(os.path.exists(os.path.join(target, made + suffix)) for suffix in (".pack", ".idx")):
+        return
+    for name in unclean:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_loose(objects, name))
+    for name in merged:
+        if name != made:
+            _remove(target, name)
+            del packs[name]
+    packs[made] = _Pack(len(wanted), clean=True)
+    _note(place, packs)
+
+
+def _move(files: Sequence[str], target: str) -> None:
+    """Move a new pack to git's packs. If that is impossible, nothing of it stays there."""
+    os.makedirs(target, exist_ok=True)
+    if os.path.exists(os.path.join(target, os.path.basename(files[-1]))):
+        return  # it is named after its bytes
+    moved: list[str] = []
+    try:
+        for file in files:
+            moved.append(os.path.join(target, os.path.basename(file)))
+            os.rename(file, moved[-1])
+    except OSError:
+        for path in moved:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        raise
+
+
+class _Git(NamedTuple):
+    """The git program, reading the repository's objects, and writing only into a folder of idumb's."""
+
+    place: Repository
+    folder: str
+
+    def pack(self, names: Mapping[str, str]) -> str:
+        """Return the name of a pack of these objects. Their paths let git find similar ones."""
+        os.makedirs(os.path.join(self.folder, "info"), exist_ok=True)
+        with open(os.path.join(self.folder, "info", "alternates"), "wb") as stream:
+            stream.write(open_repository.alternates([os.path.join(self.place.common_dir, "objects")]))
+        rows = b"".join(os.fsencode(f"{name} {path}".replace("\n", " ")) + b"\n" for name, path in names.items())
+        base = os.path.join(self.folder, "pack", "pack")
+        made = self._run([*_OPTIONS, "pack-objects", "--quiet", "--delta-base-offset", base], rows)
+        (hashed,) = made.decode("ascii").split()
+        return f"pack-{hashed}"
+
+    def is_whole(self, pack: str, names: Collection[str]) -> bool:
+        """Read a pack back; return whether it holds these objects and no byte of it is damaged."""
+        index = os.path.join(self.folder, "pack", f"{pack}.idx")
+        self._run(["verify-pack", index])
+        return self.names(index) >= set(names)
+
+    def names(self, index: str) -> set[str]:
+        with open(index, "rb") as stream:
+            listed = self._run(["show-index"], stream.read())
+        return {row.split()[1].decode("ascii") for row in listed.splitlines()}
+
+    def _run(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+        place = {"GIT_DIR": self.place.common_dir, "GIT_OBJECT_DIRECTORY": self.folder}
+        result = git_program.in_temporary_folder(self.place.root, self.folder, arguments, stdin, place)
+        if result.status != 0:
+            raise git_program.failure(arguments, result)
+        return result.out
+
+
+def _reached(
+    place: Repository, repository: pygit2.Repository, candidates: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield those of the objects that the names below idumb's refs lead to, with a path in the tree that has them.
+
+    What a tree leads to that is no candidate existed before it, so it is not read.
+    """
+    seen = set[str]()
+    pending = [(name, item) for root in _roots(place, repository) for name, item in root]
+    while pending:
+        path, item = pending.pop()
+        name = item.oid.hex()
+        if name in seen or name not in candidates:
+            continue
+        seen.add(name)
+        yield name, path
+        if item.mode == tree_objects.FOLDER:
+            rows = tree_objects.rows(repository, item.oid)
+            pending += [(f"{path}/{row}", below) for row, below in rows.items() if below.mode != tree_objects.SUBMODULE]
+
+
+def _roots(place: Repository, repository: pygit2.Repository) -> Iterator[list[tuple[str, tree_objects.Item]]]:
+    """Yield the rows of the trees that a new name replaces: those that refs name, and the trees above closed groups."""
+    for root in refs.own(place.common_dir, refs.ROOTS).values():
+        rows = dict(kept_table.tree(repository, bytes.fromhex(root)))
+        closed = rows.pop(kept_table.CLOSED, None)
+        yield list(rows.items())
+        for part in kept_table.tree(repository, closed.oid).values() if closed is not None else ():
+            yield list(kept_table.tree(repository, part.oid).items())
+
+
+def _is_small(path: str) -> bool:
+    try:
+        return os.stat(path).st_size <= _LARGE
+    except OSError:
+        return False
+
+
+def _loose(objects: str, name: str) -> str:
+    return os.path.join(objects, name[:2], name[2:])
+
+
+def _to_merge(objects: str, packs: dict[str, _Pack], new: int) -> list[str]:
+    """Return the packs that a new one replaces: those of a killed command, and small ones if there are too many.
+
+    Each remaining pack has twice as many objects as all smaller ones, so an object is seldom copied.
+    """
+    files = frozenset(os.listdir(os.path.join(objects, "pack")))
+    for name in [name for name in packs if f"{name}.idx" not in files]:
+        _remove(os.path.join(objects, "pack"), name)  # a killed command moved a part of it, or git has repacked it
+        del packs[name]
+    if any(file.startswith("multi-pack-index") for file in files):
+        return []  # git's index of several packs may name ours
+    free = [name for name in packs if not any(name + suffix in files for suffix in _OF_GIT)]
+    merged = [name for name in free if not packs[name].clean]
+    rest = sorted((name for name in free if packs[name].clean), key=lambda name: packs[name].objects)
+    total, most = new + sum(packs[name].objects for name in merged), MOST - 1 - (len(packs) - len(free))
+    if len(rest) > most:
+        while rest and (len(rest) > most or packs[rest[0]].objects < 2 * total):
+            total += packs[rest[0]].objects
+            merged.append(rest.pop(0))
+    return merged
+
+
+def _remove(folder: str, name: str) -> None:
+    """Remove a pack of ours, all of whose objects are in another one."""
+    for suffix in reversed(_SUFFIXES):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name + suffix))
+
+
+def _known(place: Repository) -> dict[str, _Pack]:
+    try:
+        with open(_state(place, "packs.json"), encoding="ascii") as stream:
+            rows = json.load(stream).items()
+        return {name: _Pack(int(objects), bool(clean)) for name, (objects, clean) in rows if _NAME.fullmatch(name)}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}  # then these packs are git's: it repacks them some day
+
+
+def _note(place: Repository, packs: Mapping[str, _Pack]) -> None:
+    atomic_write.write(_state(place, "packs.json"), json.dumps(packs).encode("ascii"), mode=0o600)
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[bool]:
+    """Yield whether no other process packs. The lock ends with the process."""
+    with open(path, "a", encoding="ascii") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True

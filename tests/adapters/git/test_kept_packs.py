@@ -1,0 +1,423 @@
+"""Loose objects of idumb are moved into few packs, and nothing is lost whenever that ends (R-GIT-1)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.git import discover, git_program, kept_names, kept_packs, open_repository
+from idumb.git.objects import durable_files, object_writer
+from idumb.git.trees import GitTrees
+from idumb.system.files import atomic_write
+from tests.support.gitrepo import GitSandbox
+
+RUN = "refs/idumb/worktrees/main/runs/r"
+ROOT = "refs/idumb/kept/main"
+MANY = 40
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_writer, "MANY", MANY)
+    monkeypatch.setattr(kept_names, "_tables", {})
+
+
+class Run:
+    """A run of tasks in a sandbox, each of which adds a file."""
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.sandbox = sandbox
+        self.trees = GitTrees(discover.find(str(sandbox.root)))
+        self.kept: dict[str, str] = {}
+
+    def tasks(self, *numbers: int) -> None:
+        for number in numbers:
+            base = self.trees.snapshot(f"{RUN}/T{number}/1/base", "before")
+            self.sandbox.write(f"made/{number}.txt", f"made by {number}\n")
+            done = self.trees.keep(f"{RUN}/T{number}/1/checkpoint", self.trees.scan(), "after")
+            self.kept |= {base.ref: base.commit, done.ref: done.commit}
+
+    def verify(self) -> None:
+        """Assert that git and idumb find every snapshot whole, and nothing else lies in the folder of packs."""
+        sandbox = self.sandbox
+        sandbox.git("fsck", "--full", "--strict")
+        assert sandbox.kept().items() >= self.kept.items()
+        trees = GitTrees(discover.find(str(sandbox.root)))
+        for oid in self.kept.values():
+            tree = trees.tree_at(oid)
+            entries = trees.changes(sandbox.git("mktree", given=b""), tree)
+            assert all(trees.read(change.new.oid) is not None for change in entries if change.new)
+
+
+def packs(sandbox: GitSandbox) -> set[str]:
+    return {path.stem for path in (sandbox.common_dir / "objects/pack").glob("*.idx")}
+
+
+def packed(sandbox: GitSandbox, pack: str) -> set[str]:
+    index = (sandbox.common_dir / f"objects/pack/{pack}.idx").read_bytes()
+    return {row.split()[1] for row in sandbox.git("show-index", given=index).splitlines()}
+
+
+def all_packed(sandbox: GitSandbox) -> set[str]:
+    return set().union(*(packed(sandbox, name) for name in packs(sandbox)))
+
+
+def loose(sandbox: GitSandbox) -> set[str]:
+    return {path.parent.name + path.name for path in sandbox.common_dir.glob("objects/??/*")}
+
+
+def strays(sandbox: GitSandbox) -> list[str]:
+    """Files in the folder of packs that git does not know."""
+    folder = sandbox.common_dir / "objects/pack"
+    return [path.name for path in folder.iterdir() if path.suffix != ".idx" and not path.with_suffix(".idx").exists()]
+
+
+@pytest.fixture
+def run(sandbox: GitSandbox) -> Run:
+    for number in range(5):
+        sandbox.write(f"src/{number}.txt", f"{number}\n")
+    sandbox.commit()
+    return Run(sandbox)
+
+
+def test_a_run_leaves_a_pack_and_few_loose_objects(sandbox: GitSandbox, run: Run) -> None:
+    users = loose(sandbox)
+    roots: set[str] = set()
+    for number in range(20):
+        run.tasks(number)
+        roots.add(sandbox.git("rev-parse", ROOT))
+    assert packs(sandbox)
+    run.verify()
+    roots -= set(sandbox.git("ls-tree", "-r", "-t", "--format=%(objectname)", ROOT).split())  # one became a chunk
+    assert not all_packed(sandbox) & (users | roots), "a user's object, or a tree that the next name replaced"
+    assert users <= loose(sandbox)
+    assert not all_packed(sandbox) & loose(sandbox)
+    assert len(loose(sandbox) - users - roots) < 2 * MANY
+    names = {path.suffix for path in (sandbox.common_dir / "objects/pack").iterdir()}
+    assert names <= {".pack", ".idx", ".rev"}
+    sandbox.git("gc", "--quiet", "--prune=now")
+    run.verify()
+
+
+def test_a_short_run_packs_nothing(sandbox: GitSandbox, run: Run) -> None:
+    run.tasks(1)
+    run.trees.close()
+    assert packs(sandbox) == set()
+
+
+def test_many_short_commands_leave_a_pack(sandbox: GitSandbox, run: Run) -> None:
+    for number in range(12):
+        run.tasks(number)
+        run.trees.close()
+        run.trees = GitTrees(discover.find(str(sandbox.root)))
+        kept_names._tables.clear()
+    run.verify()
+    assert packs(sandbox)
+    assert not all_packed(sandbox) & loose(sandbox)
+
+
+def test_there_are_never_more_than_ten_packs(sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_packs, "MOST", 3)
+    early = open_repository.repository(discover.find(str(sandbox.root)))
+    counts = []
+    for number in range(40):
+        run.tasks(number)
+        counts.append(len(packs(sandbox)))
+        assert run.kept[f"{RUN}/T{number // 2}/1/base"] in early, "another process finds what has moved"
+    assert max(counts) == 3
+    assert counts.count(3) > 3
+    noted = json.loads((sandbox.common_dir / "idumb/packs.json").read_text())
+    assert noted.keys() == packs(sandbox)
+    assert not strays(sandbox)
+    for oid in run.kept.values():
+        assert early[oid].id
+    run.verify()
+
+
+@pytest.mark.parametrize("owner", [".keep", ".promisor", ".bitmap", "multi-pack-index"])
+def test_a_pack_that_git_has_taken_over_stays(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, owner: str
+) -> None:
+    monkeypatch.setattr(kept_packs, "MOST", 2)
+    run.tasks(*range(10))
+    (first,) = packs(sandbox)
+    folder = sandbox.common_dir / "objects/pack"
+    if owner.startswith("."):
+        (folder / f"{first}{owner}").touch()
+    else:
+        sandbox.git("multi-pack-index", "write")
+    run.tasks(*range(10, 40))
+    assert first in packs(sandbox)
+    assert len(packs(sandbox)) == 2
+    if owner == ".bitmap":
+        (folder / f"{first}{owner}").unlink()  # git refuses an empty one
+    run.verify()
+
+
+def test_a_wrong_record_of_packs_is_no_reason_to_remove_one(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything in a pack that is replaced is in the new one, whoever wrote it."""
+    monkeypatch.setattr(kept_packs, "MOST", 1)
+    (sandbox.common_dir / "objects/pack/pack-x.idx").touch()
+    sandbox.write("theirs", "unreferenced")
+    theirs = sandbox.git("hash-object", "-w", "theirs")
+    name = sandbox.git("pack-objects", "-q", ".git/objects/pack/pack", given=theirs.encode())
+    (sandbox.common_dir / f"objects/{theirs[:2]}/{theirs[2:]}").unlink()
+    (sandbox.common_dir / "objects/pack/pack-x.idx").unlink()
+    state = sandbox.common_dir / "idumb/packs.json"
+    state.parent.mkdir(exist_ok=True)
+    state.write_text(json.dumps({f"pack-{name}": [1, False], "../../mine": [1, True]}))
+    mine = sandbox.common_dir / "mine.pack"
+    mine.touch()
+    run.tasks(*range(10))
+    assert mine.exists()
+    assert f"pack-{name}" not in packs(sandbox)
+    assert theirs in all_packed(sandbox)
+    run.verify()
+
+
+def fail(*_: object, **__: object) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+def failing_at(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Let one step of packing fail."""
+    if where == "pack-objects":
+        monkeypatch.setattr(kept_packs, "_OPTIONS", ("--no-such-option",))
+    elif where == "verify":
+        monkeypatch.setattr(kept_packs._Git, "is_whole", lambda *_: False)
+    elif where == "fsync":
+        monkeypatch.setattr(durable_files, "force", only(durable_files.force, lambda paths: "/pack/" in paths[0]))
+    elif where == "rename of the index":
+        monkeypatch.setattr(os, "rename", only(os.rename, lambda path: path.endswith(".idx")))
+    elif where == "fsync of the folder":
+        monkeypatch.setattr(durable_files, "force", only(durable_files.force, lambda paths: paths[0].endswith("/pack")))
+    elif where == "note":
+        monkeypatch.setattr(atomic_write, "write", fail)
+    elif where == "unlink":
+        monkeypatch.setattr(os, "unlink", only(os.unlink, lambda path: "/objects/" in str(path)))
+
+
+def only(real: Callable[..., Any], chosen: Callable[[Any], bool]) -> Callable[..., Any]:
+    def call(first: Any, *rest: Any, **options: Any) -> Any:
+        first = list(first) if not isinstance(first, (str, os.PathLike)) else first
+        return fail() if first and chosen(first) else real(first, *rest, **options)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "where", ["pack-objects", "verify", "fsync", "rename of the index", "fsync of the folder", "note", "unlink"]
+)
+def test_a_step_that_fails_loses_nothing_and_stops_no_run(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    before = loose(sandbox)
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "failed", set())
+        failing_at(patch, where)
+        run.tasks(*range(10))
+    assert not strays(sandbox)
+    unreplaced = {oid for oid in run.kept.values() if oid in loose(sandbox)}
+    assert unreplaced == set(run.kept.values()), "a loose object was deleted"
+    assert before <= loose(sandbox)
+    run.verify()
+    run.tasks(*range(10, 20))
+    assert packs(sandbox)
+    run.verify()
+
+
+def test_a_damaged_pack_is_never_trusted(sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = kept_packs._Git.pack
+
+    def damaged(self: kept_packs._Git, names: Any) -> str:
+        made = real(self, names)
+        file = Path(self.folder, "pack", f"{made}.pack")
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.chmod(0o600)
+        file.write_bytes(data)
+        return made
+
+    monkeypatch.setattr(kept_packs._Git, "pack", damaged)
+    run.tasks(*range(10))
+    assert packs(sandbox) == set()
+    assert set(run.kept.values()) <= loose(sandbox)
+    run.verify()
+
+
+STEPS = (
+    (durable_files, "force"),
+    (atomic_write, "write"),
+    (git_program, "in_temporary_folder"),
+    (os, "rename"),
+    (os, "unlink"),
+)
+
+
+def at_each_step(act: Callable[[int], None], patch: pytest.MonkeyPatch) -> None:
+    """Call `act` with the number of each step of packing, before it; of the deletions, every tenth counts."""
+    count = itertools.count()
+    deletions = itertools.count()
+
+    def watch(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def step(*arguments: Any, **options: Any) -> Any:
+            if name != "unlink" or next(deletions) % 10 == 0:
+                act(next(count))
+            return real(*arguments, **options)
+
+        patch.setattr(owner, name, step)
+
+    for owner, name in STEPS:
+        watch(owner, name)
+
+
+def test_a_process_killed_at_any_step_of_packing_loses_nothing(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_packs, "MOST", 1)
+    run.tasks(*range(9))
+    assert packs(sandbox)
+    with monkeypatch.context() as patch:
+        patch.setattr(object_writer, "MANY", 1_000)
+        run.tasks(*range(9, 20))
+    at = 0
+    while killed_at(run, at):
+        run.verify()
+        at += 1
+    assert at >= 12, "all steps"
+    assert not strays(sandbox)
+    assert len(packs(sandbox)) == 1
+    assert not all_packed(sandbox) & loose(sandbox)
+    run.verify()
+
+
+def killed_at(run: Run, at: int) -> bool:
+    """Pack in another process that is killed at a step. Return False if there is no such step."""
+
+    def kill(number: int) -> None:
+        if number == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        with pytest.MonkeyPatch.context() as patch:
+            at_each_step(kill, patch)
+            place = discover.find(str(run.sandbox.root))
+            kept_packs.pack(place, open_repository.repository(place), run.trees.writer)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize(
+    "command", [["repack", "-a", "-d", "-q"], ["gc", "--quiet", "--prune=now"], ["prune-packed", "--quiet"]]
+)
+def test_git_may_repack_and_prune_between_any_two_steps(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr(kept_packs, "MOST", 2)
+
+    def interfere() -> None:
+        sandbox.git(*command)
+
+    real = kept_packs.pack
+
+    def pack(*arguments: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            at_each_step(lambda _: interfere(), patch)
+            real(*arguments)
+
+    monkeypatch.setattr(kept_packs, "pack", pack)
+    run.tasks(*range(24))
+    run.verify()
+    sandbox.git("gc", "--quiet", "--prune=now")
+    run.verify()
+
+
+def test_a_repack_that_began_before_a_pack_and_ends_after_it_loses_nothing(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`git repack` removes the packs that it saw at its start, after it has written what refs reach."""
+    run.tasks(*range(9))
+    real = durable_files.force
+
+    def forced(paths: Any) -> None:
+        paths = list(paths)
+        real(paths)
+        if paths[0].endswith("objects/pack"):  # the pack has just come
+            sandbox.git("repack", "-a", "-d", "-q")
+
+    monkeypatch.setattr(durable_files, "force", forced)
+    run.tasks(*range(9, 20))
+    run.verify()
+
+
+def test_loose_objects_stay_if_the_pack_is_gone(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = durable_files.force
+
+    def forced(paths: Any) -> None:
+        paths = list(paths)
+        real(paths)
+        if paths[0].endswith("objects/pack"):
+            for path in (sandbox.common_dir / "objects/pack").iterdir():
+                path.unlink()
+
+    monkeypatch.setattr(durable_files, "force", forced)
+    run.tasks(*range(20))
+    assert set(run.kept.values()) <= loose(sandbox)
+    run.verify()
+
+
+def test_an_object_that_another_process_packs_is_no_failure(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer forces the objects that existed before; meanwhile, `git gc` may move them into a pack."""
+    run.tasks(1)
+    writer, real = run.trees.writer, durable_files.force
+    oid = run.kept[f"{RUN}/T1/1/base"]
+    assert writer.existing(oid)
+
+    def forced(paths: Any) -> None:
+        monkeypatch.setattr(durable_files, "force", real)
+        sandbox.git("gc", "--quiet")
+        real(paths)
+
+    monkeypatch.setattr(durable_files, "force", forced)
+    writer.flush()
+    assert oid not in loose(sandbox)
+
+
+def test_large_files_stay_loose(sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_packs, "_LARGE", 2_000)
+    data = os.urandom(3_000)
+    sandbox.write("large", data)
+    large = sandbox.git("hash-object", "large")
+    run.tasks(*range(10))
+    assert large in loose(sandbox)
+    assert packs(sandbox)
+    assert zlib.decompress((sandbox.common_dir / f"objects/{large[:2]}/{large[2:]}").read_bytes()).endswith(data)
+    run.verify()
+
+
+def test_only_one_process_packs_at_a_time(sandbox: GitSandbox, run: Run) -> None:
+    run.tasks(0)
+    with kept_packs._alone(str(sandbox.common_dir / "idumb/packs.lock")) as is_alone:
+        assert is_alone
+        run.tasks(*range(1, 10))
+        assert packs(sandbox) == set()
+    run.verify()
