@@ -327,6 +327,9 @@ class GitHistory:
     def keep_ref(self, ref: str, oid: str) -> None:
         kept_names.keep(self.repository, self._place, self._writer, ref, oid)
 
+    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
+        return kept_names.missing(self.repository, self._place, ref, root)
+
     def delete_ref(self, ref: str, expected: str) -> None:
         kept_names.drop(self.repository, self._place, self._writer, ref, expected)
 

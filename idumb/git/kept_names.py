@@ -15,7 +15,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import kept_repair, kept_table, refs
+from idumb.git import kept_repair, kept_table, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.kept_table import Kept, Table, Write
 from idumb.git.objects import object_writer
@@ -112,7 +112,8 @@ def put(
 def keep(repository: pygit2.Repository, place: Repository, writer: Writer, name: str, oid: str) -> None:
     """Give an existing object a name: a ref, if it is a commit or a tag. Refusal `git.ref-moved` if it is missing.
 
-    Of a tree of ours with parts that cannot be read, the ref then names what remains.
+    The ref of a tree of ours keeps the names that it has, and gets those that it lacks. Of trees with parts that
+    cannot be read, it then names what remains.
     """
     try:
         kind = repository.odb.read_header(pygit2.Oid(hex=oid))[0]
@@ -120,12 +121,59 @@ def keep(repository: pygit2.Repository, place: Repository, writer: Writer, name:
         words = f"{name} could not be kept: object {oid} does not exist"
         raise errors.Refusal("git.ref-moved", words, hint="idumb doctor") from problem
     if name.startswith(refs.ROOTS) and kind == ObjectType.TREE:
-        refs.move(repository, place, name, _readable(repository, place, writer, oid))
+        if not _add_missing(repository, place, writer, name, oid):
+            refs.move(repository, place, name, _readable(repository, place, writer, oid))
     elif kind in (ObjectType.COMMIT, ObjectType.TAG) or name.startswith(refs.ROOTS):
         refs.move(repository, place, name, oid)
     else:
         mode = FOLDER if kind == ObjectType.TREE else FILE
         put(repository, place, writer, name, Item(mode, bytes.fromhex(oid)), reason="keep")
+
+
+def missing(repository: pygit2.Repository, place: Repository, ref: str, root: str) -> dict[str, str]:
+    """Return the names in an earlier tree of ours that the tree of its ref lacks, and whose objects exist.
+
+    Refusal `git.object-missing` if a part of either cannot be read.
+    """
+    worktree = ref.removeprefix(refs.ROOTS)
+    present = _present(repository, place, worktree)
+    lost = _missing(repository, place, present, root)
+    return {f"{_WORKTREES}{worktree}/{row.replace(':', '/')}": item.oid.hex() for row, item in lost}
+
+
+def _missing(repository: pygit2.Repository, place: Repository, present: Table, root: str) -> list[tuple[str, Item]]:
+    """Return row names and objects, the oldest first."""
+    rows = kept_table.tree(repository, bytes.fromhex(root))
+    names = kept_repair.differing(repository, rows, present.rows)
+    closed = functools.cache(functools.partial(kept_table.closed, repository, present))
+    odb = open_repository.repository(place).odb  # libgit2 would answer from its memory
+
+    def is_missing(row: str, item: Item) -> bool:
+        group = _group(row)
+        there = present.rows if not group else present.opened if group == present.group else closed(group)
+        return row not in there and pygit2.Oid(item.oid) in odb
+
+    by_age = sorted(names.items(), key=lambda named: named[1].sequence)
+    return [(row, kept.item) for row, kept in by_age if is_missing(row, kept.item)]
+
+
+def _add_missing(repository: pygit2.Repository, place: Repository, writer: Writer, ref: str, root: str) -> bool:
+    """Give the names in an earlier tree to its ref. Return False if the ref has no other tree that can be read."""
+    worktree = ref.removeprefix(refs.ROOTS)
+    try:
+        present = _present(repository, place, worktree)
+        if present.root in (None, root):
+            return False
+        lost = _missing(repository, place, present, root)
+    except errors.Refusal:
+        return False
+
+    def change(before: Table) -> tuple[Table, Mapping[str, Kept]]:
+        before = before._replace(opened=dict(before.opened))
+        return _with_all(repository, writer.tree, before, lost), {}
+
+    _move(repository, place, writer, worktree, change, lambda *, trusting: None, "restore")  # noqa: ARG005
+    return True
 
 
 def drop(repository: pygit2.Repository, place: Repository, writer: Writer, name: str, expected: str) -> None:

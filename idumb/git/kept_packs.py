@@ -53,13 +53,13 @@ class _Pack(NamedTuple):
 
 def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """Pack what the writer has put among git's loose objects, as far as idumb's refs reach it now."""
-    names, writer.loose = writer.loose, set()
+    names, writer.loose, writer.packed = writer.loose, set(), True
     with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
         _pack(place, repository, names)
 
 
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
-    """At the end of a command, note what is loose for the next one; pack it if many short commands left much."""
+    """At the end of a command, note what is loose for the next one. Pack it if that is much, or the rest of a run."""
     names, writer.loose = writer.loose, set()
     noted = _state(place, "unpacked")
     with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
@@ -67,7 +67,7 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
             return
         with open(noted, "a", encoding="ascii") as stream:
             stream.writelines(f"{name}\n" for name in sorted(names))
-        if os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
+        if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
             with open(noted, encoding="ascii") as stream:
                 all_names = {line for line in stream.read().splitlines() if _is_name(line)}
             os.unlink(noted)

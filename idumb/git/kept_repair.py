@@ -30,6 +30,27 @@ def remains(place: Repository, lost: Table) -> list[tuple[str, Item]]:
     return [(row, kept.item) for row, kept in by_age if pygit2.Oid(kept.item.oid) in present.odb]
 
 
+def differing(repository: pygit2.Repository, before: Mapping[str, Item], after: Mapping[str, Item]) -> dict[str, Kept]:
+    """Return the names in the rows of an earlier tree, without those in chunks and groups that the later one has too.
+
+    Refusal `git.object-missing` if a part of either cannot be read.
+    """
+    read = functools.partial(kept_table.tree, repository)
+    rows = {name: item for name, item in before.items() if after.get(name) != item}
+    names = {row: Kept(0, item) for row, item in rows.items() if kept_table.is_plain(row)}
+    kept_table.collect(read, rows, names)
+    closed = rows.get(kept_table.CLOSED)
+    parts = read(closed.oid) if closed is not None else {}
+    present = read(after[kept_table.CLOSED].oid) if kept_table.CLOSED in after else {}
+    for part, item in parts.items():
+        if present.get(part) != item:
+            theirs = read(present[part].oid) if part in present else {}
+            for group, folder in read(item.oid).items():
+                if theirs.get(group) != folder:
+                    kept_table.collect(read, read(folder.oid), names)
+    return names
+
+
 def readable(repository: pygit2.Repository, root: str) -> Table:
     """Return the table of a tree without the chunks that cannot be read. Its group stays open."""
     rows, opened = kept_table.tree(repository, bytes.fromhex(root)), dict[str, Kept]()

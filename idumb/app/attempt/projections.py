@@ -423,8 +423,8 @@ def _keep(services: Services, journal: Journal, contract: Contract) -> None:
         for path, text in texts.items()
     }
     ref = run_ref(services, state.id, "reports")
-    services.trees.keep_blobs(ref, blobs, f"reports of run {state.number}")
-    journal.write(journal.event(REPORTS_KEPT, ref=ref, paths=list(texts)))
+    kept = services.trees.keep_blobs(ref, blobs, f"reports of run {state.number}")
+    journal.write(journal.event(REPORTS_KEPT, ref=ref, object=kept, paths=list(texts)))
 
 
 def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ...]) -> tuple[str, ...]:

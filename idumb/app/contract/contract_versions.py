@@ -59,7 +59,8 @@ def lock_next(services: Services, journal: Journal, next_version: NextVersion) -
     state, now = journal.state, services.clock.now()
     payload = _payload(services, state, next_version)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in next_version.sources}
-    services.trees.keep_blobs(payload["ref"], blobs, f"plans of run {state.number}, version {payload['version']}")
+    words = f"plans of run {state.number}, version {payload['version']}"
+    payload["object"] = services.trees.keep_blobs(payload["ref"], blobs, words)
     if next_version.consents:
         agreed = agent_programs.consent_record(services, next_version.contract, state.contract.hash)
         services.consent.record(next_version.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)

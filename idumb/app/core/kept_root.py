@@ -2,37 +2,70 @@
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from idumb.app.core.services import Services
 from idumb.domain.errors import Refusal
 
 REFS = "refs/idumb/"
 ROOTS = f"{REFS}kept/"
-_WORKTREE_OF_REF = re.compile(rf"{REFS}worktrees/([^/]+)/")
+_WORKTREE_OF_REF = re.compile(rf"{REFS}(?:worktrees|kept)/([^/]+)")
 
 
 def recorded(services: Services) -> Mapping[str, str]:
     """Return the newest such tree in the log that exists, by the ref that names it, of each working tree."""
     roots: dict[str, str] = {}
-    for event in services.log.events(kind="attempt.started", newest_first=True):
-        worktree, root = _WORKTREE_OF_REF.match(event.payload["ref"]), event.payload.get("kept")
-        ref = f"{ROOTS}{worktree[1] if worktree is not None else ''}"
-        if root and ref not in roots and exists(services, root):
+    for ref, root in _newest_first(services):
+        if ref not in roots and exists(services, root):
             roots[ref] = root
     return roots
 
 
-def restore(services: Services) -> None:
-    """Create the ref of this working tree again if it was deleted, before anything new is kept."""
+def present(services: Services) -> Mapping[str, str]:
+    """Return the tree of this working tree as it is now, and its ref, as an event records them; {} if there is none."""
     ref = f"{ROOTS}{services.worktree}"
-    if ref in services.history.refs(ref):
+    root = services.history.kept(ref)
+    return {} if root is None else {"kept": root, "ref": ref}
+
+
+def restore(services: Services) -> None:
+    """Restore the ref of this working tree before anything new is kept, if it was deleted or set back.
+
+    Otherwise the next tree in the log would lack names too.
+    """
+    ref = f"{ROOTS}{services.worktree}"
+    here = services.history.refs(ref).get(ref)
+    root = next((root for name, root in _newest_first(services) if name == ref and exists(services, root)), None)
+    if root is None or root == here:
         return
-    root = recorded(services).get(ref)
-    if root is not None:
+    if here is None:
         services.history.keep_ref(ref, root)
-        services.reporter.note(f"{ref} was deleted; it names {root[:12]} again, as when an attempt last began")
+        services.reporter.note(f"{ref} was deleted; it names {root[:12]} again, as when idumb last recorded it")
+    elif lost := missing(services, ref, root):
+        services.history.keep_ref(ref, root)
+        services.reporter.note(
+            f"{ref} lacked {len(lost)} names that it had when idumb last recorded it; it has them again"
+        )
+
+
+def missing(services: Services, ref: str, root: str) -> Mapping[str, str]:
+    """Return the names in a recorded tree that its ref lacks; none if a tree cannot be read, as `doctor` reports."""
+    try:
+        return services.history.missing_names(ref, root)
+    except Refusal:
+        return {}
+
+
+def _newest_first(services: Services) -> Iterator[tuple[str, str]]:
+    """Yield refs and trees that events record."""
+    kinds = ("attempt.started", "operation.finished")
+    events = (services.log.events(kind=kind, newest_first=True) for kind in kinds)
+    for event in heapq.merge(*events, key=lambda event: -event.seq):
+        worktree = _WORKTREE_OF_REF.match(event.payload.get("ref") or "")
+        if worktree is not None and event.payload.get("kept"):
+            yield f"{ROOTS}{worktree[1]}", event.payload["kept"]
 
 
 def exists(services: Services, oid: str) -> bool:

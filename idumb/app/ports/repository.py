@@ -426,7 +426,16 @@ class History(Protocol):
         """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
 
     def keep_ref(self, ref: str, oid: str) -> None:
-        """Keep an existing object under a name below `refs/idumb/`, durably. A commit gets a ref of git."""
+        """Keep an existing object under a name below `refs/idumb/`, durably. A commit gets a ref of git.
+
+        A ref that names a tree of names gets the names in `oid` that it lacks.
+        """
+
+    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
+        """Return the names in `root`, an earlier tree of names, that the tree of `ref` lacks, and whose objects exist.
+
+        Refusal `git.object-missing` or `git.ref-moved` if a part of either cannot be read.
+        """
 
     def delete_ref(self, ref: str, expected: str) -> None: ...
 

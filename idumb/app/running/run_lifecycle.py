@@ -80,7 +80,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
     sources = run_lock.require_sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
-    services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
+    plans = services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
     digests = {task: contracts.task_digest(contract.tasks[task]) for task in contract.order}
     started = journal.event(
         "run.started",
@@ -89,6 +89,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         number=number,
         contract_hash=contract.hash,
         plans=[[p.path, p.sha256] for p in contract.plans],
+        plans_object=plans,
         mode=request.mode or contract.mode,
         approval=approvals.newest_nonce(services, contract),
         policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,

@@ -54,7 +54,8 @@ class Owned:
         """Record how the operation ended. Operations that never started record nothing."""
         for journal in self.opened:
             self._project(journal)
-            journal.write(journal.event("operation.finished", command=self.command, error=error))
+            kept = kept_root.present(self.services)
+            journal.write(journal.event("operation.finished", command=self.command, error=error, **kept))
 
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""

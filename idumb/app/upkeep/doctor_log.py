@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from idumb.app.core import kept_root, open_attempt, run_lookup
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, run_ref
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import guarded_names, run
+from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
 
 _RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
+_OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "plans_object", "the plans of the run"))
+"""Names of a run, the keys of `run.started` that have their objects, and what they are."""
 
 
 def checks(services: Services) -> tuple[Check, ...]:
@@ -49,9 +52,10 @@ class _Look:
         roots = self.services.history.refs(kept_root.ROOTS)
         for name, oid in kept_root.recorded(self.services).items():
             if name in roots and kept_root.exists(self.services, roots[name]):
+                yield from self._set_back(name, oid)
                 continue
             yield health.problem(
-                f"it is missing or damaged; what it named when an attempt last began, {oid[:12]}, still exists",
+                f"it is missing or damaged; what it named when idumb last recorded it, {oid[:12]}, still exists",
                 name,
                 means="git gc may remove every snapshot",
                 fixes=True,
@@ -82,10 +86,21 @@ class _Look:
                     subject=f"{name} {root}",
                 )
 
+    def _set_back(self, name: str, recorded: str) -> Iterator[Symptom]:
+        lost = kept_root.missing(self.services, name, recorded)
+        if lost:
+            yield health.problem(
+                f"it lacks {len(lost)} names that it had when idumb last recorded it",
+                name,
+                means="git gc may remove what they keep",
+                fixes=True,
+                subject=f"{name} {recorded}",
+            )
+
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
         self.services.history.keep_ref(ref, commit)
-        return f"{ref} names {commit[:12]} again"
+        return f"{ref} {'has the names in' if ref.startswith(kept_root.ROOTS) else 'names'} {commit[:12]} again"
 
     def _missing(self, kept: _Kept) -> Symptom:
         if not kept_root.exists(self.services, kept.commit):
@@ -100,22 +115,26 @@ class _Look:
 
     def _expected(self) -> Iterator[_Kept]:
         """Yield the refs that events name; a later event on the same ref replaces an earlier one."""
-        prefixes: dict[str, str] = {}
-        bases: dict[str, str] = {}
+        worktrees: dict[str, str] = {}
         for event in self.services.log.events():
             p = event.payload
-            if event.kind == "run.started" and p.get("base_snapshot"):
-                bases[event.run or ""] = p["base_snapshot"]
             ref, snapshot = p.get("ref"), p.get("snapshot")
-            if isinstance(ref, str) and isinstance(snapshot, str):
-                prefixes.setdefault(event.run or "", ref.partition(f"/{event.run}/")[0])
+            if event.kind == "operation.started" and p.get("worktree"):
+                worktrees[event.operation] = p["worktree"]
+            elif event.kind == "run.started":
+                for name, key, words in _OF_RUN:
+                    if p.get(key):
+                        yield _Kept(self._name(event, worktrees, name), p[key], words)
+            elif isinstance(ref, str) and isinstance(snapshot, str):
                 yield _Kept(ref, snapshot, f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})")
-            elif event.kind == "rollback.completed" and p.get("before") and event.run in prefixes:
-                name = f"{prefixes[event.run]}/{event.run}/operations/{event.operation}/before"
+            elif isinstance(ref, str) and isinstance(p.get("object"), str):
+                yield _Kept(ref, p["object"], f"what {event.kind} kept")
+            elif event.kind == "rollback.completed" and p.get("before"):
+                name = self._name(event, worktrees, f"operations/{event.operation}/before")
                 yield _Kept(name, p["before"], "the snapshot before a rollback")
-        for run_id, commit in bases.items():
-            if run_id in prefixes:
-                yield _Kept(f"{prefixes[run_id]}/{run_id}/base", commit, "the snapshot before the run")
+
+    def _name(self, event: Event, worktrees: Mapping[str, str], name: str) -> str:
+        return run_ref(self.services, event.run or "", name, worktrees.get(event.operation))
 
     def unknown_refs(self) -> Iterator[Symptom]:
         runs = {event.run for event in self.services.log.events(kind="run.started")}

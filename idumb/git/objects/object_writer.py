@@ -73,6 +73,8 @@ class Writer:
         self._beside = private_folder(objects)
         self.loose: set[str] = set()
         """The loose objects that this writer created, and that no pack has yet."""
+        self.packed = False
+        """Whether this writer has created so many that they were packed."""
         self._repository = repository
         self._odb = repository.odb
         self._stores: dict[bool, pygit2.Repository] = {}

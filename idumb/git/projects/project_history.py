@@ -175,6 +175,9 @@ class ProjectHistory:
     def keep_ref(self, ref: str, commit: str) -> None:
         self._whole.keep_ref(ref, commit)
 
+    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
+        return self._whole.missing_names(ref, root)
+
     def delete_ref(self, ref: str, expected: str) -> None:
         self._whole.delete_ref(ref, expected)
 

@@ -203,6 +203,35 @@ def test_what_remains_of_a_damaged_tree_keeps_its_names(
     sandbox.git("fsck", "--full", "--strict")
 
 
+def test_a_ref_that_was_set_back_gets_the_names_of_a_later_tree_and_keeps_its_own(
+    sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = sandbox.kept
+    for name in ("scan", "runs/old/base", "runs/older/base"):
+        names.put(name, name)
+    first = sandbox.git("rev-parse", ROOT)
+    for number in range(40):
+        names.put(f"runs/r/{number}/1/base", str(number))
+    for name in ("scan", "runs/old/T1/1/base", "roles/1/planner/base", "runs/older/base", "note"):
+        names.put(name, f"{name}, later")
+    later, root = kept(), sandbox.git("rev-parse", ROOT)
+    sandbox.git("update-ref", ROOT, first)
+    again = other_process(sandbox, monkeypatch)
+    for name in ("runs/r/7/1/base", "runs/new/base"):
+        again.put(name, f"{name}, meanwhile")
+    before = kept()
+    expected = {n: oid for n, oid in later.items() if n not in before}
+    assert len(expected) == 42
+    assert kept_names.missing(again.repository, again.place, ROOT, root) == expected
+    kept_names.keep(again.repository, again.place, again.writer, ROOT, root)
+    assert kept() == {**later, **before}
+    assert kept_names.missing(again.repository, again.place, ROOT, root) == {}
+    same = sandbox.git("rev-parse", ROOT)
+    kept_names.keep(again.repository, again.place, again.writer, ROOT, root)
+    assert sandbox.git("rev-parse", ROOT) == same
+    sandbox.git("fsck", "--full", "--strict")
+
+
 def test_names_of_another_process_stay(sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = names.put("runs/r/1/base", "mine")
     tables = kept_names._tables
