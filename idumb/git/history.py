@@ -21,7 +21,6 @@ from idumb.git import (
     git_program,
     guarded_files,
     index_file,
-    kept_names,
     open_repository,
     proving_folders,
     stale_locks,
@@ -30,6 +29,7 @@ from idumb.git import refs as own_refs
 from idumb.git import snapshot as kept_snapshots
 from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
+from idumb.git.kept import kept_names
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.scan import ignores, nested_repositories, uncommitted

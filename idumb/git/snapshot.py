@@ -19,10 +19,11 @@ from pygit2.enums import ObjectType
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import index_file, kept_names, open_repository
+from idumb.git import index_file, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
+from idumb.git.kept import kept_names
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item

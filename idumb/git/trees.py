@@ -11,8 +11,9 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, guarded_files, kept_names, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, open_repository, snapshot
 from idumb.git.discover import Repository
+from idumb.git.kept import kept_names
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
@@ -358,7 +359,7 @@ class GitTrees:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:
             if self._writer.loose:
-                from idumb.git import kept_packs  # most commands write nothing
+                from idumb.git.kept import kept_packs  # most commands write nothing
 
                 kept_packs.settle(self._objects, self.repository, self._writer)
             self._writer.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import kept_names
+from idumb.git.kept import kept_names
 from tests.support import doctor as doctors
 from tests.support import project as projects
 from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of

@@ -27,9 +27,9 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
     ("idumb.system.files.report_files", "FileReports.write"),
-    ("idumb.git.kept_packs", "_note"),
-    ("idumb.git.kept_packs", "_move"),
-    ("idumb.git.kept_packs", "_remove"),
+    ("idumb.git.kept.kept_packs", "_note"),
+    ("idumb.git.kept.kept_packs", "_move"),
+    ("idumb.git.kept.kept_packs", "_remove"),
 )
 MANY_LOOSE = 30
 """So many loose objects are packed: a run of four tasks has some eighty."""

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from io import IOBase
 from typing import NamedTuple
 
@@ -156,20 +156,23 @@ class Writer:
         """
         if self._failed is not None:
             raise self._failed
+        names, self._pending = self._pending, set()
         try:
-            self._flush()
+            try:
+                self._place(names)
+            except FileNotFoundError:  # git, or another idumb, has just moved loose objects into a pack
+                self._place(names)
         except OSError as problem:
             self._failed = problem
             raise
 
-    def _flush(self) -> None:
-        names, self._pending = self._pending, set()
+    def _place(self, names: Collection[str]) -> None:
         beside = {name: path for name in names if os.path.exists(path := self._path(name, self._beside))}
         moves = [(path, self._path(name)) for name, path in beside.items()]
         existing = [path for name in names if name not in beside and os.path.exists(path := self._path(name))]
         if len(moves) + len(existing) < len(names):
             self._require_packed(names)
-        self._force(names, [*beside.values(), *existing])
+        durable_files.force([*beside.values(), *existing])
         for source, target in moves:
             try:
                 os.rename(source, target)
@@ -179,14 +182,7 @@ class Writer:
         self.loose.update(beside)
         folders = {os.path.dirname(path) for path in (*(target for _, target in moves), *existing)}
         if folders:
-            self._force(names, [*folders, self._folder])
-
-    def _force(self, names: Iterable[str], paths: Sequence[str]) -> None:
-        try:
-            durable_files.force(paths)
-        except FileNotFoundError:  # git, or another idumb, has just moved loose objects into a pack
-            self._require_packed(names)
-            durable_files.force(filter(os.path.exists, paths))
+            durable_files.force([*folders, self._folder])
 
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
         """Return the repository with a database that writes privately and skips objects that exist."""

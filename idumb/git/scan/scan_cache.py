@@ -13,8 +13,8 @@ from typing import Any
 import pygit2
 
 from idumb.domain import errors
-from idumb.git import kept_names
 from idumb.git.discover import Repository
+from idumb.git.kept import kept_names
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan.scanner import Folder, Scanner

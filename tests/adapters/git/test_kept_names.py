@@ -7,8 +7,9 @@ import itertools
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, kept_names, open_repository, refs
+from idumb.git import discover, open_repository, refs
 from idumb.git.history import GitHistory
+from idumb.git.kept import kept_names
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, Item
 from idumb.git.trees import GitTrees

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from idumb.git import discover, git_program, kept_names, kept_packs, open_repository
+from idumb.git import discover, git_program, open_repository
+from idumb.git.kept import kept_names, kept_packs
 from idumb.git.objects import durable_files, object_writer
 from idumb.git.trees import GitTrees
 from idumb.system.files import atomic_write
@@ -365,9 +366,7 @@ def test_a_repack_that_began_before_a_pack_and_ends_after_it_loses_nothing(
     run.verify()
 
 
-def test_loose_objects_stay_if_the_pack_is_gone(
-    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loose_objects_stay_if_the_pack_is_gone(sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     real = durable_files.force
 
     def forced(paths: Any) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import pygit2
 
 from idumb.domain import errors
-from idumb.git import kept_table, open_repository
+from idumb.git import open_repository
 from idumb.git.discover import Repository
-from idumb.git.kept_table import Kept, Table
+from idumb.git.kept import kept_table
+from idumb.git.kept.kept_table import Kept, Table
 from idumb.git.objects.tree_objects import Item
 
 

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.domain import errors
-from idumb.git import git_program, kept_table, open_repository, refs
+from idumb.git import git_program, open_repository, refs
 from idumb.git.discover import Repository
+from idumb.git.kept import kept_table
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.system.files import atomic_write, private_folders

@@ -15,9 +15,10 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import kept_repair, kept_table, open_repository, refs
+from idumb.git import open_repository, refs
 from idumb.git.discover import Repository
-from idumb.git.kept_table import Kept, Table, Write
+from idumb.git.kept import kept_repair, kept_table
+from idumb.git.kept.kept_table import Kept, Table, Write
 from idumb.git.objects import object_writer
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
@@ -218,7 +219,7 @@ def _move(
             after.opened.update(added)
             _tables[key] = after._replace(root=root)
             if len(writer.loose) >= object_writer.MANY:
-                from idumb.git import kept_packs  # most runs are too short for it
+                from idumb.git.kept import kept_packs  # most runs are too short for it
 
                 kept_packs.pack(place, repository, writer)
             return root
