@@ -116,15 +116,15 @@ class _Look:
     def _expected(self) -> Iterator[_Kept]:
         """Yield the refs that events name; a later event on the same ref replaces an earlier one."""
         worktrees: dict[str, str] = {}
+        of_runs: list[_Kept] = []
         for event in self.services.log.events():
             p = event.payload
             ref, snapshot = p.get("ref"), p.get("snapshot")
             if event.kind == "operation.started" and p.get("worktree"):
                 worktrees[event.operation] = p["worktree"]
             elif event.kind == "run.started":
-                for name, key, words in _OF_RUN:
-                    if p.get(key):
-                        yield _Kept(self._name(event, worktrees, name), p[key], words)
+                names = (row for row in _OF_RUN if p.get(row[1]))
+                of_runs += [_Kept(self._name(event, worktrees, name), p[key], words) for name, key, words in names]
             elif isinstance(ref, str) and isinstance(snapshot, str):
                 yield _Kept(ref, snapshot, f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})")
             elif isinstance(ref, str) and isinstance(p.get("object"), str):
@@ -132,6 +132,7 @@ class _Look:
             elif event.kind == "rollback.completed" and p.get("before"):
                 name = self._name(event, worktrees, f"operations/{event.operation}/before")
                 yield _Kept(name, p["before"], "the snapshot before a rollback")
+        yield from of_runs
 
     def _name(self, event: Event, worktrees: Mapping[str, str], name: str) -> str:
         return run_ref(self.services, event.run or "", name, worktrees.get(event.operation))

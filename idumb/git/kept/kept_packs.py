@@ -62,7 +62,7 @@ def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> No
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """At the end of a command, note what is loose for the next one. Pack it if that is much, or the rest of a run."""
     names, writer.loose = writer.loose, set()
-    noted = _state(place, "unpacked")
+    noted = _state(place, "loose-objects")
     with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
         if not names:
             return
