@@ -26,8 +26,8 @@ def recorded(services: Services) -> Mapping[str, str]:
 def present(services: Services) -> Mapping[str, str]:
     """Return the tree of this working tree as it is now, and its ref, as an event records them; {} if there is none."""
     ref = f"{ROOTS}{services.worktree}"
-    root = services.history.kept(ref)
-    return {} if root is None else {"kept": root, "ref": ref}
+    root = services.history.refs(ref).get(ref)
+    return {"kept": root, "ref": ref} if root else {}
 
 
 def restore(services: Services) -> None:
@@ -37,7 +37,8 @@ def restore(services: Services) -> None:
     """
     ref = f"{ROOTS}{services.worktree}"
     here = services.history.refs(ref).get(ref)
-    root = next((root for name, root in _newest_first(services) if name == ref and exists(services, root)), None)
+    roots = (root for name, root in _newest_first(services) if name == ref)
+    root = next((root for root in roots if root == here or exists(services, root)), None)
     if root is None or root == here:
         return
     if here is None:
