@@ -63,6 +63,7 @@ class EngineRun:
         answers: Mapping[str, str] | None = None,
         settings: Settings | None = None,
         workflow: Workflow | None = None,
+        plan: Mapping[str, Any] | None = None,
     ) -> None:
         self.repository = MemoryRepository(effect=self._effect)
         self.repository.files["README"] = b"hello"
@@ -78,9 +79,9 @@ class EngineRun:
         self.notes: list[str] = []
         self.effects: list[str] = []
         self.kill_at: int | None = None
-        plan = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
-        plan = dataclasses.replace(plan, tasks=tasks, workflow=workflow)
-        contract, findings = contracts.assemble(PHASE, FOLDER, [plan], self.settings)
+        made = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
+        made = dataclasses.replace(made, tasks=tasks, workflow=workflow, **(plan or {}))
+        contract, findings = contracts.assemble(PHASE, FOLDER, [made], self.settings)
         assert contract is not None, findings
         self.contract = contract
 
