@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from idumb.domain.settings import CheckSettings, Policy, Settings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
-    from idumb.gates.checks import Proving
+    from idumb.gates.proving import Proving
     from idumb.git.clones.clone import Clone
     from idumb.git.projects.project_trees import ProjectTrees
     from idumb.git.trees import GitTrees

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from idumb.app.ports.repository import History
     from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
-    from idumb.gates.checks import Proving
+    from idumb.gates.proving import Proving
     from idumb.git.clones.abandoned_clones import GitClones
     from idumb.git.clones.builder_clone import BuilderClone
     from idumb.git.clones.clone import Clone

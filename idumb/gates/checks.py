@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from idumb.app.ports.checks import HOME, LINKED, PROTECTED, Borrowed
+from idumb.app.ports.checks import HOME, Borrowed
 from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
@@ -21,46 +20,7 @@ if TYPE_CHECKING:
     from idumb.domain.settings import CheckSettings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment, Conditions
-
-
-class Proving(Protocol):
-    """A working tree of its own that holds exactly one tree."""
-
-    @property
-    def root(self) -> str: ...
-
-    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]: ...
-
-    def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
-
-    def renew(self) -> None: ...
-
-    def restore(self) -> tuple[str, ...]: ...
-
-    @property
-    def borrowed(self) -> Borrowed: ...
-
-    @property
-    def unlike(self) -> Sequence[str]: ...
-
-    @property
-    def missing(self) -> Sequence[str]: ...
-
-    @property
-    def removed(self) -> Sequence[str]: ...
-
-    @property
-    def cached(self) -> Sequence[str]: ...
-
-    def close(self) -> None: ...
-
-
-class Sandbox(Protocol):
-    """Limits what a check writes and reaches."""
-
-    def limited(
-        self, borrowed: Borrowed, root: str, variables: Mapping[str, str], *, apart: bool
-    ) -> tuple[Borrowed, str]: ...
+    from idumb.gates.proving import Proving, Sandbox
 
 
 class ShellChecks:
@@ -180,17 +140,10 @@ class ShellChecks:
             installed = f"{wording.listed(borrowed.prepared)} <- checks.prepare"
             made = dataclasses.replace(made, locations=(*made.locations, installed))
         if self._changed_installers:
-            made = self._of_changed_installers(made)
-        return made
+            from idumb.gates import check_words
 
-    def _of_changed_installers(self, made: Evidence) -> Evidence:
-        """Return evidence that also names what changed during the run and decided what `checks.prepare` installed."""
-        weaker = [words for reasons in self._changed_installers.values() for words in reasons]
-        return dataclasses.replace(
-            made,
-            weaker=tuple(dict.fromkeys((*made.weaker, *weaker))),
-            entry_points=tuple(dict.fromkeys((*made.entry_points, *self._changed_installers))),
-        )
+            made = check_words.with_changed_installers(made, self._changed_installers)
+        return made
 
     def _check(
         self,
@@ -221,9 +174,12 @@ class ShellChecks:
         if tree is None or self._proving is None:
             return made
         if borrowed.ways:
-            made = _with_borrowed(made, borrowed)
+            from idumb.gates import check_words
+
+            made = check_words.with_borrowed(made, borrowed)
         if cached := self._proving.cached:
-            made = dataclasses.replace(made, weaker=(*made.weaker, _FROM_CACHE.format(wording.listed(cached))))
+            words = f"may use {wording.listed(cached)}, which checks of earlier tasks left (checks.cache)"
+            made = dataclasses.replace(made, weaker=(*made.weaker, words))
         if unlike := self._proving.unlike:
             made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
         if os.path.dirname(root) in made.output:  # people know paths of their own
@@ -231,49 +187,26 @@ class ShellChecks:
 
             made = dataclasses.replace(made, output=surroundings.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN:
-            made = self._with_hints(made, environment, root)
+            made = self._explained(made, environment, root)
         if changed := self._proving.restore():
             made = self._with_changed(made, command, changed, tree)
         return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
 
-    def _with_hints(self, made: Evidence, environment: Mapping[str, str], root: str) -> Evidence:
+    def _explained(self, made: Evidence, environment: Mapping[str, str], root: str) -> Evidence:
         """Return failed evidence with what its check may need of the user, if its words name that."""
         assert self._proving is not None  # noqa: S101 - the caller knows
-        from idumb.domain import check_lines
-        from idumb.gates import surroundings
+        from idumb.gates import check_words
 
-        words = f"{made.command}\n{made.output}"
-        sentences, may_need = list(self._proving.missing), list(self._proving.missing)
-        for path in self._proving.removed:
-            if re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", words):
-                line = check_lines.adding(self._configured, {"cache": (path, f"{path}/**")}, verb="add")
-                sentences.append(f"an earlier check left {path}, which idumb removed. {_IF_NEEDED}, or {line}")
-                may_need.append(f"{path}, which an earlier check left: {line}")
-                break
-        if surroundings.compares_with_head(made.command or ""):
-            sentences.append(f"in a check, HEAD is the commit before the work, and the index has the work. {_DIFF}")
-            may_need.append("`git diff --exit-code`, because HEAD is the commit before the work")
-        if unseen := surroundings.unseen_variables(words, environment):
-            names = ", ".join(unseen)
-            line = f"add {names} to `environment` in .idumb/config.yaml"
-            sentences.append(f"checks do not see your {names}. If this check needs it, {line}")
-            may_need.append(f"your {names}: {line}")
-        if ref := surroundings.missing_ref(made.output):
-            line = check_lines.adding(self._configured, {"tree": "here"}, verb="add")
-            sentences.append(f"a check has your commits and tags, but no branches and no remotes. {_REFS}{ref}, {line}")
-            may_need.append(f"{ref}, because a check has no branches and no remotes: {line}")
-        around = [*surroundings.mentioned(made.command or "", made.output, environment)]
-        around += [*surroundings.beside(words, self._root, root)][:1]
-        self._mentioned[made.command or ""] = tuple(around)
-        sentences += [surroundings.advice(name, self._configured) for name in around]
-        if around and not (self._private is not None and self._private.can_view()):
-            may_need += [surroundings.may_need(name, self._configured) for name in around]
-        lines = "".join(f"\n[{sentence}]" for sentence in sentences)
-        return dataclasses.replace(
-            made,
-            output=f"{made.output.rstrip()}{lines}".lstrip() if lines else made.output,
-            may_need="; ".join(may_need),
-        )
+        around = check_words.around(made, environment, self._root, root)
+        self._mentioned[made.command or ""] = around
+        hints = [
+            *check_words.of_tree(made, self._proving, self._configured),
+            *check_words.of_user(made, environment, self._configured),
+            *check_words.of_surroundings(
+                around, self._configured, shown=bool(around) and self._private is not None and self._private.can_view()
+            ),
+        ]
+        return check_words.explained(made, hints)
 
     def surroundings(self, failed: Evidence) -> tuple[str, ...]:
         if self._proving is None or self._private is None:
@@ -292,8 +225,9 @@ class ShellChecks:
         do later checks, which may use what it made of the changed files.
         """
         from idumb.domain.proof import rewrites
+        from idumb.gates import check_words
 
-        made = _spoiled(made, changed)
+        made = check_words.with_changed(made, changed)
         if made.passed and (rewrites.judged(command, changed) or any(self._is_work(tree, path) for path in changed)):
             return dataclasses.replace(made, result=evidence.FAILED)
         line = wording.one_line(command)
@@ -428,16 +362,11 @@ class ShellChecks:
 SHELL = "/bin/sh"
 _SHORT = 30.0
 """Seconds: a check that failed sooner runs again with the user's home, even if its output does not name its own."""
-_DIFF = "`git diff --exit-code` shows whether a file of the work changed since"
-_REFS = "Compare with HEAD or with a tag. If it needs "
-_IF_NEEDED = "If this check needs it, let this check make it"
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
 
 
 NOT_EXECUTABLE = 126
-
-
 NOT_FOUND = 127
 
 
@@ -523,33 +452,7 @@ def _under(surroundings: Conditions, result: Evidence) -> Evidence:
     )
 
 
-def _with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
-    """Return evidence that names what the check had from the user's working tree."""
-    linked = [path for path, how in borrowed.ways.items() if how == LINKED]
-    weaker = [f"may use {wording.listed(borrowed.ways)}, which the commit does not hold (checks.provide)"]
-    if linked:
-        weaker.append(f"could change your own {wording.listed(linked)}")
-    output = made.output
-    if borrowed.launcher and made.result in (evidence.FAILED, evidence.ERRORED) and _DENIED.search(output):
-        paths = ", ".join(path for path, how in borrowed.ways.items() if how == PROTECTED)
-        note = f"idumb protects {paths}: it discards what a check writes there, and sudo does not work in a check"
-        output = f"{output.rstrip()}\n[{note}. If it must, write `checks: {{share: [{paths}]}}`]".lstrip()
-    return dataclasses.replace(made, weaker=tuple(weaker), output=output)
-
-
 _NOTHING = Borrowed()
-_FROM_CACHE = "may use {}, which checks of earlier tasks left (checks.cache)"
-_DENIED = re.compile(
-    "Read-only file system|cross-device link|EXDEV|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
-    "effective uid is not 0|must be (?:owned|setuid)|new privileges"
-)
-"""What programs print that miss the rights of another user, or that cannot write to a protected file."""
-
-
-def _spoiled(made: Evidence, changed: Sequence[str]) -> Evidence:
-    """Return evidence that names the files of the tree that the check changed."""
-    note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
-    return dataclasses.replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
 
 
 def _result(finished: child_process.Finished) -> str:
