@@ -21,8 +21,8 @@ from idumb.gates.languages.public_names import BREAKING, CLASSES, PRESERVING, UN
 _LONGEST = 1024 * 1024
 _MOST_FILES = 500
 _OTHER_CODE = frozenset(
-    {"c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cs", "kt", "kts", "swift", "scala", "rb", "php",
-     "pl", "lua", "ex", "exs", "erl", "hs", "clj", "dart", "r", "jl", "zig", "vue", "svelte", "sh", "bash", "proto"}
+    {"cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cs", "kt", "kts", "swift", "scala", "rb", "php",
+     "pl", "lua", "ex", "exs", "erl", "hs", "clj", "dart", "r", "jl", "zig", "vue", "svelte", "proto"}
 )  # fmt: skip
 
 
@@ -78,7 +78,9 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
         yield path, Difference(UNKNOWN, f"{len(modules) - _MOST_FILES} further files were not read")
 
 
-_SUFFIXES = frozenset({"py", "go", "rs", "java", *SCRIPTS})
+_PROGRAMS = frozenset({"c", "sh", "bash"})
+"""Nothing in such a file says whether another one calls a function; only other bodies are certain."""
+_SUFFIXES = frozenset({"py", "go", "rs", "java", "h", *_PROGRAMS, *SCRIPTS})
 
 
 def _module(path: str, suffix: str) -> tuple[str, str]:
@@ -108,7 +110,17 @@ def _compare(language: str, module: str, path: str, before: str, after: str) -> 
         from idumb.gates.languages import public_python
 
         return public_python.compare(module.rpartition("/")[2] or "module", before, after)
-    from idumb.gates.languages import public_names, public_readers
+    from idumb.gates.languages import public_names
+
+    if language == "h" or language in _PROGRAMS:
+        from idumb.gates.languages import public_c
+
+        sides = [public_c.header(text) if language == "h" else public_c.program(text, path) for text in (before, after)]
+        if sides[0] is None or sides[1] is None:
+            return None
+        found = public_names.compare(sides[0], sides[1])
+        return [one if language == "h" else one._replace(change=UNKNOWN) for one in found]
+    from idumb.gates.languages import public_readers
 
     read = public_readers.READERS[language]
     return list(public_names.compare(read(before, path), read(after, path)))

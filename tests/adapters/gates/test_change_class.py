@@ -120,7 +120,31 @@ public class Config {
     void inner() {}
 }
 """
-FILES = {"src/a.py": PY, "src/a.ts": TS, "src/a.js": JS, "web/a.go": GO, "src/a.rs": RUST, "src/Config.java": JAVA}
+HEADER = """\
+#ifndef A_H
+#define A_H
+#define LIMIT 3
+struct config {
+    int size;
+};
+/* Loads. */
+char *load(const char *path, int strict);
+extern void save(void);
+#endif
+"""
+C = "static int inner(int x) {\n    return x;\n}\n\nint load(const char *path)\n{\n    return inner(1);\n}\n"
+SHELL = "load() {\n  echo 1\n}\n\nload\n"
+FILES = {
+    "src/a.h": HEADER,
+    "src/a.c": C,
+    "bin.sh": SHELL,
+    "src/a.py": PY,
+    "src/a.ts": TS,
+    "src/a.js": JS,
+    "web/a.go": GO,
+    "src/a.rs": RUST,
+    "src/Config.java": JAVA,
+}
 
 
 def judge(declared: str, path: str, after: str, before: str | None = None) -> Evidence:
@@ -159,6 +183,10 @@ BROKEN = [
     ("preserving", "web/a.go", (("func inner", "func (s *Store) Put() {}\n\nfunc inner"),), "Store.Put was added"),
     ("modifying", "src/a.rs", (("strict: bool", "strict: u8"),), "Config.load has another type of parameter 2"),
     ("modifying", "src/a.rs", (("pub name", "name"),), "Config.name was removed"),
+    ("modifying", "src/a.h", (("int strict", "long strict"),), "load has another type of parameter 2"),
+    ("modifying", "src/a.h", (("extern void save(void);\n", ""),), "save was removed"),
+    ("preserving", "src/a.h", (("#endif", "int more(int x);\n#endif"),), "more was added"),
+    ("modifying", "src/a.h", (("#define LIMIT 3\n", ""),), "LIMIT was removed"),
     ("modifying", "src/Config.java", (("boolean strict", "int strict"),), "load(String, boolean) was removed"),
     ("modifying", "web/a.go", (("(path string, strict bool)", "(path string)"),), "Load takes 1 instead of 2 param"),
     ("modifying", "web/a.go", (("(path string", "(path *string"),), "Load has another type of parameter 1"),
@@ -193,6 +221,9 @@ HONEST = [
     ("preserving", "web/a.go", (("(string, error)", "(s string, err error)"), ("func inner(path", "func deep(p"))),
     ("extending", "web/a.go", (("size int", "Size int"),)),
     ("preserving", "src/a.rs", (("size: u8", "length: u16"), ("fn inner", "fn deep"), ("Ok(path)", "Err(1)"))),
+    ("preserving", "src/a.h", (("path, int strict", "p, int s"), ("A_H", "B_H"), ("A_H", "B_H"), ("Loads", "It l"))),
+    ("preserving", "src/a.c", (("static int inner(int x)", "static int inner(long x)"), ("inner(1)", "inner(2)"))),
+    ("preserving", "bin.sh", (("echo 1", "echo 2"),)),
     ("preserving", "src/Config.java", (("return null", "return new Config()"), ("final String path", "String p"))),
 ]  # fmt: skip
 
@@ -298,6 +329,10 @@ def test_another_spelling_of_the_same_names_is_no_change(path: str, before: str,
         ),
         ("a.py", "class A(str, Enum):\n    X = 'x'\n", "class A(StrEnum):\n    X = 'x'\n", "A lost a base class"),
         ("a.py", "def f(): ...\n", "from b import *\n", "f was removed"),
+        ("src/a.h", HEADER, HEADER.replace("int size", "long size"), "config has another type"),
+        ("src/a.h", HEADER, HEADER + "class A {\n};\n", "src/a.h: idumb cannot read the file"),
+        ("src/a.c", C, C.replace("int load(const char *path)", "int read(const char *path)"), "load was removed"),
+        ("bin.sh", SHELL, SHELL.replace("load", "read"), "load was removed"),
         ("src/a.rb", "def load\nend\n", "def load\n  1\nend\n", "src/a.rb: idumb does not know the language"),
         ("src/a.py", "def load(): ...\n", "def (\n", "src/a.py: idumb cannot read the file"),
         ("src/a.js", JS, JS.replace("(path)", "(path, strict)").replace("function", "function"), "a new parameter 2"),
@@ -345,7 +380,7 @@ def test_a_deleted_module_breaks_its_callers() -> None:
     assert "src/a.py: LIMIT was removed: the change is breaking" in proof.output
 
 
-@pytest.mark.parametrize("suffix", ["ts", "go", "rs", "java"])
+@pytest.mark.parametrize("suffix", ["ts", "go", "rs", "java", "h", "c"])
 @pytest.mark.parametrize("text", ["func (" * 20_000, "export " * 20_000, "public static " * 20_000, "a<{" * 30_000])
 def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     """S11: the patterns read untrusted text."""
