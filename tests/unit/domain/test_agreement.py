@@ -166,7 +166,7 @@ DONE = {"T1-01": outcome.COMPLETED}
 def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
     row: dict[str, Any], status: str, lines: tuple[str, ...]
 ) -> None:
-    """R-RUN-14: no warning is unresolved at completion."""
+    """R-RUN-14: no warning is unresolved at completion. R-GATE-4: nor is an unknown class of a change."""
     rows = {"T1-01": [{"subject": "gate change-class", **row}, {"subject": "AC-1", "result": "unproven"}]}
     assert completion.judge({"T1-01": status}, rows, (), 0, 1) == lines
 
