@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.proof.deadline import NEVER, Deadline
 from idumb.domain.proof.gate import Inputs, Judged
+from idumb.domain.proof.ledger import Entry
 from idumb.domain.proof.symbols import Definitions
 from idumb.gates import bounded
 
@@ -48,6 +50,7 @@ class StepGates:
         self._now = now
 
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
+        inputs = replace(inputs, read=_once(inputs.read))
         judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
         judged += [(name, _project_gates()(name, inputs)) for name in inputs.asked if _is_own(name, inputs)]
         return [(name, result) for name, result in judged if result is not None]
@@ -65,6 +68,28 @@ class StepGates:
         from idumb.gates.languages import symbols
 
         return symbols.definitions(path, data)
+
+
+def _once(read: Callable[[Entry | None, int], bytes | None]) -> Callable[[Entry | None, int], bytes | None]:
+    """Return a function that reads each file of a change once for all gates; it keeps at most `_MOST_KEPT` bytes."""
+    kept: dict[Entry, bytes] = {}
+    room = _MOST_KEPT
+
+    def read_once(entry: Entry | None, limit: int) -> bytes | None:
+        nonlocal room
+        data = None if entry is None else kept.get(entry)
+        if data is not None:
+            return data if len(data) <= limit else None
+        data = read(entry, limit)
+        if entry is not None and data is not None and len(data) <= room:
+            kept[entry] = data
+            room -= len(data)
+        return data
+
+    return read_once
+
+
+_MOST_KEPT = 16 * 1024 * 1024
 
 
 def _is_own(name: str, inputs: Inputs) -> bool:

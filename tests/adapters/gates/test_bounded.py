@@ -10,6 +10,7 @@ import pytest
 from idumb.domain.errors import Refusal
 from idumb.domain.proof import evidence
 from idumb.domain.proof.gate import Inputs, Judged
+from idumb.domain.proof.ledger import Entry
 from idumb.gates import registry
 from idumb.gates.registry import StepGate, StepGates
 from tests.support import changes
@@ -101,3 +102,20 @@ def test_a_module_of_thousands_of_assigned_names_is_unknown_and_not_waited_for()
     task = dataclasses.replace(changes.inputs({}, {}).task, change="preserving")
     proof = changes.judge(changes.inputs({"a.py": "\n"}, {"a.py": text}, task=task))["change-class"]
     assert (proof.result, "a.py: idumb cannot read the file" in proof.output) == (evidence.UNPROVEN, True)
+
+
+def test_all_gates_together_read_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = changes.inputs({"a.py": "x = 1\n"}, {"a.py": "x = 2\n"}, asked=("syntax", "specification", "design"))
+    read: list[object] = []
+
+    def reading(entry: Entry | None, limit: int) -> bytes | None:
+        read.append(entry)
+        return made.read(entry, limit)
+
+    judged = StepGates().judge(dataclasses.replace(made, read=reading))
+    assert {"syntax", "design"} <= {name for name, _ in judged}
+    assert sorted(map(str, filter(None, read))) == sorted({str(entry) for entry in read if entry is not None})
+    monkeypatch.setattr(registry, "_MOST_KEPT", 0)
+    read.clear()
+    assert StepGates().judge(dataclasses.replace(made, read=reading)) == judged
+    assert len(list(filter(None, read))) > len(set(filter(None, read)))
