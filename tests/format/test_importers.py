@@ -429,6 +429,7 @@ def test_equal_items_of_a_checklist_are_told_apart_by_their_headings() -> None:
         "Phase 4 - Verify every skill", "It works (human)", "It works — check: the tests", "check: `make`",
         "ok -- Human", "ok --human", "AC-2: it works", "[ ] [x] it works", "- [ ] it works", "it (check: `make`)",
         "a — keeps: `make`", "keep:", "nul\0", "T068 — Delete it", "[]", "(AC 3) it works",
+        "T7-01: it works", "[T1-02] works", "it - (human)", "- ", "works\n-", "works\n==", "# #", "#",
     ],
 )  # fmt: skip
 def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan(words: str) -> None:
@@ -439,6 +440,14 @@ def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan(words: str) ->
     assert parsed.plan, parsed.findings
     assert [len(task.acceptance) for task in parsed.plan.tasks] == [2, 1]
     assert {criterion.proof for task in parsed.plan.tasks for criterion in task.acceptance} == {"unproven"}
+
+
+def test_a_title_keeps_its_last_letter() -> None:
+    plan = plan_parser.parse(
+        written(registry.read("TODO.md", {"": "# #\n\n- [ ] Learn C#\n"}, None)).encode(), "p"
+    ).plan
+    assert plan
+    assert [plan.title, *(task.title for task in plan.tasks)] == ["TODO.md", "Learn C#"]
 
 
 def test_a_command_of_several_lines_is_imported_as_it_is() -> None:

@@ -22,13 +22,15 @@ ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
 _DONE = "marked as done in the source; idumb did not witness it"
 _RISKY = re.compile(
-    r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-*+][ \t]|\d+[.)]|\*\*|__|id[ \t]*:|\W{0,3}T[\w.]*-?\d)|[ ]{4}|\t"
+    r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-=]+[ \t]*$|[-*+](?:[ \t]|$)|\d+[.)]|\*\*|__|id[ \t]*:"
+    r"|\W{0,3}T[\w.]*-?\d)|[ ]{4}|\t"
 )
 _FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
+_CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
 _COMMENT = re.compile(r"<!--|-->")
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
 _BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
-_NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
 # A dash, brackets or a colon with one of these words would be a proof.
 _PROOFS = (
@@ -122,20 +124,21 @@ def ids(phase: str, tasks: Sequence[SourceTask], own: Mapping[str, str], others:
 
 def text(source: SourcePlan, placed: Placed, exists: Callable[[str], bool]) -> str:
     """Return the plan in idumb's format. `exists` says whether a file is there already."""
+    title = _line(source.title) or source.path
     head = [
         "---",
         "type: plan",
         f"phase: {json.dumps(placed.phase)}",
         f"plan: {json.dumps(placed.plan)}",
-        f"title: {json.dumps(_line(source.title), ensure_ascii=False)}",
-        f"goal: {json.dumps(_line(source.goal) or _line(source.title), ensure_ascii=False)}",
+        f"title: {json.dumps(title, ensure_ascii=False)}",
+        f"goal: {json.dumps(_line(source.goal) or title, ensure_ascii=False)}",
         "x-source:",
         f"  tool: {json.dumps(source.kind)}",
         f"  path: {json.dumps(source.path, ensure_ascii=False)}",
         *([f"  tag: {json.dumps(source.tag, ensure_ascii=False)}"] if source.tag else []),
         "---",
         "",
-        f"# Phase {placed.phase}: {_heading(source.title)}",
+        f"# Phase {placed.phase}: {_heading(title)}",
         "",
         f"Imported by `idumb import`. Fields named under {INFERRED} are guesses: correct them.",
         "",
@@ -334,7 +337,7 @@ def _line(words: str) -> str:
 
 def _heading(words: str) -> str:
     """Return a title as a heading can hold it."""
-    line = _COMMENT.sub("", _line(words)).strip().rstrip("#").strip()
+    line = _CLOSING.sub("", _COMMENT.sub("", _line(words)).strip())
     return line[:_LONGEST_TITLE] or "Task"
 
 
@@ -342,8 +345,11 @@ def _criterion(words: str) -> str:
     """Return the text of a criterion without what a plan would read as a box, an id or a proof."""
     line = _COMMENT.sub("", _line(words)).strip()
     line = _BOX.sub("", line) or "It is done"
-    for pattern, instead in _PROOFS:
-        line = pattern.sub(instead, line)
+    before = ""
+    while line != before:  # a word without its brackets may stand behind a dash
+        before = line
+        for pattern, instead in _PROOFS:
+            line = pattern.sub(instead, line)
     return f"Criterion {line}" if _NUMBER.match(line) else line
 
 

@@ -56,7 +56,10 @@ def require_writable(path: str) -> None:
 
 def _require_same(before: SourcePlan, after: SourcePlan, wanted: set[str]) -> None:
     """Raise InputError if a reader would see another change than that the wanted tasks are done."""
-    was, now = ({task.id: task.done for task in each.tasks} for each in (before, after))
-    if was.keys() != now.keys() or any(now[id] != was[id] and id not in wanted for id in now):
-        message = f"The marks of {before.path} cannot be changed without a change of other tasks."
+
+    def rest(plan: SourcePlan) -> dict[str, tuple[bool, str]]:
+        return {task.id: (task.done and task.id not in wanted, task.digest()) for task in plan.tasks}
+
+    if rest(before) != rest(after):
+        message = f"The marks of {before.path} cannot be changed without a change of something else."
         raise InputError("export.unclear-marks", message, hint="Mark the tasks by hand")
