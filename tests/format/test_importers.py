@@ -525,3 +525,40 @@ def test_marks_change_no_line_end(kind: str, form: str) -> None:
     changed = [(a, b) for a, b in zip(text.split("\n"), after.split("\n"), strict=True) if a != b]
     assert len(changed) == 1
     assert {line[-1:] == "\r" for line in changed[0]} in ({True}, {False})
+
+
+CURSOR_BY_HAND = """---
+name: Launcher
+overview: Start it: fast
+todos:
+  - id: 'start'   # first
+    content: `run.sh` starts: api, web
+    status: "pending" # soon
+  - id: old
+    content: @scope/pkg upgrade
+    status: cancelled
+---
+"""
+
+
+def test_front_matter_without_quotes_is_read_and_a_mark_keeps_quotes_and_comments() -> None:
+    first, second = registry.read("x.plan.md", {"": CURSOR_BY_HAND}, None).tasks
+    assert (first.id, first.title, first.files) == ("start", "`run.sh` starts: api, web", ("run.sh",))
+    assert (second.title, second.done) == ("@scope/pkg upgrade", False)
+    assert "cancelled in the source" in second.inferred
+    after, _ = registry.with_done("x.plan.md", CURSOR_BY_HAND, "cursor", {"start"})
+    assert after == CURSOR_BY_HAND.replace('"pending" # soon', '"completed" # soon')
+
+
+def test_a_word_of_a_text_that_looks_like_a_mark_is_never_changed() -> None:
+    text = "---\ntodos:\n  - status: pending\n    id: a\n    content: >-\n      Write\n      status: pending\n---\n"
+    with pytest.raises(InputError, match="without a change of something else"):
+        marks.marked("x.plan.md", {"": text}, "cursor", {"": done_of("x.plan.md", text, "cursor")})
+
+
+def test_what_follows_the_last_step_is_no_part_of_it() -> None:
+    steps = "### Step 1: **Parse**\n\nRead.\n\n#### How\n\nFast.\n\n### Step 2: Test\n\n"
+    text = f"# Plan\n\n## Steps\n\n{steps}## Verification\n\n1. Run it\n"
+    first, second = registry.read("plan.md", {"": text}, None).tasks
+    assert (first.title, first.description) == ("Parse", "Read.\n\n#### How\n\nFast.")
+    assert (second.title, second.description) == ("Test", "")

@@ -102,25 +102,25 @@ def _steps(text: str) -> tuple[tuple[str, str, str], ...]:
     if not by_heading and not _ITEM.search("\n" + text):
         return ()
     found: list[tuple[str, str, list[str]]] = []
-    fence, inside = "", False
+    fence, inside, level = "", False, 0  # `inside` the text of a step, or a section for steps
     for _, between, line in boxes.marked_lines(text, _MARKED):
-        if between is not None and found and (by_heading or inside):
+        if between is not None and found and inside:
             found[-1][2].extend(map(str.rstrip, between.split("\n")))
         if line is None:
             break
         mark = boxes.FENCE.match(line)
         if mark:
             fence = "" if fence else mark[1]
-        step = None if fence or mark else _STEP.match(line.rstrip())
-        heading = None if fence or mark else _HEADING.match(line)
+        plain = "" if fence or mark else line.rstrip()
+        step, heading = _STEP.match(plain), _HEADING.match(plain)
         if step and (step["level"] if by_heading else inside and step["item"]):
-            found.append((step["id"] or step["item"], step["title"].strip("* "), []))
-        elif heading and not (step and by_heading):
-            leaves = by_heading and found and line.startswith("## ")
-            inside = not leaves and _STEPS.search(heading[1]) is not None
+            found.append((step["id"] or step["item"], step["title"].replace("**", "").strip("* "), []))
+            inside, level = True, len(step["level"] or "")
+        elif heading and not (by_heading and inside and line.startswith("#" * (level + 1))):
+            inside = not by_heading and _STEPS.search(heading[1]) is not None
             if found and found[-1][2] and not by_heading:
                 found[-1][2].append("")
-        elif found and (by_heading or inside):
+        elif found and inside:
             found[-1][2].append(line.rstrip())
     return tuple((id, title, "\n".join(lines).strip("\n")) for id, title, lines in found)
 

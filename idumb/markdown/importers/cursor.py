@@ -12,6 +12,7 @@ KIND = "cursor"
 _STATUS = re.compile(
     r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>[\w-]+):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
 )
+_WORD = re.compile(r"['\"]?([\w-]+)")
 
 
 def matches(_path: str, text: str) -> bool:
@@ -31,12 +32,14 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
         words, id = str(todo["content"]), str(todo.get("id") or number)
         stated = metadata.texts(todo, "dependencies")
         files = boxes.paths_in(words)
+        status = str(todo.get("status", ""))
         inferred = (
             *([ORDER] if not stated else []),
             *(["Files: paths in the text"] if files else []),
+            *(["cancelled in the source"] if status == "cancelled" else []),
         )
         before = (tasks[-1].id,) if tasks else ()
-        done = str(todo.get("status", "")) in ("completed", "done")
+        done = status in ("completed", "done")
         tasks.append(SourceTask(id, words, "", done, stated or before, files, inferred=inferred))
     heading = re.search(r"^# (.+)$", body, re.MULTILINE)
     title = str(values.get("name") or (heading[1] if heading else path))
@@ -45,18 +48,18 @@ def read(path: str, text: str, _sibling: Callable[[str], str | None]) -> SourceP
 
 def with_done(text: str, ids: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with the status `completed`, and the ids that changed."""
-    end = text.find("\n---", 3)
+    end = max(text.find("\n---", 3), 0)
     edits: list[tuple[int, int, str]] = []
-    id, status = "", None
-    for match in [*_STATUS.finditer(text, 0, max(end, 0)), None]:
+    todo: dict[str, re.Match[str]] = {}
+    for match in [*_STATUS.finditer(text, 0, end), None]:
         if match is None or match["dash"]:  # the todo before ends, whatever the order of its keys
-            if status is not None and id in ids and status["value"].strip("'\"") != "completed":
-                edits.append((status.start("value"), status.end("value"), id))
-            id, status = "", None
-        if match is not None and match["key"] == "id":
-            id = match["value"].strip("'\"")
-        elif match is not None and match["key"] == "status":
-            status = match
+            id = todo["id"]["value"].partition(" #")[0].strip("'\" \t") if "id" in todo else ""
+            word = _WORD.match(text, todo["status"].start("value")) if "status" in todo else None
+            if word is not None and id in ids and word[1] != "completed":
+                edits.append((word.start(1), word.end(1), id))
+            todo = {}
+        if match is not None:
+            todo[match["key"]] = match
     for start, stop, _ in reversed(edits):
         text = text[:start] + "completed" + text[stop:]
     return text, tuple(id for _, _, id in edits)

@@ -9,6 +9,11 @@ from typing import Any
 
 _HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _AT = re.compile(r"^(\s*(?:-\s+|[\w-]+:\s+))(@\S.*)$", re.MULTILINE)
+# Values that YAML does not take without quotes, and that people and models write so.
+_UNQUOTED = re.compile(
+    r"^([ \t]*(?:-[ \t]+)?[\w-]+:[ \t]+)((?:[`%&*!]|[^\s'\"\[{|>#][^\r\n]*?:[ \t])[^\r\n]*?)(?=[ \t]*\r?$)",
+    re.MULTILINE,
+)
 
 
 # Several formats look at the front matter before one of them reads the file.
@@ -21,11 +26,17 @@ def read(text: str) -> tuple[Mapping[str, Any], str]:
     import frontmatter
 
     quoted = _AT.sub(lambda line: f"{line[1]}{line[2]!r}", match[1])  # Backlog.md writes `- @name`
-    try:
-        values = frontmatter.loads(f"---\n{quoted}---\n").metadata
-    except Exception:  # noqa: BLE001 - foreign YAML makes this library raise almost anything
-        return {}, text[match.end() :]
-    return values, text[match.end() :]
+    for yaml in (quoted, _UNQUOTED.sub(_with_quotes, quoted)):
+        try:
+            return frontmatter.loads(f"---\n{yaml}---\n").metadata, text[match.end() :]
+        except Exception:  # noqa: BLE001, S112 - foreign YAML makes this library raise almost anything
+            continue
+    return {}, text[match.end() :]
+
+
+def _with_quotes(line: re.Match[str]) -> str:
+    value = line[2].replace("'", "''")
+    return f"{line[1]}'{value}'"
 
 
 def texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
