@@ -297,6 +297,24 @@ def test_an_id_of_two_tasks_marks_neither() -> None:
     assert (found.unclear, found.files[0][2]) == (("T001",), text.replace("[ ] T002", "[x] T002"))
 
 
+def test_tasks_of_a_folder_that_have_one_id_are_all_imported_and_none_is_marked() -> None:
+    """Branches that are merged often leave two tasks with one number."""
+    files = {"tasks/b - A.md": BACKLOG, "tasks/b - B.md": BACKLOG.replace("title: ", "title: Not ")}
+    plan = registry.read("backlog", files, None)
+    assert [task.id for task in plan.tasks] == ["back-12", "back-12~2"]
+    assert plan.unread == (("backlog", 1, "the id back-12 of 2 tasks"),)
+    parsed = plan_parser.parse(written(plan).encode(), ".planning/phases/7/01-PLAN.md")
+    assert parsed.plan, parsed.findings
+    done = {"": {task.id: task.digest() for task in plan.tasks}}
+    assert marks.marked("backlog", files, "backlog", done) == Marked(unclear=("back-12", "back-12~2"))
+
+
+def test_a_text_that_no_file_can_hold_is_refused_in_a_folder_too() -> None:
+    damaged = BACKLOG.replace("title: ", 'title: "\\ud83d" # ')
+    with pytest.raises(InputError, match="surrogate"):
+        registry.read("backlog", {"tasks/b - A.md": damaged}, None)
+
+
 def test_a_repeated_number_that_was_not_read_is_not_ticked() -> None:
     text = "## 1. Setup\n\n- [ ] 1.1 Make a\n- [ ] 1.1 Make b\n"
     assert registry.with_done("tasks.md", text, "openspec", {"1.1"})[0] == text.replace(

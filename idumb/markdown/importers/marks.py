@@ -30,7 +30,7 @@ def marked(path: str, files: Mapping[str, str], kind: str, done: Mapping[str, Ma
     for tag, recorded in done.items():
         before = registry.read(path, after, kind, tag)
         digests = {task.id: task.digest() for task in before.tasks}
-        repeated = [id for id in recorded if f"{id}~2" in digests]
+        repeated = [id for id in recorded if f"{id}~2" in digests or id.rpartition("~")[0] in digests]
         other = [id for id in recorded if digests.get(id) != recorded[id] and id not in repeated]
         wanted = recorded.keys() - {*repeated, *other}
         for name in names:

@@ -53,7 +53,8 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
     tasks = _one_in_each_file(path, files) if kind in (None, backlog.KIND) else []
     if tasks:
         title = f"Tasks of {path}"
-        return SourcePlan(backlog.KIND, path, title, title, tuple(sorted(tasks, key=lambda task: _natural(task.id))))
+        ordered = tuple(sorted(tasks, key=lambda task: _natural(task.id)))
+        return _checked(SourcePlan(backlog.KIND, path, title, title, ordered))
     names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
     if len(names) == 1:
         return _read(below(path, names[0]), files[names[0]], kind, lambda _: None, tag)
@@ -82,24 +83,28 @@ def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) ->
         raise _unknown(path, "has no tags: only files of task-master have", hint="Omit --tag")
     try:
         source = task_master.read(path, text, sibling, tag) if tag else found.read(path, text, sibling)
-        if "\\u" in text or "\\U" in text:
-            _require_text(source)
     except ValueError as problem:
-        raise InputError(
-            "import.unreadable", f"{path} cannot be read: {problem}", hint="idumb import --help"
-        ) from problem
+        raise _damaged(path, str(problem)) from problem
     if not source.tasks:
         raise _unknown(path, "has no tasks that idumb can read")
-    return _distinct(source)
+    return _checked(source)
 
 
-def _require_text(source: SourcePlan) -> None:
-    """Raise ValueError for a text that no file can hold. Escapes of JSON and YAML can name half of a character."""
+def _checked(source: SourcePlan) -> SourcePlan:
+    """Return the plan with distinct ids. InputError for a text that no file can hold.
+
+    Escapes of JSON and YAML can name half of a character.
+    """
     try:
         words = "\0".join([source.title, source.goal, *(_words(task) for task in source.tasks)])
         words.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
-        raise ValueError("a text has half of a surrogate pair") from problem
+        raise _damaged(source.path, "a text has half of a surrogate pair") from problem
+    return _distinct(source)
+
+
+def _damaged(path: str, why: str) -> InputError:
+    return InputError("import.unreadable", f"{path} cannot be read: {why}", hint="idumb import --help")
 
 
 def _words(task: SourceTask) -> str:
