@@ -309,10 +309,12 @@ def test_tasks_of_a_folder_that_have_one_id_are_all_imported_and_none_is_marked(
     assert marks.marked("backlog", files, "backlog", done) == Marked(unclear=("back-12", "back-12~2"))
 
 
-def test_a_text_that_no_file_can_hold_is_refused_in_a_folder_too() -> None:
+def test_a_damaged_file_of_a_folder_is_named() -> None:
     damaged = BACKLOG.replace("title: ", 'title: "\\ud83d" # ')
-    with pytest.raises(InputError, match="surrogate"):
-        registry.read("backlog", {"tasks/b - A.md": damaged}, None)
+    files = {"tasks/a.md": damaged, "tasks/b.md": BACKLOG, "notes.md": "Text.\n"}
+    plan = registry.read("backlog", files, None)
+    assert [task.id for task in plan.tasks] == ["back-12"]
+    assert plan.unread == (("backlog/tasks/a.md", 1, "its front matter cannot be read"),)
 
 
 def test_a_repeated_number_that_was_not_read_is_not_ticked() -> None:

@@ -13,7 +13,17 @@ from typing import Protocol
 
 from idumb.domain.errors import InputError
 from idumb.domain.plans.imported import SourcePlan, SourceTask
-from idumb.markdown.importers import backlog, checklist, cursor, gsd, openspec, spec_kit, spec_kitty, task_master
+from idumb.markdown.importers import (
+    backlog,
+    checklist,
+    cursor,
+    gsd,
+    metadata,
+    openspec,
+    spec_kit,
+    spec_kitty,
+    task_master,
+)
 
 Sibling = Callable[[str], str | None]
 
@@ -33,6 +43,7 @@ class Format(Protocol):
 FORMATS: tuple[Format, ...] = (task_master, spec_kitty, cursor, backlog, spec_kit, openspec, gsd, checklist)
 KINDS = (*(each.KIND for each in FORMATS), "claude")
 _MOST_FILES = 10_000
+_NO_VALUES = "its front matter cannot be read"
 # What a folder of a tool is imported from.
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
@@ -54,7 +65,7 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
     if tasks:
         title = f"Tasks of {path}"
         ordered = tuple(sorted(tasks, key=lambda task: _natural(task.id)))
-        return _checked(SourcePlan(backlog.KIND, path, title, title, ordered))
+        return _checked(SourcePlan(backlog.KIND, path, title, title, ordered, _unread(path, files)))
     names = sorted((name for name in files if name.endswith("PLAN.md")), key=_natural)
     if len(names) == 1:
         return _read(below(path, names[0]), files[names[0]], kind, lambda _: None, tag)
@@ -74,6 +85,12 @@ def _one_in_each_file(path: str, files: Mapping[str, str]) -> list[SourceTask]:
         message = f"{path} has {len(names)} Markdown files, more than the {_MOST_FILES} tasks that a phase can have."
         raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
     return [task for name in names if (task := backlog.task(files[name]))]
+
+
+def _unread(path: str, files: Mapping[str, str]) -> tuple[tuple[str, int, str], ...]:
+    """Return the files of a folder that would be tasks if their front matter could be read."""
+    names = (name for name in files if name.endswith(".md") and files[name].startswith("---"))
+    return tuple((below(path, name), 1, _NO_VALUES) for name in names if not metadata.read(files[name])[0])
 
 
 def _read(path: str, text: str, kind: str | None, sibling: Sibling, tag: str) -> SourcePlan:
