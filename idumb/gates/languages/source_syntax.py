@@ -85,17 +85,21 @@ def _tsx() -> object:
 
 
 _MACRO = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b_\w+|#|va_arg")
-_IMPORTED_TYPE = re.compile(r"\bimport\(|\busing\b")
-_TOKENS = re.compile(r"\b(?:box|raw|const|default|macro|where|gen)\b|[~$]|!\s*[({\[]")
+_SCRIPT = re.compile(r"\busing\b|\bassert\s*\{|\bimport\s+(?:defer|source)\b|\bexport\s+default\s+from\b")
+_TYPED = re.compile(
+    rf"{_SCRIPT.pattern}|\bimport\(|\bexport\s+(?:type\s*\*|default\s+abstract\b)|[<,]\s*(?:in|out)\s+\w"
+)
+_TOKENS = re.compile(r"\b(?:box|raw|const|default|macro|where|gen|safe)\b|[~$]|!\s*[({\[]|\btrait\s+\w+[^{;]*=")
+_MODULE = re.compile(r"\bimport\s+module\b")
 
 GRAMMARS: Mapping[str, Grammar] = {
-    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), Grammar("JavaScript", _javascript, re.compile(r"@flow\b"))),
-    **dict.fromkeys(("ts", "mts", "cts"), Grammar("TypeScript", _typescript, None, _IMPORTED_TYPE)),
-    "tsx": Grammar("TypeScript", _tsx, None, _IMPORTED_TYPE),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), Grammar("JavaScript", _javascript, re.compile(r"@flow\b"), _SCRIPT)),
+    **dict.fromkeys(("ts", "mts", "cts"), Grammar("TypeScript", _typescript, None, _TYPED)),
+    "tsx": Grammar("TypeScript", _tsx, None, _TYPED),
     "go": Grammar("Go", _go),
     "rs": Grammar("Rust", _rust, None, _TOKENS),
     **dict.fromkeys(("c", "h"), Grammar("C", _c, re.compile("__cplusplus"), _MACRO)),
-    "java": Grammar("Java", _java),
+    "java": Grammar("Java", _java, None, _MODULE),
 }
 """By the end of a file's name."""
 SHELL = frozenset({"sh", "bash"})

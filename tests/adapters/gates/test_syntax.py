@@ -64,6 +64,11 @@ PARSED_BY_THE_EXTRA = [
     ("A.java", "class A {}\n", "class A {\n", "A.java:1"),
 ]
 HONEST = [
+    ("a.ts", None, "interface Box<in out T> {\n  get(): T\n}\nexport type * from './b'\n"),
+    ("a.ts", None, "export default abstract class {\n}\n"),
+    ("a.mjs", None, "import data from './data.json' assert { type: 'json' }\n"),
+    ("a.rs", None, 'unsafe extern "C" {\n    safe fn f();\n}\n'),
+    ("A.java", None, "import module java.base;\n\nclass A {}\n"),
     ("pyrightconfig.json", "{}", '{"strict": ["a"],}'),
     ("a.py", None, "def f() -> int:\n    return 1\n"),
     ("a.py", None, ""),
