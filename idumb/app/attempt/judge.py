@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from idumb.app.attempt import build, interruption, measure, missing_paths, questions, step_evidence, validator
-from idumb.app.core import run_context
 from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
@@ -158,7 +157,7 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
         clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
         return tree
     head, candidate, work = context.services.history.head().commit, attempt.candidate, context.work
-    tree = work.committed(head, candidate, (*run_context.uncommitted(context.journal.state), *attempt.ledger.changed))
+    tree = work.committed(head, candidate, (*context.journal.state.uncommitted(), *attempt.ledger.changed))
     if work.converted:
         clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
     return tree

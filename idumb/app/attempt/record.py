@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
-from idumb.app.core import run_context
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import clone_losses, preconditions, staged_changes, task_base
@@ -219,7 +218,7 @@ def _changed_while_committing(context: RunContext, attempt: Judged, commit: str,
 def _is_without(context: RunContext, attempt: Judged, tree: str, parent: str | None) -> bool:
     """Return whether the commit differs from what was proven only by finished tasks that nobody committed."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
-    uncommitted = run_context.uncommitted(context.journal.state)
+    uncommitted = context.journal.state.uncommitted()
     return (
         bool(uncommitted)
         and tree == trees.committed(parent, candidate, changed)

@@ -14,15 +14,13 @@ from idumb.app.ports.agents import Agents
 from idumb.app.ports.checks import Checks, Gates
 from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
 from idumb.app.ports.workspace import CommittingClone, Workspace
-from idumb.domain import agent, contract, outcome, paths
+from idumb.domain import agent, contract, paths
 from idumb.domain.agent import Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import Ceiling
 from idumb.lazy_dataclass import dataclass
 
@@ -240,15 +238,3 @@ class Recorded(Judged):
     """An attempt that is in the log; `commit_refused` says why its work could not be committed or delivered."""
 
     commit_refused: str | None = None
-
-
-def uncommitted(state: RunState) -> tuple[str, ...]:
-    """Return the paths of finished tasks without a commit."""
-    done = (task for task in state.tasks.values() if task.status in outcome.DONE)
-    without = (task for task in done if task.checkpoint is None or task.checkpoint.commit is None)
-    return tuple(dict.fromkeys(path for task in without for path in _written_by(task)))
-
-
-def _written_by(task: TaskState) -> tuple[str, ...]:
-    """Return what a finished task wrote; of a task that an earlier run finished, only the checkpoint says it."""
-    return task.work.touched or (task.checkpoint.files if task.checkpoint is not None else ())

@@ -11,7 +11,6 @@ from dataclasses import field
 
 from idumb.app.attempt import own_checks
 from idumb.app.attempt.own_checks import OwnCheck
-from idumb.app.core import run_context
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import outcome, wording
@@ -56,9 +55,10 @@ def find(context: RunContext) -> str | None:
     clock = context.services.clock.monotonic
     rounds: _Rounds = context.notes.setdefault(_NOTES, _Rounds(ended=clock()))
     new = _add_completed(context, rounds)
-    if not rounds.passed or (run_context.uncommitted(context.journal.state) and _are_untouched(rounds, new)):
+    if not rounds.passed or (context.journal.state.uncommitted() and _are_untouched(rounds, new)):
         return None
     tree = _present_tree(context)
+    _note_unchanged(context, rounds, new, tree)
     broken = _round(context, rounds, tree, _allowance(clock() - rounds.ended))
     rounds.ended = clock()
     return _put(context, broken)
@@ -98,6 +98,20 @@ def _add_completed(context: RunContext, rounds: _Rounds) -> list[TaskState]:
     return new
 
 
+def _note_unchanged(context: RunContext, rounds: _Rounds, new: Sequence[TaskState], tree: str) -> None:
+    """Note that the task that was just completed passed on `tree`, if nothing changed the files since.
+
+    Its checkpoint also has what is not part of its work, such as the documents of all tasks, which are not compared.
+    """
+    if len(new) != 1 or new[0].id not in context.begun or new[0].id not in rounds.passed:
+        return
+    services, kept = context.services, new[0].checkpoint
+    if kept is None or kept.commit is not None:
+        return
+    if task_base.tree_between_attempts(services, context.journal.state, kept.tree) == tree:
+        rounds.passed[new[0].id] = tree
+
+
 def _when(task_state: TaskState) -> int:
     return 0 if task_state.checkpoint is None else task_state.checkpoint.seq
 
@@ -115,7 +129,7 @@ def _tree_after(context: RunContext, task_state: TaskState) -> str:
 
 def _present_tree(context: RunContext) -> str:
     services, state = context.services, context.journal.state
-    if not run_context.uncommitted(state):
+    if not state.uncommitted():
         return services.history.tree_of(services.history.head().commit)
     return task_base.tree_between_attempts(services, state, services.trees.scan())
 
@@ -139,14 +153,16 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
     """Run what may have changed; return the checks that fail. What does not fit in the time waits for a later round."""
     clock = context.services.clock.monotonic
     end, broken, ran = clock() + seconds, list[Broken](), dict[tuple[str, ...], bool]()
-    changed_since: dict[str, frozenset[str]] = {tree: frozenset()}
+    changed_since: dict[str, frozenset[str]] = {}
     accepted = regression.accepted(context.journal.state)
     left_over = []
     for task_id, last in list(rounds.passed.items()):
+        if last == tree:
+            continue
         if last not in changed_since:
             changed_since[last] = _changes(context, last, tree)
         task = context.contract.tasks[task_id]
-        if last == tree or not _are_affected(rounds.inputs[task_id], changed_since[last]):
+        if not _are_affected(rounds.inputs[task_id], changed_since[last]):
             rounds.passed[task_id] = tree
             continue
         checks = tuple(own_checks.of_task(task))

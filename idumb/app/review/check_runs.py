@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from idumb.app.attempt import missing_paths, negative_control
 from idumb.app.consent import approvals
-from idumb.app.core import run_context, run_lookup, schedule
+from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import preconditions, task_base
@@ -87,7 +87,7 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
 
 def _tree(services: Services, state: RunState) -> str:
     """Return HEAD's tree, with the finished tasks that nobody committed."""
-    present = services.trees.scan() if run_context.uncommitted(state) else ""
+    present = services.trees.scan() if state.uncommitted() else ""
     return task_base.tree_between_attempts(services, state, present)
 
 

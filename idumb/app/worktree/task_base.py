@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from idumb.app.core import projection_paths, run_context, run_lookup
+from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref, kept_at
 from idumb.app.ports.repository import NestedChange, Snapshot, Trees
@@ -339,4 +339,4 @@ def _put_back(services: Services, base: str, left_tree: str, dirty: Iterable[str
 
 def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
     """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree."""
-    return services.trees.committed(services.history.head().commit, present, run_context.uncommitted(state))
+    return services.trees.committed(services.history.head().commit, present, state.uncommitted())

@@ -36,9 +36,11 @@ def apply(state: RunState, event: Event) -> None:
     """Update the state by one event. Kinds that do not concern a run only advance its sequence number."""
     if event.kind in _OF_TASKS:
         task = state.tasks[event.task or ""]
-        state.tasks[task.id] = _OF_TASKS[event.kind](state, task, event)
+        state.tasks[task.id] = task = _OF_TASKS[event.kind](state, task, event)
+        state.note(task)
     elif event.kind in _OF_RUNS:
         _OF_RUNS[event.kind](state, event)
+        state.forget_notes()
     if event.kind.startswith(_STATUS_KINDS):
         state.moved_at = event.at
     state.last_seq = event.seq

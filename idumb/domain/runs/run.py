@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from idumb.domain import canonical_json
+from idumb.domain import canonical_json, outcome
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
@@ -88,8 +88,41 @@ class GuardedFiles:
     accepted: frozenset[tuple[str, str]] = frozenset()
 
 
+class _KnowsUncommitted:
+    """Answers what is not committed without a look at every task each time. Equal states may differ in this."""
+
+    __slots__ = ("_without_commit",)
+    tasks: dict[str, TaskState]
+    _without_commit: dict[str, tuple[str, ...]]
+
+    def uncommitted(self) -> tuple[str, ...]:
+        """Return the paths of finished tasks without a commit."""
+        if not hasattr(self, "_without_commit"):
+            self._without_commit = {}
+            self.note(*self.tasks.values())
+        return tuple(dict.fromkeys(path for paths in self._without_commit.values() for path in paths))
+
+    def note(self, *tasks: TaskState) -> None:
+        """Keep the answer up to date, after these tasks have changed."""
+        if not hasattr(self, "_without_commit"):
+            return
+        for task in tasks:
+            kept = task.checkpoint
+            # Of a task that an earlier run finished, only the checkpoint says what it wrote.
+            written = task.work.touched or (kept.files if kept is not None else ())
+            if written and task.status in outcome.DONE and (kept is None or kept.commit is None):
+                self._without_commit[task.id] = written
+            else:
+                self._without_commit.pop(task.id, None)
+
+    def forget_notes(self) -> None:
+        """Look at every task again: any of them may have changed."""
+        if hasattr(self, "_without_commit"):
+            del self._without_commit
+
+
 @dataclass(slots=True)
-class RunState:
+class RunState(_KnowsUncommitted):
     """The state of one run.
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt.

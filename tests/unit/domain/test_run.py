@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 from idumb.app.attempt import record
@@ -167,3 +168,24 @@ def test_events_of_a_handoff_do_not_change_the_date_of_reports() -> None:
     assert after.last_seq == before.last_seq + 1
     after.last_seq = before.last_seq
     assert after == before
+
+
+def test_what_nobody_committed_is_known_after_every_event() -> None:
+    tape = Tape("A", "B", "C").complete("A", touched=("a", "both"))
+    tape.attempt("B", 1, outcome.COMPLETED, ("b", "both")).add("task.accepted", "B", reason="fine", by="x")
+    tape.attempt("C", 1, outcome.COMPLETED, ("c",)).add("task.accepted", "C", reason="fine", by="x")
+    tape.add("rollback.completed", operation="op2", to="B", tasks=["C"], paths=["c"])
+    tape.add("undo.completed", operation="op3", undone="op2", paths=["c"])
+    tape.add("task.reset", "C", reason="again")
+    state, seen = run.RunState(), list[tuple[str, ...]]()
+    for number, event in enumerate(tape.events, 1):
+        replay.apply(state, event)
+        seen.append(state.uncommitted())
+        assert set(seen[-1]) == set(replay.replay(tape.events[:number]).uncommitted()), event
+    assert [paths for before, paths in itertools.pairwise(seen) if before != paths] == [
+        ("b", "both"),
+        ("b", "both", "c"),
+        ("b", "both"),
+        ("b", "both", "c"),
+        ("b", "both"),
+    ]
