@@ -40,6 +40,8 @@ _KILLED = 2.0
 
 _SIGNALS = 0.5
 """Seconds after which the wait for a thread lets a signal through that arrived right before it."""
+_MOST_REMEMBERED = 200
+"""Results in the record: each result rewrites all of them, and only tasks that are tried again ask for one."""
 _IDLE = 0.05
 """Seconds in which a thread ends that runs no check, unless it checks out the tree."""
 
@@ -174,6 +176,7 @@ class BaseChecks(Generic[TreeT]):
         return {}
 
     def _remember(self, key: str, result: str) -> None:
-        content = {"run": self._run, "results": {**self._remembered(), key: result}}
+        newest = dict([*self._remembered().items()][1 - _MOST_REMEMBERED :])
+        content = {"run": self._run, "results": {**newest, key: result}}
         with contextlib.suppress(OSError):  # without the file, the check only runs again
             atomic_write.write(self._record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)
