@@ -19,7 +19,7 @@ Copy = Callable[[GitSandbox], GitSandbox]
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_writer, "MANY", 40)
+    monkeypatch.setattr(object_writer, "MANY", 24)
     monkeypatch.setattr(kept_names, "_tables", {})
 
 
@@ -74,12 +74,12 @@ def test_a_run_is_kept_and_packed_in_every_kind_of_repository(
     before = loose(source)
     copy = KINDS[kind](source)
     run = Run(copy)
-    run.tasks(*range(12))
+    run.tasks(*range(6))
     assert packs(copy)
     run.verify()
     copy.git("pack-refs", "--all", "--prune")
     copy.git("gc", "--quiet", "--prune=now")
-    run.tasks(*range(12, 24))
+    run.tasks(*range(6, 12))
     run.verify()
     assert not strays(copy)
     if copy.common_dir != source.common_dir:
@@ -89,7 +89,7 @@ def test_a_run_is_kept_and_packed_in_every_kind_of_repository(
 
 def test_two_worktrees_have_a_ref_each_and_share_packs(source: GitSandbox) -> None:
     both = [Run(source), Run(worktree(source))]
-    for number in range(12):
+    for number in range(9):
         for run in both:
             run.tasks(number)
     assert len(source.refs("refs/idumb/kept/")) == 2
@@ -115,10 +115,10 @@ def test_two_worktrees_have_a_ref_each_and_share_packs(source: GitSandbox) -> No
 def test_a_copy_made_during_a_run_stays_whole_when_the_run_goes_on(source: GitSandbox, options: list[str]) -> None:
     """Objects move into packs, and git collects garbage, while another repository borrows them."""
     run = Run(source)
-    run.tasks(*range(7))
+    run.tasks(*range(4))
     copy = cloned(*options)(source)
     kept = copy.refs("refs/idumb/")
-    run.tasks(*range(7, 24))
+    run.tasks(*range(4, 12))
     assert packs(source)
     source.git("gc", "--quiet")
     copy.git("fsck", "--full", "--strict")
@@ -130,7 +130,7 @@ def test_a_copy_made_during_a_run_stays_whole_when_the_run_goes_on(source: GitSa
 
 def test_a_bundle_and_a_pushed_mirror_have_all_names(source: GitSandbox, tmp_path: Path) -> None:
     run = Run(source)
-    run.tasks(*range(12))
+    run.tasks(*range(6))
     source.git("bundle", "create", "--quiet", "../all.bundle", "--all")
     source.git("init", "--quiet", "--bare", "../pushed")
     source.git("push", "--quiet", "--mirror", "../pushed")
@@ -142,6 +142,6 @@ def test_a_bundle_and_a_pushed_mirror_have_all_names(source: GitSandbox, tmp_pat
 
 
 def test_no_commit_is_shown_for_what_is_kept(source: GitSandbox) -> None:
-    Run(source).tasks(*range(12))
+    Run(source).tasks(*range(6))
     assert len(source.git("log", "--all", "--format=%h").splitlines()) == 3
     assert GitHistory(discover.find(str(source.root))).kept("refs/idumb/kept/main")

@@ -22,7 +22,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.kept import RUN, Run, all_packed, loose, packs, strays
 
 ROOT = "refs/idumb/kept/main"
-MANY = 40
+MANY = 24
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_a_short_run_packs_nothing(sandbox: GitSandbox, run: Run) -> None:
 
 
 def test_many_short_commands_leave_a_pack(sandbox: GitSandbox, run: Run) -> None:
-    for number in range(12):
+    for number in range(6):
         run.tasks(number)
         run.trees.close()
         run.trees = GitTrees(discover.find(str(sandbox.root)))
@@ -79,7 +79,7 @@ def test_there_are_never_more_than_ten_packs(sandbox: GitSandbox, run: Run, monk
     monkeypatch.setattr(kept_packs, "MOST", 3)
     early = open_repository.repository(discover.find(str(sandbox.root)))
     counts = []
-    for number in range(40):
+    for number in range(20):
         run.tasks(number)
         counts.append(len(packs(sandbox)))
         assert run.kept[f"{RUN}/T{number // 2}/1/base"] in early, "another process finds what has moved"
@@ -98,14 +98,14 @@ def test_a_pack_that_git_has_taken_over_stays(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
     monkeypatch.setattr(kept_packs, "MOST", 2)
-    run.tasks(*range(10))
+    run.tasks(*range(5))
     (first,) = packs(sandbox)
     folder = sandbox.common_dir / "objects/pack"
     if owner.startswith("."):
         (folder / f"{first}{owner}").touch()
     else:
         sandbox.git("multi-pack-index", "write")
-    run.tasks(*range(10, 40))
+    run.tasks(*range(5, 20))
     assert first in packs(sandbox)
     assert len(packs(sandbox)) == 2
     if owner == ".bitmap":
@@ -129,7 +129,7 @@ def test_a_wrong_record_of_packs_is_no_reason_to_remove_one(
     state.write_text(json.dumps({f"pack-{name}": [1, False], "../../mine": [1, True]}))
     mine = sandbox.common_dir / "mine.pack"
     mine.touch()
-    run.tasks(*range(10))
+    run.tasks(*range(5))
     assert mine.exists()
     assert f"pack-{name}" not in packs(sandbox)
     assert theirs in all_packed(sandbox)
@@ -176,13 +176,13 @@ def test_a_step_that_fails_loses_nothing_and_stops_no_run(
     with monkeypatch.context() as patch:
         patch.setattr(durable_files, "failed", set())
         failing_at(patch, where)
-        run.tasks(*range(10))
+        run.tasks(*range(5))
     assert not strays(sandbox)
     unreplaced = {oid for oid in run.kept.values() if oid in loose(sandbox)}
     assert unreplaced == set(run.kept.values()), "a loose object was deleted"
     assert before <= loose(sandbox)
     run.verify()
-    run.tasks(*range(10, 20))
+    run.tasks(*range(5, 10))
     assert packs(sandbox)
     run.verify()
 
@@ -200,7 +200,7 @@ def test_a_damaged_pack_is_never_trusted(sandbox: GitSandbox, run: Run, monkeypa
         return made
 
     monkeypatch.setattr(kept_packs._Git, "pack", damaged)
-    run.tasks(*range(10))
+    run.tasks(*range(5))
     assert packs(sandbox) == set()
     assert set(run.kept.values()) <= loose(sandbox)
     run.verify()
@@ -238,14 +238,14 @@ def test_a_process_killed_at_any_step_of_packing_loses_nothing(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_packs, "MOST", 1)
-    run.tasks(*range(9))
+    run.tasks(*range(4))
     assert packs(sandbox)
     with monkeypatch.context() as patch:
         patch.setattr(object_writer, "MANY", 1_000)
-        run.tasks(*range(9, 20))
+        run.tasks(*range(4, 10))
     at = 0
     while killed_at(run, at):
-        run.verify()
+        sandbox.git("fsck", "--full", "--strict")
         at += 1
     assert at >= 12, "all steps"
     assert not strays(sandbox)
@@ -292,7 +292,7 @@ def test_git_may_repack_and_prune_between_any_two_steps(
             real(*arguments)
 
     monkeypatch.setattr(kept_packs, "pack", pack)
-    run.tasks(*range(24))
+    run.tasks(*range(10))
     run.verify()
     sandbox.git("gc", "--quiet", "--prune=now")
     run.verify()
@@ -302,7 +302,7 @@ def test_a_repack_that_began_before_a_pack_and_ends_after_it_loses_nothing(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`git repack` removes the packs that it saw at its start, after it has written what refs reach."""
-    run.tasks(*range(9))
+    run.tasks(*range(4))
     real = durable_files.force
 
     def forced(paths: Any) -> None:
@@ -312,7 +312,7 @@ def test_a_repack_that_began_before_a_pack_and_ends_after_it_loses_nothing(
             sandbox.git("repack", "-a", "-d", "-q")
 
     monkeypatch.setattr(durable_files, "force", forced)
-    run.tasks(*range(9, 20))
+    run.tasks(*range(4, 10))
     run.verify()
 
 
@@ -327,7 +327,7 @@ def test_loose_objects_stay_if_the_pack_is_gone(sandbox: GitSandbox, run: Run, m
                 path.unlink()
 
     monkeypatch.setattr(durable_files, "force", forced)
-    run.tasks(*range(20))
+    run.tasks(*range(10))
     assert set(run.kept.values()) <= loose(sandbox)
     run.verify()
 
@@ -356,7 +356,7 @@ def test_large_files_stay_loose(sandbox: GitSandbox, run: Run, monkeypatch: pyte
     data = os.urandom(3_000)
     sandbox.write("large", data)
     large = sandbox.git("hash-object", "large")
-    run.tasks(*range(10))
+    run.tasks(*range(5))
     assert large in loose(sandbox)
     assert packs(sandbox)
     assert zlib.decompress((sandbox.common_dir / f"objects/{large[:2]}/{large[2:]}").read_bytes()).endswith(data)
@@ -367,6 +367,6 @@ def test_only_one_process_packs_at_a_time(sandbox: GitSandbox, run: Run) -> None
     run.tasks(0)
     with kept_packs._alone(str(sandbox.common_dir / "idumb/packs.lock")) as is_alone:
         assert is_alone
-        run.tasks(*range(1, 10))
+        run.tasks(*range(1, 6))
         assert packs(sandbox) == set()
     run.verify()
