@@ -17,6 +17,9 @@ from idumb.lazy_dataclass import dataclass
 
 _RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
+_KEPT_BY = {"reports.kept": "the reports of the run"} | dict.fromkeys(
+    ("amendment.intended", "contract.amended"), "the plans of the amended contract"
+)
 _OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "plans_object", "the plans of the run"))
 """Names of a run, the keys of `run.started` that have their objects, and what they are."""
 
@@ -50,9 +53,12 @@ class _Look:
         """Yield missing names and objects. A name can be restored while its object exists."""
         present = self.services.history.refs(kept_root.REFS)
         roots = self.services.history.refs(kept_root.ROOTS)
+        lacking: set[str] = set()
         for name, oid in kept_root.recorded(self.services).items():
             if name in roots and kept_root.exists(self.services, roots[name]):
-                yield from self._set_back(name, oid)
+                names = kept_root.missing(self.services, name, oid)
+                lacking.update(names)
+                yield from [_set_back(name, oid, len(names))] if names else []
                 continue
             yield health.problem(
                 f"it is missing or damaged; what it named when idumb last recorded it, {oid[:12]}, still exists",
@@ -64,7 +70,7 @@ class _Look:
         yield from self._damaged(roots)
         expected = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in expected if kept.ref not in present]
-        for kept in missing:
+        for kept in (k for k in missing if k.ref not in lacking):
             yield self._missing(kept)
         for kept in (k for k in expected if k.ref in present and not kept_root.exists(self.services, k.commit)):
             yield _gone(kept)
@@ -86,17 +92,6 @@ class _Look:
                     subject=f"{name} {root}",
                 )
 
-    def _set_back(self, name: str, recorded: str) -> Iterator[Symptom]:
-        lost = kept_root.missing(self.services, name, recorded)
-        if lost:
-            yield health.problem(
-                f"it lacks {len(lost)} names that it had when idumb last recorded it",
-                name,
-                means="git gc may remove what they keep",
-                fixes=True,
-                subject=f"{name} {recorded}",
-            )
-
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
         self.services.history.keep_ref(ref, commit)
@@ -106,7 +101,7 @@ class _Look:
         if not kept_root.exists(self.services, kept.commit):
             return _gone(kept)
         return health.problem(
-            f"{kept.name} has no name any more; its object {kept.commit[:12]} still exists",
+            f"nothing names {kept.name} any more; object {kept.commit[:12]} still exists",
             kept.ref,
             means="git gc may remove it",
             fixes=True,
@@ -128,7 +123,7 @@ class _Look:
             elif isinstance(ref, str) and isinstance(snapshot, str):
                 yield _Kept(ref, snapshot, f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})")
             elif isinstance(ref, str) and isinstance(p.get("object"), str):
-                yield _Kept(ref, p["object"], f"what {event.kind} kept")
+                yield _Kept(ref, p["object"], _KEPT_BY.get(event.kind, event.kind))
             elif event.kind == "rollback.completed" and p.get("before"):
                 name = self._name(event, worktrees, f"operations/{event.operation}/before")
                 yield _Kept(name, p["before"], "the snapshot before a rollback")
@@ -234,6 +229,16 @@ def latest_runs(services: Services) -> Iterable[RunState]:
         state = run_lookup.latest_run(services, phase)
         if state is not None:
             yield state
+
+
+def _set_back(name: str, recorded: str, number: int) -> Symptom:
+    return health.problem(
+        f"it lacks {number} names that it had when idumb last recorded it",
+        name,
+        means="git gc may remove what they keep",
+        fixes=True,
+        subject=f"{name} {recorded}",
+    )
 
 
 def _gone(kept: _Kept) -> Symptom:
