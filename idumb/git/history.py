@@ -83,11 +83,10 @@ class GitHistory:
 
     def kept_refs(self) -> Mapping[str, str]:
         if self._kept is None:
-            kept, below = self._own()
-            self._kept = {
-                **own_refs.present(self._place.common_dir, [kept]),
-                **own_refs.own(self._place.common_dir, below),
-            }
+            kept, head, *below = self._own()
+            self._kept = own_refs.present(self._place.common_dir, [kept, head])
+            for folder in below:
+                self._kept |= own_refs.own(self._place.common_dir, folder)
             own_refs.written(self._place)
         else:
             self._kept = own_refs.present(self._place.common_dir, self.expected_refs())
@@ -102,9 +101,14 @@ class GitHistory:
             self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
         return dict(self._kept)
 
-    def _own(self) -> tuple[str, str]:
-        """Return the ref of everything but commits, and where the refs of commits start."""
-        return own_refs.ROOTS + self._project.key, f"{own_refs.PREFIX}worktrees/{self._project.key}/"
+    def _own(self) -> tuple[str, ...]:
+        """Return the ref of everything but commits, that of HEAD, and where the refs of other commits start.
+
+        HEAD is that of the working tree, which the projects in it share.
+        """
+        key, worktree = self._project.key, f"{own_refs.PREFIX}worktrees/{self._place.worktree_id}/"
+        below = f"{own_refs.PREFIX}worktrees/{key}/"
+        return own_refs.ROOTS + key, f"{worktree}head", below, *([] if below == worktree else [f"{worktree}former/"])
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()

@@ -269,6 +269,25 @@ def test_a_commit_has_a_ref_of_its_own_that_says_what_it_is(sandbox: GitSandbox,
     assert sandbox.refs("refs/idumb/").keys() == {ROOT}
 
 
+def test_a_project_in_a_subfolder_watches_the_refs_of_head_too(sandbox: GitSandbox) -> None:
+    sandbox.write("sub/a", "1")
+    first = sandbox.commit()
+    place = discover.find(str(sandbox.root))
+    project = discover.Project(place, "sub")
+    history, trees = GitHistory(place, project=project), GitTrees(place, key=project.key)
+    name = f"refs/idumb/worktrees/{project.key}/runs/r/T1/1/base"
+    trees.snapshot(name, "before T1")
+    sandbox.git("commit", "--quiet", "--amend", "-m", "rewritten")
+    trees.snapshot(name, "before T2")
+    refs = history.kept_refs()
+    head, former = f"{WORKTREE}/head", f"{WORKTREE}/former/{first[:16]}"
+    assert refs.keys() == {f"refs/idumb/kept/{project.key}", head, former}
+    for ref in (head, former):
+        sandbox.git("update-ref", "-d", ref)
+        assert history.kept_refs() == {n: at for n, at in history.expected_refs().items() if n != ref}
+        sandbox.git("update-ref", ref, refs[ref])
+
+
 def test_a_lock_that_git_holds_for_a_moment_is_waited_for(
     sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
