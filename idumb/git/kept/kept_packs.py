@@ -39,8 +39,6 @@ _OPTIONS = (
     "-c", "core.bigFileThreshold=256k",
 )  # fmt: skip
 _NAME = re.compile(r"pack-[0-9a-f]{40}")
-
-
 _OF_GIT = (".bitmap", ".keep", ".mtimes", ".promisor")
 """Files of a pack that git has taken over: such a pack stays as it is."""
 
@@ -139,17 +137,18 @@ def _replace(
 
 
 def _move(files: Sequence[str], target: str) -> None:
-    """Move a new pack to git's packs. If that is impossible, nothing of it stays there."""
+    """Move a new pack to git's packs. If that is impossible, nothing new of it stays there.
+
+    A pack is named after its bytes. So one that exists is replaced by the same bytes, which have been read back.
+    """
     os.makedirs(target, exist_ok=True)
-    if os.path.exists(os.path.join(target, os.path.basename(files[-1]))):
-        return  # it is named after its bytes
-    moved: list[str] = []
+    targets = [os.path.join(target, os.path.basename(file)) for file in files]
+    new = [path for path in targets if not os.path.exists(path)]
     try:
-        for file in files:
-            moved.append(os.path.join(target, os.path.basename(file)))
-            os.rename(file, moved[-1])
+        for file, path in zip(files, targets, strict=True):
+            os.rename(file, path)
     except OSError:
-        for path in moved:
+        for path in new:
             with contextlib.suppress(OSError):
                 os.unlink(path)
         raise
