@@ -64,11 +64,11 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
     with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
         if not names:
             return
-        with open(noted, "a", encoding="ascii") as stream:
-            stream.writelines(f"{name}\n" for name in sorted(names))
+        with open(noted, "ab") as stream:
+            stream.write("".join(f"{name}\n" for name in sorted(names)).encode("ascii"))
         if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
-            with open(noted, encoding="ascii") as stream:
-                all_names = {line for line in stream.read().splitlines() if _is_name(line)}
+            with open(noted, "rb") as stream:
+                all_names = {line for line in stream.read().decode("ascii").splitlines() if _is_name(line)}
             os.unlink(noted)
             _pack(place, repository, all_names)
 
@@ -263,7 +263,7 @@ def _remove(folder: str, name: str) -> None:
 
 def _known(place: Repository) -> dict[str, _Pack]:
     try:
-        with open(_state(place, "packs.json"), encoding="ascii") as stream:
+        with open(_state(place, "packs.json"), "rb") as stream:
             rows = json.load(stream).items()
         return {name: _Pack(int(objects), bool(clean)) for name, (objects, clean) in rows if _NAME.fullmatch(name)}
     except (OSError, ValueError, TypeError, AttributeError):
@@ -277,7 +277,7 @@ def _note(place: Repository, packs: Mapping[str, _Pack]) -> None:
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[bool]:
     """Yield whether no other process packs. The lock ends with the process."""
-    with open(path, "a", encoding="ascii") as stream:
+    with open(path, "ab") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
