@@ -86,12 +86,12 @@ def _pack(place: Repository, repository: pygit2.Repository, candidates: Collecti
     with _alone(_state(place, "packs.lock")) as is_alone:
         if not is_alone:
             return
+        packs = _known(place, os.path.join(objects, "pack"))
         named = dict(_reached(place, repository, candidates))
         new = {name: path for name, path in named.items() if _is_small(_loose(objects, name))}
         if not new:
             return
-        packs = _known(place)
-        merged = _to_merge(objects, packs, len(new))
+        merged = _to_merge(os.path.join(objects, "pack"), packs, len(new))
         if len(packs) - len(merged) >= MOST:
             return
         folder = object_writer.private_folder(place)
@@ -232,15 +232,12 @@ def _loose(objects: str, name: str) -> str:
     return os.path.join(objects, name[:2], name[2:])
 
 
-def _to_merge(objects: str, packs: dict[str, _Pack], new: int) -> list[str]:
+def _to_merge(folder: str, packs: Mapping[str, _Pack], new: int) -> list[str]:
     """Return the packs that a new one replaces: those of a killed command, and small ones if there are too many.
 
     Each remaining pack has twice as many objects as all smaller ones, so an object is seldom copied.
     """
-    files = frozenset(os.listdir(os.path.join(objects, "pack")))
-    for name in [name for name in packs if f"{name}.idx" not in files]:
-        _remove(os.path.join(objects, "pack"), name)  # a killed command moved a part of it, or git has repacked it
-        del packs[name]
+    files = frozenset(os.listdir(folder))
     if any(file.startswith("multi-pack-index") for file in files):
         return []  # git's index of several packs may name ours
     free = [name for name in packs if not any(name + suffix in files for suffix in _OF_GIT)]
@@ -261,7 +258,16 @@ def _remove(folder: str, name: str) -> None:
             os.unlink(os.path.join(folder, name + suffix))
 
 
-def _known(place: Repository) -> dict[str, _Pack]:
+def _known(place: Repository, folder: str) -> dict[str, _Pack]:
+    """Return the packs of idumb that exist, and remove what a killed command left of others."""
+    packs = _noted(place)
+    for name in [name for name in packs if not os.path.exists(os.path.join(folder, f"{name}.idx"))]:
+        _remove(folder, name)  # a killed command moved or removed a part of it, or git has repacked it
+        del packs[name]
+    return packs
+
+
+def _noted(place: Repository) -> dict[str, _Pack]:
     try:
         with open(_state(place, "packs.json"), "rb") as stream:
             rows = json.load(stream).items()

@@ -23,6 +23,7 @@ from tests.support.kept import RUN, Run, all_packed, loose, packs, strays
 
 ROOT = "refs/idumb/kept/main"
 MANY = 24
+NEVER = -1
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +217,7 @@ STEPS = (
 
 
 def at_each_step(act: Callable[[int], None], patch: pytest.MonkeyPatch) -> None:
-    """Call `act` with the number of each step of packing, before it; of the deletions, every tenth counts."""
+    """Call `act` with the number of each step of packing, before it. Of loose objects, two deletions count."""
     count = itertools.count()
     deletions = itertools.count()
 
@@ -224,7 +225,7 @@ def at_each_step(act: Callable[[int], None], patch: pytest.MonkeyPatch) -> None:
         real = getattr(owner, name)
 
         def step(*arguments: Any, **options: Any) -> Any:
-            if name != "unlink" or next(deletions) % 10 == 0:
+            if name != "unlink" or next(deletions) in (0, 10) or "/pack/" in str(arguments[0]):
                 act(next(count))
             return real(*arguments, **options)
 
@@ -240,17 +241,16 @@ def test_a_process_killed_at_any_step_of_packing_loses_nothing(
     monkeypatch.setattr(kept_packs, "MOST", 1)
     run.tasks(*range(4))
     assert packs(sandbox)
-    with monkeypatch.context() as patch:
-        patch.setattr(object_writer, "MANY", 1_000)
-        run.tasks(*range(4, 10))
-    at = 0
-    while killed_at(run, at):
+    monkeypatch.setattr(object_writer, "MANY", 10_000)
+    for at in itertools.count():
+        run.tasks(10 + at)
+        if not killed_at(run, at):
+            break
         sandbox.git("fsck", "--full", "--strict")
-        at += 1
-    assert at >= 12, "all steps"
-    assert not strays(sandbox)
-    assert len(packs(sandbox)) == 1
-    assert not all_packed(sandbox) & loose(sandbox)
+        run.tasks(100 + at)
+        assert not killed_at(run, NEVER)
+        assert (strays(sandbox), len(packs(sandbox)), all_packed(sandbox) & loose(sandbox)) == ([], 1, set()), at
+    assert at >= 15, "all steps"
     run.verify()
 
 
