@@ -197,18 +197,17 @@ def _reached(
 
     What a tree leads to that is no candidate existed before it, so it is not read.
     """
-    seen = set[str]()
+    remaining = {bytes.fromhex(name) for name in candidates}
     pending = [(name, item) for root in _roots(place, repository) for name, item in root]
     while pending:
         path, item = pending.pop()
-        name = item.oid.hex()
-        if name in seen or name not in candidates:
+        if item.oid not in remaining or item.mode == tree_objects.SUBMODULE:
             continue
-        seen.add(name)
-        yield name, path
+        remaining.remove(item.oid)
+        yield item.oid.hex(), path
         if item.mode == tree_objects.FOLDER:
-            rows = tree_objects.rows(repository, item.oid)
-            pending += [(f"{path}/{row}", below) for row, below in rows.items() if below.mode != tree_objects.SUBMODULE]
+            rows = tree_objects.rows(repository, item.oid).items()
+            pending += [(f"{path}/{row}", below) for row, below in rows if below.oid in remaining]
 
 
 def _roots(place: Repository, repository: pygit2.Repository) -> Iterator[list[tuple[str, tree_objects.Item]]]:
