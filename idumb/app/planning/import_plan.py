@@ -187,6 +187,8 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     )
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
     data = {**_data(source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
+    missing = _missing(services, plan.path, text)
+    data["tasks"] = [{**row, "missing": missing.get(row["id"], row["missing"])} for row in data["tasks"]]
     if text == earlier.text:
         return Result({**data, "next": [f"idumb check-plan {plan.phase}"]})
     _require_readable(services, draft, source)
@@ -214,6 +216,13 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         amend.amend(services, change, who)
         ways = [f"idumb resume {plan.phase}"]
     return Result({**data, "written": True, "next": ways})
+
+
+def _missing(services: Services, path: str, text: str) -> dict[str, list[str]]:
+    """Return what each task of a plan still lacks, by its id; people may have added files and checks."""
+    parsed = services.plans.parse(_bytes(text), path)
+    plan = parsed.plan or parsed.draft
+    return {task.id: list(imported.still_missing(task)) for task in plan.tasks} if plan is not None else {}
 
 
 def _write(services: Services, plan: Plan, before: str, text: str, again: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from idumb.domain import canonical_json, paths
-from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.plans.plan import UNPROVEN, Plan, Task
 from idumb.lazy_dataclass import dataclass
 
 SOURCE_ID = "x-source-id"
@@ -329,6 +329,14 @@ def missing(task: SourceTask) -> tuple[str, ...]:
     if task.by_person:
         return ()
     return (*(("files",) if not task.files else ()), *(("a check",) if not task.checks else ()))
+
+
+def still_missing(task: Task) -> tuple[str, ...]:
+    """Return the same for a task of a plan, to which a person may have added it."""
+    if task.is_human:
+        return ()
+    proven = task.verify or task.steps or any(criterion.proof != UNPROVEN for criterion in task.acceptance)
+    return (*(("files",) if not task.files else ()), *(("a check",) if not proven else ()))
 
 
 def _line(words: str) -> str:
