@@ -48,6 +48,7 @@ _ASIDE = re.compile(
     r"|(?:^|/)(?:setup|noxfile|manage|__main__)\.py$|\.min\.js$|\.(?:stories|config)\.[cm]?[jt]sx?$"
 )
 """Programs, data, and code of others or of tools: what no caller of the project names."""
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 
 
@@ -74,7 +75,7 @@ def has_no_callers(path: str) -> bool:
     return is_test(path) or _ASIDE.search(path) is not None
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)  # two checks of a plan ask for each command, one after the other
 def of_command(command: str) -> RunFiles:
     """Return the files of the project that a command runs."""
     folder = ""
@@ -82,7 +83,7 @@ def of_command(command: str) -> RunFiles:
     tests: dict[str, None] = {}
     suites: dict[str, None] = {}
     for words in shell.read(command).commands:
-        texts = [word.text for word in words if not re.match(r"[A-Za-z_]\w*=", word.text)]
+        texts = [word.text for word in words if not _ASSIGNED.match(word.text)]
         if texts[:1] == ["cd"] and len(texts) > 1:
             folder = _below(folder, texts[1]) or folder
             continue

@@ -29,6 +29,8 @@ _STARTERS = frozenset({"env", "exec", "command", "nohup"})
 """Programs whose first argument, after options, is a program too."""
 _OPERATOR = re.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
+_PLAIN = re.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
+"""Characters that mean themselves, wherever they are in a word."""
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
@@ -137,8 +139,13 @@ class _Scanner:
         self._documents: list[tuple[str, bool]] = []
 
     def scan(self) -> None:
-        text = self.text
+        text, plain = self.text, _PLAIN.match
         while self._at < len(text):
+            same = plain(text, self._at)
+            if same is not None:
+                self._add(same[0])
+                self._at = same.end()
+                continue
             char = text[self._at]
             if char in "'\"\\`$":
                 self._quotation(char)
