@@ -15,7 +15,8 @@ help:
 	@echo 'make quick    format, lint, types, layers, own plan and the unit tests, in less than a minute'
 	@echo 'make test     the same with all tests, and the wheel in a clean venv'
 	@echo 'make agents   install real agents and run them beside a scripted model'
-	@echo 'make bench    measure idumb beside its floors and peers'
+	@echo 'make bench    measure idumb beside its floors'
+	@echo 'make bench-peers  install the tools that users may choose instead, and measure idumb beside them'
 	@echo 'make torture  long programmes: kill, interrupt and fill up, then compare bytes'
 	@echo 'make wheel    build the wheel into dist/'
 
@@ -44,10 +45,10 @@ agents: setup
 bench: setup
 	@.ci/check bench $(ARGS)
 
-# The peers are installed on request only: they are not what idumb is made of.
+# The peers are installed on request only, below .venv: they are not what idumb is made of.
 bench-peers: setup
-	$(VENV)/bin/python -m pip install --quiet 'typer>=0.12'
-	@.ci/check bench --peers $(ARGS)
+	$(VENV)/bin/python -m bench.install_peers
+	@.ci/check bench --only start --only peers $(ARGS)
 
 torture: setup
 	@.ci/check torture $(ARGS)

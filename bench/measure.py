@@ -57,7 +57,6 @@ class Effort:
 
     folder: str
     quick: bool
-    peers: bool
 
     @property
     def starts(self) -> int:
@@ -96,6 +95,16 @@ def ratio(times: Times, ours: str, theirs: str) -> float:
 def cpu(times: Times) -> Times:
     """Return CPU times instead of wall times, of cases that return `Took`."""
     return {name: [took.cpu for took in each if isinstance(took, Took)] for name, each in times.items()}
+
+
+def beside_peer(
+    number: int, what: str, beside: str, times: Times, names: tuple[str, str], goal: float | None = None
+) -> Figure:
+    """Return the row of two cases, the second of which is there only if that peer is installed."""
+    ours, peer = names
+    if peer not in times:
+        return Figure(number, what, beside, None, goal, 0, note=f"{peer} is not installed")
+    return Figure(number, what, beside, ratio(times, ours, peer), goal, len(times[peer]))
 
 
 def median(times: Times, name: str) -> float:

@@ -18,7 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import corpus, material, parsing, proving, running, snapshots, starting
+from bench import against_peers, corpus, material, parsing, proving, running, snapshots, starting
 from bench.measure import Effort, Figure
 
 PAGE = "docs/performance.md"
@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Callable[[Effort], Iterator[Figure]]] = {
     "resume": running.resuming,
     "rollback": snapshots.rollback,
     "footprint": starting.footprint,
+    "peers": against_peers.against_peers,
 }
 HEAD = ("| goal | what | beside | measured | wanted | met | rounds |", "|---|---|---|---|---|---|---|")
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     folder = tempfile.mkdtemp(prefix="idumb-bench-", dir=options.folder)
     os.environ.update({k: v for k, v in material.environment(folder).items() if k.startswith(("HOME", "XDG", "GIT"))})
-    effort = Effort(folder, options.quick, options.peers)
+    effort = Effort(folder, options.quick)
     rows: list[str] = []
     broken: list[str] = []
     print(_machine(arguments), *HEAD, sep="\n", flush=True)
@@ -76,7 +77,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes: minutes, not an hour")
     parser.add_argument("--only", action="append", choices=GROUPS, metavar="NAME", help=f"one of {', '.join(GROUPS)}")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE}")
-    parser.add_argument("--peers", action="store_true", help="say aloud which optional peers are missing")
     parser.add_argument("--folder", help="where to make the repositories (the system's temporary folder)")
     return parser.parse_args(arguments)
 

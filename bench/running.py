@@ -11,10 +11,10 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from bench import floors, material, measure
+from bench import floors, material, measure, peers
 from bench.material import Place
 from bench.measure import Effort, Figure
 from bench.starting import CLICK, idumb
@@ -175,7 +175,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     def ours() -> float:
         phase, seen = str(next(phases)), Seen()
         services = BareServices(place.root, ask.Nobody, lambda: seen)
-        request = run_request.Request(phase, approve=place.approval(phase), verify=False)
+        request = run_request.Request(phase, approve=(place.approval(phase),), verify=False)
         execute_phase.execute(services, request)
         if not payloads:
             payloads.extend(_transactions(services))
@@ -192,13 +192,21 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
         database.close()
         return took
 
-    times = measure.turns({"ours": ours, "raw": raw}, effort.rounds)
+    times = measure.turns({"ours": ours, "raw": raw, **_engines(effort, tasks)}, effort.rounds)
     value = measure.ratio(times, "ours", "raw")
     yield Figure(10, "orchestration of a task, git and processes still", "its raw SQLite transactions", value, 2.0,
                  effort.rounds)  # fmt: skip
     yield Figure(10, "transactions a task", "", float(len(payloads)), None, 0, "")
     for peer, goal in (("LangGraph", 0.4), ("DBOS", 0.15)):
-        yield Figure(10, "orchestration of a task", peer, None, goal, 0, note="an optional peer, not measured here")
+        yield measure.beside_peer(10, "orchestration of a task", peer, times, ("ours", peer), goal)
+
+
+def _engines(effort: Effort, steps: int) -> dict[str, measure.Case]:
+    def case(engine: Callable[[], Mapping[str, float]]) -> measure.Case:
+        return lambda: engine()["seconds"]
+
+    engines = {name: peers.engine(name, steps, effort.folder) for name in ("LangGraph", "DBOS")}
+    return {name: case(engine) for name, engine in engines.items() if engine is not None}
 
 
 def _transactions(services: object) -> list[list[str]]:
@@ -227,9 +235,6 @@ def long_runs(effort: Effort) -> Iterator[Figure]:
         yield Figure(11, label, "", costs[tasks] * 1e3, None, rounds, "ms")
         if tasks > 100:
             yield Figure(11, label, "the same at 100 tasks", costs[tasks] / costs[100], 1.1, rounds)
-    peer = shutil.which("specify")
-    note = "measured by hand" if peer else "specify is not installed"
-    yield Figure(11, "run of 1,000 no-op tasks", "specify workflow run", None, 0.3, 0, note=note)
 
 
 def resuming(effort: Effort) -> Iterator[Figure]:

@@ -6,17 +6,14 @@ import importlib.metadata
 import importlib.util
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 
-from bench import material, measure
+from bench import material, measure, peers
 from bench.measure import Effort, Figure
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLICK = (sys.executable, os.path.join(HERE, "click_hello.py"))
-TYPER = (sys.executable, os.path.join(HERE, "typer_hello.py"))
-NODE_PEER = "gsd-tools"
 
 
 def idumb() -> tuple[str, ...]:
@@ -33,18 +30,18 @@ def start(effort: Effort) -> Iterator[Figure]:
         "--version": (*idumb(), "--version"),
         "--help": (*idumb(), "--help"),
     }
-    if importlib.util.find_spec("typer") is not None:
-        commands["typer"] = TYPER
-    if shutil.which(NODE_PEER):
-        commands["node"] = (NODE_PEER, "current-timestamp")
+    for peer, arguments in (("typer", ()), ("gsd-tools", ("current-timestamp",))):
+        argv = peers.program(peer)
+        if argv is not None:
+            commands[peer] = (*argv, *arguments)
     cases = {name: measure.program(argv, place.root, place.env) for name, argv in commands.items()}
     times = measure.turns(cases, effort.starts, warm=2)
     for flag in ("--version", "--help"):
         yield Figure(1, f"idumb {flag}", "click hello", measure.ratio(times, flag, "click"), 1.15, effort.starts)
-    for peer, label, goal in (("typer", "typer hello", 0.5), ("node", f"{NODE_PEER} current-timestamp", 0.75)):
+    for peer, label, goal in (("typer", "typer hello", 0.5), ("gsd-tools", "gsd-tools current-timestamp", 0.75)):
         for flag in ("--version", "--help"):
             floor_ratio = measure.ratio(times, flag, peer) if peer in times else None
-            note = "" if peer in times else f"{label.split()[0]} is not installed"
+            note = "" if peer in times else f"{peer} is not installed"
             yield Figure(1, f"idumb {flag}", label, floor_ratio, goal, effort.starts if peer in times else 0, note=note)
 
 

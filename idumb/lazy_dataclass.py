@@ -26,7 +26,7 @@ def _dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> C
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass  # noqa: TID251 - what it stands for
 else:
     dataclass = _dataclass
 

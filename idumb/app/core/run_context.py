@@ -57,7 +57,7 @@ class Locked:
     reported: set[str] = field(default_factory=set)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
 class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 

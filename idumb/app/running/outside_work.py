@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass  # noqa: TID251 - cached properties need no slots
 from typing import Any
 
 from idumb.app.contract import legacy_claims

@@ -54,7 +54,7 @@ class StartState:
     claimed: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
 class Case:
     """One contract under one configuration and policy, judged by `rules`.
 

@@ -74,7 +74,7 @@ class Line:
         return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots
 class Ledger:
     """The files, and what changed in those whose language idumb can read."""
 

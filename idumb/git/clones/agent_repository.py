@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pygit2
 from pygit2.enums import ObjectType
@@ -19,6 +19,7 @@ from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
 from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.tree_objects import SUBMODULE, Item
+from idumb.lazy_dataclass import dataclass
 
 MOST_FILES = 200_000
 MOST_STEPS = 5_000_000
@@ -32,7 +33,7 @@ class Unusable(Exception):
     """Why nothing can be taken from the clone, in words that follow the task's id."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Objects:
     """The objects of a folder and of the user's repository behind it, with the remaining reading budget."""
 
