@@ -64,13 +64,17 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
     with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
         if not names:
             return
-        with open(noted, "ab") as stream:
+        with open(noted, "ab", opener=_private) as stream:
             stream.write("".join(f"{name}\n" for name in sorted(names)).encode("ascii"))
         if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
             with open(noted, "rb") as stream:
                 all_names = {line for line in stream.read().decode("ascii").splitlines() if _is_name(line)}
             os.unlink(noted)
             _pack(place, repository, all_names)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _is_name(line: str) -> bool:
@@ -282,7 +286,7 @@ def _note(place: Repository, packs: Mapping[str, _Pack]) -> None:
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[bool]:
     """Yield whether no other process packs. The lock ends with the process."""
-    with open(path, "ab") as stream:
+    with open(path, "ab", opener=_private) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
