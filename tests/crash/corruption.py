@@ -415,4 +415,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             try_case(scene, case, chosen, tally)
 
 
-PROGRAMME = Programme("T11", "corruption of every file that is kept", 200, None, run, (TRACEBACK,))
+PROGRAMME = Programme("T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,))

@@ -217,4 +217,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme("T1", "kill before and after everything durable", 36, None, run, ENDING)
+PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING)
