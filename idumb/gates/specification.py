@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from idumb.domain.plans import run_files
-from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.proof.gate import Before, Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
 from idumb.gates.languages import public_readers, public_scripts
 
@@ -34,7 +34,7 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return what new and changed public functions do not declare; None if there is no such function."""
     wrong: list[Violation] = []
     judged = 0
-    elsewhere = _Elsewhere(inputs)
+    elsewhere = Before(inputs, lambda change: _functions(inputs, change, old=True))
     for change in inputs.changes:
         if change.new is None or run_files.has_no_callers(change.path):
             continue
@@ -47,20 +47,6 @@ def judge(inputs: Inputs) -> Judged | None:
                 problems = [each for each in function.problems if each not in known]
                 wrong += [Violation(change.path, function.line, f"{name} {each}") for each in problems]
     return Judged(wrong, f"{judged} new or changed public functions are specified") if judged else None
-
-
-class _Elsewhere:
-    """The functions of the changed files before the task: one that moved is not new."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        self._inputs = inputs
-        self._found: dict[str, Function] | None = None
-
-    def find(self, name: str) -> Function | None:
-        if self._found is None:
-            files = (_functions(self._inputs, change, old=True) for change in self._inputs.changes)
-            self._found = {name: function for functions in files for name, function in functions.items()}
-        return self._found.get(name)
 
 
 def _functions(inputs: Inputs, change: Change, *, old: bool) -> Mapping[str, Function]:

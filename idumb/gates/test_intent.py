@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from idumb.domain import wording
-from idumb.domain.proof.gate import Inputs, Judged, Violation
+from idumb.domain.proof.gate import Before, Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.gates.languages import assertions
 from idumb.gates.languages.assertions import ReadTest, Tests
@@ -17,7 +17,7 @@ def judge(inputs: Inputs) -> Judged | None:
     """Return the tests that assert nothing any more; None if no changed file has tests that idumb can read."""
     moved = {change.old.oid for change in inputs.changes if change.old is not None}
     wrong, files = [], []
-    elsewhere = _Elsewhere(inputs)
+    elsewhere = Before(inputs, lambda change: _tests(inputs, change, change.old) or {})
     for change in inputs.changes:
         if change.new is None or change.new.oid in moved:
             continue
@@ -36,21 +36,7 @@ def _tests(inputs: Inputs, change: Change, entry: Entry | None) -> Tests | None:
     return None if data is None else assertions.of_file(change.path, data)
 
 
-class _Elsewhere:
-    """The tests of the changed files before the task: a test that moved is not new."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        self._inputs = inputs
-        self._found: dict[str, ReadTest] | None = None
-
-    def find(self, name: str) -> ReadTest | None:
-        if self._found is None:
-            before = (_tests(self._inputs, change, change.old) or {} for change in self._inputs.changes)
-            self._found = {name: test for tests in before for name, test in tests.items()}
-        return self._found.get(name)
-
-
-def _silent(change: Change, before: Tests | None, after: Tests, elsewhere: _Elsewhere) -> Iterator[Violation]:
+def _silent(change: Change, before: Tests | None, after: Tests, elsewhere: Before[ReadTest]) -> Iterator[Violation]:
     """Yield the tests without assertion that are new, or that asserted something before the task."""
     if before is None:
         return

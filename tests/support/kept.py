@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from idumb.git import discover
+from idumb.git.kept import kept_names
+from idumb.git.objects import object_writer
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
+if TYPE_CHECKING:
+    import pytest
+
 RUN = "refs/idumb/worktrees/main/runs/r"
+MANY = 24
+"""So many objects are packed after `pack_early`."""
+
+
+def pack_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small runs leave packs, and start without what this process knows of other repositories."""
+    monkeypatch.setattr(object_writer, "MANY", MANY)
+    monkeypatch.setattr(kept_names, "_tables", {})
 
 
 class Run:

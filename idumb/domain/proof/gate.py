@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence, gate_table
@@ -14,6 +15,7 @@ from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import GateSettings
 from idumb.lazy_dataclass import dataclass
 
+Found = TypeVar("Found")
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 _SHOWN = 20
@@ -57,6 +59,24 @@ class Inputs:
     run: Run | None = None
     parsed: Collection[str] = ()
     seconds: Callable[[str], float] = _for_ever
+
+
+class Before(Generic[Found]):
+    """What the changed files had before the task, by name: what only moved is not new.
+
+    `read` returns the named things in the old side of a file; it is called when the first name is asked for.
+    """
+
+    def __init__(self, inputs: Inputs, read: Callable[[Change], Mapping[str, Found]]) -> None:
+        self._inputs = inputs
+        self._read = read
+
+    def find(self, name: str) -> Found | None:
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Found]:
+        return {name: one for change in self._inputs.changes for name, one in self._read(change).items()}
 
 
 class Violation(NamedTuple):

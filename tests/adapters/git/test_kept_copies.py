@@ -9,18 +9,15 @@ import pytest
 
 from idumb.git import discover
 from idumb.git.history import GitHistory
-from idumb.git.kept import kept_names
-from idumb.git.objects import object_writer
 from tests.support.gitrepo import GitSandbox
-from tests.support.kept import Run, loose, packs, strays
+from tests.support.kept import Run, loose, pack_early, packs, strays
 
 Copy = Callable[[GitSandbox], GitSandbox]
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_writer, "MANY", 24)
-    monkeypatch.setattr(kept_names, "_tables", {})
+    pack_early(monkeypatch)
 
 
 @pytest.fixture

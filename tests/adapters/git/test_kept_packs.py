@@ -19,17 +19,15 @@ from idumb.git.objects import durable_files, object_writer
 from idumb.git.trees import GitTrees
 from idumb.system.files import atomic_write
 from tests.support.gitrepo import GitSandbox
-from tests.support.kept import RUN, Run, all_packed, loose, packs, strays
+from tests.support.kept import MANY, RUN, Run, all_packed, loose, pack_early, packs, strays
 
 ROOT = "refs/idumb/kept/main"
-MANY = 24
 NEVER = -1
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_writer, "MANY", MANY)
-    monkeypatch.setattr(kept_names, "_tables", {})
+    pack_early(monkeypatch)
 
 
 @pytest.fixture
@@ -117,7 +115,7 @@ def test_a_pack_that_git_has_taken_over_stays(
 def test_a_wrong_record_of_packs_is_no_reason_to_remove_one(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything in a pack that is replaced is in the new one, whoever wrote it."""
+    """A new pack holds everything from the packs that it replaces, whoever wrote it."""
     monkeypatch.setattr(kept_packs, "MOST", 1)
     (sandbox.common_dir / "objects/pack/pack-x.idx").touch()
     sandbox.write("theirs", "unreferenced")
