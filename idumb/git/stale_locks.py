@@ -98,18 +98,21 @@ def _emptied_refs(place: Repository) -> Iterator[str]:
 
 def _refs(place: Repository) -> Iterator[str]:
     """Return the files of our own refs of this working tree."""
-    for top in _of_projects(place, os.path.join(place.common_dir, "refs", "idumb", "worktrees")):
+    own = os.path.join(place.common_dir, "refs", "idumb")
+    yield from _of_projects(place, os.path.join(own, "kept"))
+    for top in _of_projects(place, os.path.join(own, "worktrees")):
         for folder, _, names in os.walk(top):
             yield from (os.path.join(folder, name) for name in names)
 
 
 def _of_projects(place: Repository, folder: str) -> list[str]:
-    """Return the folders of this working tree's projects in a folder with one for each project."""
+    """Return what belongs to this working tree's projects in a folder with one entry, or lock, for each project."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
-    return [os.path.join(folder, n) for n in names if project_key.place(n)[0] == place.worktree_id]
+    keys = ((name, name.removesuffix(".lock")) for name in names)
+    return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == place.worktree_id]
 
 
 def _shared(place: Repository) -> Iterator[str]:

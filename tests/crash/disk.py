@@ -2,17 +2,23 @@
 
 The shutdown call of ext4 and XFS drops everything that is neither in the journal nor in place. The model has no torn or
 reordered sectors, and no disk that reports a write too early.
+
+A sandbox that starts elsewhere holds a copy of every mount while it lives. Until it ends, the file system is still in
+use, and a mount of the same image would be the old one with its memory: the next mount waits for it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 from tests.crash.programme import CannotRun
@@ -23,6 +29,7 @@ _NO_LOG_FLUSH = 2
 # the minimum of mkfs.xfs; both images are sparse
 _SIZE = {"ext4": 64 << 20, "xfs": 300 << 20}
 _ROUNDS = 200
+_PATIENCE = 60.0
 
 
 def require() -> tuple[str, ...]:
@@ -83,6 +90,11 @@ class Disk:
         else:
             _run("umount", str(self.place))
         self._mounted = False
+        deadline = time.monotonic() + _PATIENCE
+        while self._is_in_use():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self._image('present')} is still in use {_PATIENCE:.0f} s after it was unmounted")
+            threading.Event().wait(0.01)
 
     def save(self, name: str) -> None:
         """Unmount the file system and keep its state under a name."""
@@ -107,11 +119,24 @@ class Disk:
                     pids.append(int(name))
         return pids
 
+    def _is_in_use(self) -> bool:
+        """Return whether a loop device still reads the image, as it does while any process has it mounted."""
+        image = str(self._image("present").resolve())
+        return any(image == _backing(path) for path in glob.glob("/sys/block/loop*/loop/backing_file"))
+
     def _image(self, name: str) -> Path:
         return self._images / f"{self.kind}-{name}.img"
 
     def _copy(self, source: str, target: str) -> None:
         _run("cp", "--sparse=always", str(self._image(source)), str(self._image(target)))
+
+
+def _backing(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            return stream.read().rstrip("\n")
+    except OSError:  # the device was released between the two looks
+        return ""
 
 
 def kill(pid: int) -> None:

@@ -251,12 +251,15 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def _is_rest(path: Path) -> bool:
-    """Return temporary files, locks and clones. The ownership lock files stay permanently."""
+    """Return temporary files, locks and clones.
+
+    The ownership lock files stay permanently. A `tmp_obj_*` stays while any git works on the machine: git collects it.
+    """
     name = path.name
     if (
         path.parent.name == "clones"
         or path.parents[1].name == "idumb-clones"
-        or name.startswith((".idumb-", "tmp_obj_"))
+        or name.startswith(".idumb-")
         or name.endswith(".tmp")
     ):
         return True

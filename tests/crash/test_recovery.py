@@ -66,7 +66,7 @@ def killed(template: Killed, tmp_path: Path) -> Killed:
     return Killed(harness.copy(template.project.folder, tmp_path / "copy"), template.warm, template.consent)
 
 
-LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "next-index-999999.lock")
+LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "refs/idumb/kept/main.lock", "next-index-999999.lock")
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -154,9 +154,8 @@ def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     oid = killed.repo.kept("refs/idumb/")[ref]
     (killed.repo.git_dir / "refs/idumb/kept/main").write_bytes(b"")
     answer = killed.resume()
-    assert (answer.code, answer.error["hint"]) == (4, "idumb doctor --fix")
-    assert killed.project.quick("doctor", "--fix", "--json").data["mended"]
-    assert killed.resume().code == 0
+    assert answer.code == 0
+    assert any("refs/idumb/kept/main was deleted; it names" in line for line in answer.object["warnings"])
     assert killed.repo.kept("refs/idumb/")[ref] == oid
 
 

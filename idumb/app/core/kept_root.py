@@ -35,7 +35,8 @@ def restore(services: Services) -> None:
 
     Otherwise the next tree in the log would lack names too.
     """
-    ref, here = f"{ROOTS}{services.worktree}", present(services).get("kept")
+    ref = f"{ROOTS}{services.worktree}"
+    here = services.history.refs(ref).get(ref)  # "" if a power cut emptied its file
     roots = (root for name, root in _newest_first(services) if name == ref)
     root = next((root for root in roots if root == here or exists(services, root)), None)
     if root is None or root == here:
