@@ -137,6 +137,9 @@ def check(project: Project, undisturbed: Ending) -> None:
         raise AssertionError(f"{kind}: {words}")
 
 
+LYING = "left lying"
+
+
 def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = ()) -> Iterator[tuple[str, str]]:
     """Return (kind, message) of every violation; `kept` are the events that the log had acknowledged before."""
     log = events(project)
@@ -154,7 +157,7 @@ def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any
         yield LEFT_PROCESS, str(still)
     everything = (*project.folder.rglob("*"), *project.repo.clones.glob("*"))
     if rest := [str(path) for path in everything if _is_rest(path)]:
-        yield OTHER, f"left lying: {rest}"
+        yield OTHER, f"{LYING}: {rest}"
 
 
 def _bytes_that_differ(expected: Bytes, actual: Bytes) -> Iterator[tuple[str, str]]:
