@@ -2,20 +2,25 @@
 
 The standard one composes and compiles six functions for each class when its module is loaded: 0.8 ms of CPU time. A
 command loads some two hundred classes, makes instances of a third, and compares next to none. Here nothing is compiled
-but `__init__`, and that only when the first instance is made.
+but the `__init__` of a class of which many instances are made.
 
 Type checkers see the standard one. `replace`, `fields`, `asdict` and `astuple` of `dataclasses` work as usual.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import operator
 import reprlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["dataclass"]
+
+_FEW = 32
+"""The number of instances of a class that cost less than the compilation of its `__init__`."""
 
 
 def _dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> Callable[[type], type]:
@@ -43,9 +48,14 @@ def _with_slots(cls: Any, *, frozen: bool, kw_only: bool) -> type:
     defaults.update((name, namespace.pop(name)) for name in own if name in namespace)
     _refuse_options(defaults)
 
+    count = 0
+
     def __init__(self: object, /, *arguments: Any, **named: Any) -> None:  # noqa: N807 - of the class that is made here
-        made.__init__ = _compiled_init(made, kinds, defaults, kw_only=kw_only)
-        made.__init__(self, *arguments, **named)
+        nonlocal count
+        count += 1
+        if count > _FEW or (kw_only and arguments) or not _fill(self, kinds, defaults, arguments, named):
+            made.__init__ = _compiled_init(made, kinds, defaults, kw_only=kw_only)
+            made.__init__(self, *arguments, **named)
 
     for name, method in {"__init__": __init__, **_methods(kinds, frozen=frozen)}.items():
         namespace.setdefault(name, method)
@@ -111,6 +121,38 @@ def _set_state(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, name, value)
 
 
+def _fill(
+    self: object,
+    names: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> bool:
+    """Write the slots of an instance. Return False, with none written, if the arguments do not fit."""
+    values = dict(zip(names, arguments, strict=False))
+    values.update(named)
+    if len(values) != len(arguments) + len(named) or not names.keys() >= named.keys():
+        return False
+    if len(values) < len(names):
+        for name in names:
+            if name not in values:
+                values[name] = value = _default(defaults.get(name, dataclasses.MISSING))
+                if value is dataclasses.MISSING:
+                    return False
+    for name, value in values.items():
+        _write(self, name, value)
+    return True
+
+
+_write = object.__setattr__  # a frozen class refuses assignments
+
+
+def _default(default: Any) -> Any:
+    if not isinstance(default, dataclasses.Field):
+        return default
+    return default.default if default.default_factory is dataclasses.MISSING else default.default_factory()
+
+
 def _compiled_init(
     cls: Any, names: Mapping[str, Any], defaults: Mapping[str, Any], *, kw_only: bool
 ) -> Callable[..., None]:
@@ -147,10 +189,25 @@ class _Fields:
     __slots__ = ()
 
     def __get__(self, _: object, cls: Any) -> dict[str, dataclasses.Field[Any]]:
-        defaults = cls.__lazy_defaults__
-        rows = [(name, kind, defaults.get(name, dataclasses.field())) for name, kind in cls.__lazy_kinds__.items()]
-        # An empty docstring costs the standard one a signature.
-        described = dataclasses.make_dataclass("_", rows, namespace={"__doc__": "_"}, init=False, repr=False, eq=False)
-        fields: dict[str, dataclasses.Field[Any]] = vars(described)["__dataclass_fields__"]
+        fields = {name: _described(name, kind, cls) for name, kind in cls.__lazy_kinds__.items()}
         cls.__dataclass_fields__ = fields
         return fields
+
+
+@functools.cache
+def _sample() -> dataclasses.Field[Any]:
+    """Return a field that `dataclasses` made: copies of it are what its functions take for fields."""
+    (made,) = dataclasses.fields(dataclasses.make_dataclass("_", ["_"]))
+    return made
+
+
+def _described(name: str, kind: Any, cls: Any) -> dataclasses.Field[Any]:
+    default = cls.__lazy_defaults__.get(name, dataclasses.MISSING)
+    field = copy.copy(_sample())
+    field.name, field.type = name, kind
+    if isinstance(default, dataclasses.Field):
+        field.default, field.default_factory, field.repr = default.default, default.default_factory, default.repr
+        field.metadata = default.metadata
+    else:
+        field.default = default
+    return field
