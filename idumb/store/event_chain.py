@@ -21,6 +21,7 @@ Placed = tuple[Row, str | None]
 Line = tuple[bytes, Row]
 """An event as a line of text, and its row."""
 
+ROW = f"SELECT {COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
 _NAMES = COLUMNS.split(", ")
 PLACE = {name: place for place, name in enumerate(_NAMES)}
 

@@ -220,9 +220,6 @@ def _runs_past(lines: Iterable[Placed], recoverable: Recoverable) -> bool:
     return any(row[event_chain.SEQ] > recoverable.events for row, _ in lines)
 
 
-_ROW = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
-
-
 _WORKTREE = "SELECT worktree FROM runs WHERE id = ?"
 
 
@@ -271,7 +268,7 @@ class Damaged:
             )
 
     def at(self, seq: int) -> Placed | None:
-        row = self._row(_ROW, seq)
+        row = self._row(event_chain.ROW, seq)
         if row is None or event_chain.own_fault(row) is not None:
             return None
         place = self._row(_WORKTREE, row[event_chain.RUN])

@@ -13,6 +13,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import GENESIS
 from idumb.store import anchor, event_chain, log_errors, segments
 from idumb.store.event_chain import Line, Placed
@@ -92,7 +93,7 @@ class Witnesses:
         if own is None and anchored.seq > segments.archived(connection):
             raise log_errors.older(self._path, anchored.seq, ANCHOR)
         if own is not None and own != anchored.hash:
-            raise log_errors.diverged(self._path, anchored.seq, ANCHOR)
+            raise self._differs(connection, anchored.seq, ANCHOR)
 
     def _require_copied(self, connection: sqlite3.Connection) -> None:
         tail = self.copy.tail()
@@ -106,7 +107,13 @@ class Witnesses:
             last, head = segments.head(connection)
             if last == 0 or self.copy.hash_at(last) == head:
                 raise log_errors.older(self._path, seq, COPY)
-        raise log_errors.diverged(self._path, seq, COPY)
+        raise self._differs(connection, seq, COPY)
+
+    def _differs(self, connection: sqlite3.Connection, seq: int, witness: str) -> StoreError:
+        """Return `store.corrupt` if the event does not match its own hash, and `store.diverged` otherwise."""
+        row = connection.execute(event_chain.ROW, (seq,)).fetchone()
+        fault = None if row is None else event_chain.own_fault(tuple(row))
+        return log_errors.diverged(self._path, seq, witness) if fault is None else log_errors.corrupt(self._path, fault)
 
 
 class AnchoredCopy:

@@ -126,6 +126,22 @@ def test_the_anchor_detects_another_history_of_the_same_length(tmp_path: Path) -
     assert code_of(first.log.head) == "store.diverged"
 
 
+def test_a_damaged_last_event_is_damage_and_not_another_history(opened: OpenedLog) -> None:
+    """The anchor may be older than the log after a kill; only the copy then knows the hash of the last event."""
+    fence = opened.fill(2)
+    opened.owner.release()
+    opened.append(fence)
+    events = list(opened.log.events())
+    opened.close()
+    whole = opened.path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[whole.index(events[-1].hash.encode("ascii")) + 5] ^= 1
+    opened.path.write_bytes(damaged)
+    assert code_of(opened.log.head) == "store.corrupt"
+    rebuild.rebuild(str(opened.folder), nothing_kept)
+    assert list(opened.log.events()) == events
+
+
 @pytest.mark.parametrize("text", ["{", "[" * 4000], ids=["cut", "deep"])
 def test_a_damaged_anchor_is_not_an_obstacle(opened: OpenedLog, text: str) -> None:
     fence = opened.fill(1)
