@@ -2,80 +2,129 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import Conflict, Snapshot, Trees
+from idumb.app.ports.repository import CommitAttempt, Conflict, History, Snapshot, Trees
 from idumb.app.ports.workspace import Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.plans.plan import Condition
-from idumb.domain.proof.evidence import PASSED, Evidence
-from idumb.domain.proof.ledger import Change, Entry
-
-_TREE, _COMMIT = "1" * 40, "2" * 40
+from idumb.domain.proof.ledger import Entry
+from tests.support.memory_checks import MemoryChecks
+from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees, StoredCommit
 
 
-class UnchangedTrees:
-    """A work tree in which nothing ever changes."""
+class UnchangedTrees(MemoryTrees):
+    """A working tree in which nothing ever changes, so that nothing is looked at either."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, repository: MemoryRepository) -> None:
+        super().__init__(repository)
         self.root = root
+        self._tree = repository.store_tree({})
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        return _TREE
+        return self._tree
 
-    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        return Snapshot(_COMMIT, _TREE, ref)
+    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
+        return Snapshot(self._tree, tree, ref)
 
-    def keep(self, ref: str, tree: str, reason: str, parent: str | None = None) -> Snapshot:
-        return Snapshot(_COMMIT, tree, ref)
+    def tree_at(self, snapshot: str) -> str:
+        return self._tree
 
-    def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        return ()
-
-    def entry(self, tree: str, path: str) -> Entry | None:
+    def outside_target(self, link: str) -> str | None:
         return None
 
-    def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        return tree
+    def inside_target(self, link: str) -> str | None:
+        return None
 
-    def unignored(self, path: str) -> bool:
-        return False
-
-    def read(self, oid: str) -> bytes:
-        return b""
-
-    def store(self, data: bytes) -> str:
-        return _TREE
-
-    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        return _COMMIT
-
-    def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        return {}
-
-    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+    def links(self) -> tuple[str, ...]:
         return ()
 
-    def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        return ""
+    def ignored_before(self) -> tuple[str, ...]:
+        return ()
 
-    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
         return {}
+
+    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        return {}
+
+    def special_at(self, snapshot: str) -> tuple[str, ...]:
+        return ()
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        return source
+
+    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
+        return tuple(folders)
+
+    def make_folders(self, folders: Iterable[str]) -> None:
+        pass
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return False, "nothing is applied here"
+
+    def omitted(self) -> Mapping[str, str]:
+        return {}
+
+
+class UnchangedHistory(MemoryHistory):
+    """A history to which nothing is ever committed."""
+
+    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
+        return ()
+
+    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+        return b"", ()
+
+    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
+        return b""
+
+    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
+        return frozenset()
+
+    def obstacle(self) -> tuple[str, str] | None:
+        return None
+
+    def unsupported(self) -> tuple[str, str] | None:
+        return None
+
+    def identity_problem(self) -> str | None:
+        return None
+
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        return frozenset()
+
+    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def begin_branch(self, name: str) -> None:
+        raise NotImplementedError
+
+    def advance(
+        self,
+        tip: str,
+        message: str,
+        *,
+        expected_head: str | None,
+        hooks: bool,
+        wrote: Callable[[str], bool] = lambda _: False,
+    ) -> CommitAttempt:
+        raise NotImplementedError
+
+    def remove_stale_files(self, since: str | None) -> Sequence[str]:
+        return ()
 
 
 class UnchangedWorkspace:
     kind = "here"
 
-    def __init__(self, root: str) -> None:
-        self.trees: Trees = UnchangedTrees(root)
+    def __init__(self, trees: Trees) -> None:
+        self.trees = trees
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
         return candidate, ()
@@ -97,41 +146,36 @@ class ImmediateBuilder:
     def describe(self) -> Sequence[str]:
         return ()
 
-    def run(self, request: AgentRequest) -> AgentResult:
-        return AgentResult(outcome.COMPLETED)
-
-
-class PassingChecks:
-    """Every command passes without being run."""
-
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
-        return Evidence(subject, text, PASSED, command, ("/bin/sh", "-c", command), 0, tree=tree)
-
-    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
-        return Evidence(subject, condition.subject, PASSED, tree=tree)
-
-    def watch(self, programs: Iterable[str]) -> None:
+    def forget(self) -> None:
         pass
 
-    def end_processes(self) -> tuple[int, ...]:
-        return ()
+    def run(self, request: AgentRequest) -> AgentResult:
+        return AgentResult(outcome.COMPLETED)
 
 
 class BareServices(Container):
     """The container of one run, without git and processes."""
 
     @cached_property
+    def _memory(self) -> MemoryRepository:
+        return MemoryRepository(trees=defaultdict(dict), commits=defaultdict(lambda: StoredCommit("", None, "")))
+
+    @cached_property
     def trees(self) -> Trees:  # type: ignore[override]
-        return UnchangedTrees(self.root)
+        return UnchangedTrees(self.root, self._memory)
+
+    @cached_property
+    def history(self) -> History:
+        return UnchangedHistory(self._memory)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:
-        return UnchangedWorkspace(self.root)
+        return UnchangedWorkspace(self.trees)
 
-    def open_agents(self, workspace: Workspace, run: str) -> Agents:
+    def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         return ImmediateBuilder()
 
     def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
-        return PassingChecks()
+        return MemoryChecks(self._memory)
 
     def close(self) -> None:
         pass
