@@ -210,6 +210,10 @@ EXAMPLES: Mapping[str, Example] = {
         on_disk("create `a.txt`", "grpe -q hello a.txt"),
         present=StartState(no_programs=frozenset({"grpe"})),
     ),
+    "check.unclosed": Example(
+        "A check has a quote or a `$(` without an end, so the shell rejects it.",
+        task(criteria="The tests pass — check: `test -s 'report.txt`"),
+    ),
     "check.hidden-failure": Example(
         "A check passes even if its program fails, because a pipe, `|| true`, `;`, `&`, `if` or a loop hides the"
         " failure.",

@@ -60,7 +60,9 @@ def option(problem: click.NoSuchOption) -> Mistyped:
     """Return the error for an unknown option. Hidden options are not suggested."""
     ctx, word = problem.ctx, problem.option_name
     shown = [p for p in ctx.command.get_params(ctx) if isinstance(p, click.Option) and not p.hidden] if ctx else []
-    nearest = nearest_of(word, [name for candidate in shown for name in (*candidate.opts, *candidate.secondary_opts)])
+    # Without their dashes, which all have: `--reason` would otherwise resemble `--json`.
+    names = {n.lstrip("-"): n for candidate in shown for n in (*candidate.opts, *candidate.secondary_opts)}
+    nearest = names.get(nearest_of(word.lstrip("-"), names) or "")
     return Mistyped(suggest(f"No such option {word!r}.", nearest), word, nearest, ctx)
 
 

@@ -74,5 +74,5 @@ def _nearest(word: str, candidates: tuple[str, ...]) -> str | None:
     import difflib  # noqa: PLC0415 (only needed once something is wrong)
 
     folded = {k.casefold(): k for k in candidates}
-    match = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    match = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.65)
     return folded[match[0]] if match else None

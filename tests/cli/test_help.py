@@ -157,6 +157,7 @@ def test_a_mistyped_word_gets_the_nearest_one_suggested(project: Project, case: 
         (("xyzzy",), "No such command 'xyzzy'.", "idumb --help"),
         (("dlq", "xyzzy"), "No such command 'dlq xyzzy'. dlq takes list, show, retry, remove.", "idumb dlq --help"),
         (("status", "--xyzzy"), "No such option '--xyzzy'.", "idumb status --help"),
+        (("cancel", "--reason", "x"), "No such option '--reason'.", "idumb cancel --help"),
         (("doctor", "--men"), "No such option '--men'.", "idumb doctor --help"),
     ],
 )

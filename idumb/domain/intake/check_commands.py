@@ -44,6 +44,16 @@ def hidden_failures(case: Case) -> Iterator[Finding]:
             yield _hidden_failure(case, (plan, task), command, (field, line), hidden[0])
 
 
+def unclosed(case: Case) -> Iterator[Finding]:
+    """Find checks that no shell can run, such as `test -s "a.txt`."""
+    for plan, task, command, line, field in _proving(case):
+        mark = shell.read(command).unclosed
+        if mark:
+            message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
+            mend = f"Close the `{mark}`, or omit it."
+            yield case.at("check.unclosed", plan, task, short(command), message, mend, field=field, line=line)
+
+
 def _hidden_failure(
     case: Case, where: tuple[Plan, Task | None], command: str, at: tuple[str, int], hidden: Hidden
 ) -> Finding:

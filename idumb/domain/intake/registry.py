@@ -58,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     Rule("path.covers-protected", WARNING, WARNING, ground.protected, "files", "a glob without protected paths"),
     Rule("check.no-program", WARNING, WARNING, ground.commands,
          accepted="a program on PATH, or a file that exists or that a task creates", gate=BY_FIELD),
+    Rule("check.unclosed", WARNING, ERROR, check_commands.unclosed, accepted="a command that the shell can read"),
     Rule("check.hidden-failure", WARNING, WARNING, check_commands.hidden_failures,
          accepted="a command that fails if its program fails"),
     Rule("check.own-program", WARNING, WARNING, check_commands.own_programs,

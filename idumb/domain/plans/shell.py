@@ -47,13 +47,15 @@ class Word:
 class Script:
     """`commands` are the words of each simple command, in order; `branches` the words `if`, `case` and `||`.
 
-    `variables` are those that the shell expands, `functions` those that the script defines.
+    `variables` are those that the shell expands, `functions` those that the script defines. `unclosed` is a quote or
+    `$(` without an end, which every shell rejects.
     """
 
     commands: tuple[tuple[Word, ...], ...] = ()
     branches: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    unclosed: str = ""
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -85,6 +87,7 @@ def read(command: str, depth: int = 0) -> Script:
         (*reader.branches, *(part for script in below for part in script.branches)),
         tuple(dict.fromkeys((*scanner.variables, *(part for script in below for part in script.variables)))),
         (*reader.functions, *(part for script in below for part in script.functions)),
+        next((mark for mark in (scanner.unclosed, *(script.unclosed for script in below)) if mark), ""),
     )
 
 
@@ -93,7 +96,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
     words = tuple(Word(text) for text in argv)
     inner = inner_script(words)
     below = read(inner, 1) if inner is not None else Script()
-    return Script((words, *below.commands), below.branches, below.variables, below.functions)
+    return Script((words, *below.commands), below.branches, below.variables, below.functions, below.unclosed)
 
 
 def inner_script(words: Sequence[Word]) -> str | None:
@@ -132,6 +135,7 @@ class _Scanner:
         self.tokens: list[Word | str] = []
         self.nested: list[str] = []
         self.variables: list[str] = []
+        self.unclosed = ""
         self._at = 0
         self._parts: list[str] = []
         self._inside = self._literal = False
@@ -165,6 +169,14 @@ class _Scanner:
         index = self.text.find(mark, self._at if start is None else start)
         return len(self.text) if index < 0 else index
 
+    def _end(self, mark: str, start: int) -> int:
+        """Return the index of the mark that closes a quotation; note it if there is none."""
+        index = self._find(mark, start)
+        # A backslash hides a mark in `$'…'`, which only some shells know, and a backquote inside another.
+        if index >= len(self.text) and "$'" not in self.text and "\\`" not in self.text:
+            self.unclosed = self.unclosed or mark
+        return index
+
     def _add(self, text: str, *, expands: bool = False, quoted: bool = False) -> None:
         if not self._inside:
             self._inside, self._literal, self._quoted = True, True, False
@@ -185,7 +197,7 @@ class _Scanner:
                 self._add(escaped, quoted=True)
             self._at += 2
         elif char == "'":
-            end = self._find("'", self._at + 1)
+            end = self._end("'", self._at + 1)
             self._add(self.text[self._at + 1 : end], quoted=True)
             self._at = end + 1
         elif char == '"':
@@ -206,12 +218,13 @@ class _Scanner:
             else:
                 self._add(char, quoted=True)
                 self._at += 1
+        self._end('"', self._at)
         self._at += 1
 
     def _expansion(self, char: str) -> None:
         text, start = self.text, self._at
         if char == "`":
-            end = self._find("`", start + 1)
+            end = self._end("`", start + 1)
             self.nested.append(text[start + 1 : end])
             self._at = end + 1
         elif text.startswith("$((", start):
@@ -220,6 +233,8 @@ class _Scanner:
             self._at = end
         elif text.startswith("$(", start):
             end = _closing(text, start + 1)
+            if text[end - 1] != ")":
+                self.unclosed = self.unclosed or "$("
             self.nested.append(text[start + 2 : end - 1])
             self._at = end
         elif (match := _VARIABLE.match(text, start)) is not None:

@@ -43,6 +43,30 @@ def test_pipefail_in_sh_is_explained() -> None:
     assert "bash -o pipefail -c" in finding.mend
 
 
+@pytest.mark.parametrize(
+    ("command", "mark"),
+    [
+        ("test -s 'a.txt", "'"),
+        ('test -s "a.txt', '"'),
+        ("test `cat a.txt", "`"),
+        ("test $(cat a.txt", "$("),
+        ("sh -c 'test \"a'", '"'),
+        ("""grep -q "it's" a.txt # don't""", ""),
+        ("cat <<'END'\nit's\nEND", ""),
+        ("grep -q $'it\\'s' a.txt", ""),
+        ("echo `echo \\`pwd\\``", ""),
+        ("case a in (a) true;; b) false;; esac", ""),
+        ("echo \\' $((1 + (2))) ${a:-'b'}", ""),
+    ],
+)
+def test_a_check_without_the_end_of_a_quotation_can_never_pass(command: str, mark: str) -> None:
+    one = plan(task(acceptance=proven_by(command)))
+    found = [(each.severity, each.line) for each in findings_of(one) if each.code == "check.unclosed"]
+    assert found == ([("warning", 12)] if mark else [])
+    strict = [each.message for each in findings_of(one, mode="strict") if each.code == "check.unclosed"]
+    assert strict == ([f"T1-01: a check can never pass: the shell finds no end of `{mark}`."] if mark else [])
+
+
 OWN = {"check.own-program", "check.own-tests"}
 
 
