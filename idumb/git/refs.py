@@ -82,7 +82,8 @@ def replace(
             if current(repository, ref) != old:
                 return False
             if wait is None or not locked:
-                raise _not_moved(ref, new, str(problem)) from problem
+                hint = "idumb doctor tells whether the lock is left over" if locked else "idumb status"
+                raise _not_moved(ref, new, str(problem), hint) from problem
             clock.SystemClock().pause(wait)
     if current(repository, ref) != new:
         raise _not_moved(ref, new, "it does not have the value that was written")
@@ -118,8 +119,8 @@ def _is_locked(place: Repository, ref: str, problem: Exception) -> bool:
     return "failed to lock" in str(problem) or os.path.lexists(os.path.join(place.common_dir, f"{ref}.lock"))
 
 
-def _not_moved(ref: str, new: str, why: str) -> errors.Refusal:
-    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint="idumb status")
+def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> errors.Refusal:
+    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
 
 
 def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:

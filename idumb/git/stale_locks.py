@@ -42,7 +42,7 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
     if since is None:
         return _cleared(place, _private(place))
     begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
-    at_work = (place.root, place.git_dir)
+    at_work = (place.root, place.git_dir, *_others(place))
     span = (begun, _newest(place))
     removed = [path for path in _locks(place, branch) if _removed(place, path, span, at_work, _PATIENCE)]
     # Locks shared by all working trees may belong to a git anywhere; do not wait for that one.
@@ -54,6 +54,16 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
         *_cleared(place, _temporary(place)),
         *_cleared(place, _private(place)),
     )
+
+
+def _others(place: Repository) -> Iterator[str]:
+    """Yield the folders of the repository's other working trees: a `git gc` there locks refs of all."""
+    yield place.common_dir
+    if os.path.basename(place.common_dir) == ".git":
+        yield os.path.dirname(place.common_dir)
+    for path in glob.iglob(os.path.join(glob.escape(place.common_dir), "worktrees", "*", "gitdir")):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            yield os.path.dirname(os.path.join(os.path.dirname(path), stream.read().rstrip("\n")))
 
 
 def _newest(place: Repository) -> float:

@@ -119,6 +119,22 @@ def test_a_lock_that_a_live_git_may_hold_stays(editing: Killed) -> None:
     assert lock.exists()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="without /proc no lock is ever removed")
+def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed: Killed, tmp_path: Path) -> None:
+    """A `git gc` there locks this ref too."""
+    killed.repo.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "other"))
+    lock = killed.repo.git_dir / "refs/idumb/kept/main.lock"
+    lock.touch()
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=tmp_path / "other", stdin=subprocess.PIPE) as git:
+        answer = killed.resume()
+        assert git.poll() is None
+        assert git.stdin is not None
+        git.stdin.close()
+    assert (answer.code, answer.error["code"]) == (4, "git.ref-moved")
+    assert answer.error["hint"].startswith("idumb doctor")
+    assert lock.exists()
+
+
 def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert killed.resume().code == 0
     lock = killed.repo.git_dir / "index.lock"
