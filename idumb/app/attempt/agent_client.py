@@ -109,6 +109,7 @@ def _once(services: Services, journal: Journal, call: Call, started: float) -> A
 
 def _answer(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Return the agent's answer. What it reports about a task while it works is recorded."""
+    services.owner.guard()  # since the last look, the checks on the tree before the work may have begun
     with services.interrupts.armed():
         if not _reports(call.who) or call.request.task is None or not journal.state.id:
             return call.who.run(call.request)
