@@ -56,6 +56,7 @@ class Call:
 def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Call the agent, and retry transient failures. The log records every retry. A strict run never retries."""
     if not capabilities(call.who).calls_model:
+        services.owner.guard()
         with services.interrupts.armed():
             return _recordable(services, call.who.run(call.request))
     if _is_elsewhere(call.who):
