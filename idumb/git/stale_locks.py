@@ -42,9 +42,10 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
     if since is None:
         return _cleared(place, _private(place))
     begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
-    at_work = (place.root, place.git_dir, *_others(place))
-    span = (begun, _newest(place))
-    removed = [path for path in _locks(place, branch) if _removed(place, path, span, at_work, _PATIENCE)]
+    here, span = (place.root, place.git_dir), (begun, _newest(place))
+    removed = [path for path in _locks(place) if _removed(place, path, span, here, _PATIENCE)]
+    anywhere = (*here, *_others(place))
+    removed += [path for path in _locks_of_refs(place, branch) if _removed(place, path, span, anywhere, _PATIENCE)]
     # Locks shared by all working trees may belong to a git anywhere; do not wait for that one.
     removed += [path for path in _shared(place) if _removed(place, path, span, ("/",), 0)]
     durable_files.force({os.path.dirname(path) for path in removed})
@@ -91,13 +92,16 @@ def _cleared(place: Repository, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def _locks(place: Repository, branch: str | None) -> Iterator[str]:
+def _locks(place: Repository) -> Iterator[str]:
     yield os.path.join(place.git_dir, "index.lock")
     yield os.path.join(place.git_dir, "HEAD.lock")
-    if branch is not None:
-        yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
     # `git commit --only` builds the next index in this file; the number is its process id.
     yield from glob.iglob(os.path.join(glob.escape(place.git_dir), "next-index-*.lock"))
+
+
+def _locks_of_refs(place: Repository, branch: str | None) -> Iterator[str]:
+    if branch is not None:
+        yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
     yield from (path for path in _refs(place) if path.endswith(".lock"))
 
 
