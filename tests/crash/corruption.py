@@ -308,23 +308,23 @@ def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally)
     _open(scene.gates[2])
     answer = scene.go_on()
     if answer.code and "doctor --fix" in str(answer.error["hint"]):
-        tally.note("made anew by idumb doctor --fix")
+        tally.note("rebuilt by idumb doctor --fix")
         scene.run("doctor", "--fix")
         answer = scene.go_on()
     if answer.code in REFUSED and case.hopeless:
-        tally.note("refused, because nothing was left to make it from")
+        tally.note("refused, because nothing was left to rebuild it from")
         refs = GitSandbox(scene.repo).kept("refs/idumb/")
         assert refs, "refs are gone"
         return
     if answer.code in REFUSED:
         # A file that the user owns stops with its place named, and goes on once it is mended.
         assert any(name.endswith("config.yaml") for name, _ in case.paths), answer
-        tally.note("stopped at a file that the user mends")
+        tally.note("stopped at a file that the user fixes")
         for path, data in whole.items():
             path.write_bytes(data)
         answer = scene.go_on()
     else:
-        tally.note("went on")
+        tally.note("continued")
     assert answer.code == 0, answer
     _check_end(scene)
 
@@ -372,13 +372,13 @@ def _copy(scene: Scene) -> Path:
 def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: str) -> None:
     problem = _problem(common, events)
     if problem is None:
-        tally.note(f"{name}: the events are right")
+        tally.note(f"{name}: the events are unchanged")
         return
     assert problem.code.startswith("store."), problem
     assert problem.hint, problem
     tally.note(f"{name}: {problem.code}")
     rebuild.rebuild(common, lambda: True)
-    assert _events(common) == events, "made anew, but otherwise"
+    assert _events(common) == events, "rebuilt with other events"
 
 
 def _problem(common: str, events: Sequence[Event]) -> IdumbError | None:

@@ -137,11 +137,14 @@ def check(project: Project, undisturbed: Ending) -> None:
         raise AssertionError(f"{kind}: {words}")
 
 
-LYING = "left lying"
+def wrong(
+    project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = (), *, ended: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Return (kind, message) of every violation; `kept` are the events that the log had acknowledged before.
 
-
-def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any]] = ()) -> Iterator[tuple[str, str]]:
-    """Return (kind, message) of every violation; `kept` are the events that the log had acknowledged before."""
+    `ended`: the disturbed command had recorded its end, so no other one had anything to recover. The next command that
+    writes removes its temporary files in idumb's own folder.
+    """
     log = events(project)
     yield from lost(project, kept)
     yield from repeated(log)
@@ -156,8 +159,10 @@ def wrong(project: Project, undisturbed: Ending, kept: Sequence[Mapping[str, Any
     if still := left_behind(project):
         yield LEFT_PROCESS, str(still)
     everything = (*project.folder.rglob("*"), *project.repo.clones.glob("*"))
-    if rest := [str(path) for path in everything if _is_rest(path)]:
-        yield OTHER, f"{LYING}: {rest}"
+    private = project.repo.common_dir / "idumb"
+    spared = private.glob(".*.tmp") if ended else ()
+    if rest := [str(path) for path in {*everything}.difference(spared) if _is_rest(path)]:
+        yield OTHER, f"left lying: {rest}"
 
 
 def _bytes_that_differ(expected: Bytes, actual: Bytes) -> Iterator[tuple[str, str]]:

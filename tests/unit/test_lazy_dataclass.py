@@ -75,16 +75,16 @@ def family(decorator: Any) -> Any:
 
 
 STANDARD = family(dataclasses.dataclass)
-LAZY = family(lazy_dataclass.dataclass)
-COMPILED = family(lazy_dataclass.dataclass)
 
 
 @pytest.fixture(params=["standard", "lazy", "compiled"])
 def classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The classes; those of `COMPILED` compile what they need for their first instance."""
+    """The classes; a family of its own for each test, because wrong arguments too compile an `__init__`."""
+    if request.param == "standard":
+        return STANDARD
     if request.param == "compiled":
         monkeypatch.setattr(lazy_dataclass, "_FEW", 0)
-    return {"standard": STANDARD, "lazy": LAZY, "compiled": COMPILED}[request.param]
+    return family(lazy_dataclass.dataclass)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -214,7 +214,8 @@ def test_an_instance_survives_pickling(pair: Any) -> None:
 def test_a_class_keeps_its_name_documentation_and_methods(classes: Any) -> None:
     assert classes.Point.__doc__ == "A point with a name."
     assert (classes.Point.__name__, classes.Point.__module__) == ("Point", __name__)
-    classes.Point(1)
+    for _ in range(lazy_dataclass._FEW + 1):  # the function that serves the first ones takes any arguments
+        classes.Point(1)
     assert list(inspect.signature(classes.Point).parameters) == ["x", "y", "names", "secret"]
 
 

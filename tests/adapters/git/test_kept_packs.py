@@ -115,7 +115,7 @@ def test_a_pack_that_git_has_taken_over_stays(
 def test_a_wrong_record_of_packs_is_no_reason_to_remove_one(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new pack holds everything from the packs that it replaces, whoever wrote it."""
+    """A new pack contains everything in the packs it replaces, no matter who wrote them."""
     monkeypatch.setattr(kept_packs, "MOST", 1)
     (sandbox.common_dir / "objects/pack/pack-x.idx").touch()
     sandbox.write("theirs", "unreferenced")
