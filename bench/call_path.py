@@ -27,13 +27,13 @@ from typing import Any
 
 import idumb
 from bench import material
-from idumb import lazy_dataclass
+from idumb import lazy_dataclass, lazy_pattern
 from idumb.app.attempt import pipeline
 from idumb.cli import main
 
 _PACKAGE = os.path.dirname(idumb.__file__) + os.sep
-# Of a data class: such functions of the standard library do not count either.
-_GENERATED = lazy_dataclass.__file__
+# They stand for functions of the standard library, which do not count either.
+_STANDARD = frozenset({lazy_dataclass.__file__, lazy_pattern.__file__})
 _EDITED = "d00/s00/f00000.py"
 _TASK = f"""\
 ### T1-01: Append a line
@@ -100,7 +100,7 @@ class _Watch:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         ours = event == "call" and code.co_filename.startswith(_PACKAGE) and not code.co_name.startswith("<")
-        if not ours or code.co_filename == _GENERATED or frame in self._generators:
+        if not ours or code.co_filename in _STANDARD or frame in self._generators:
             return
         if code.co_flags & inspect.CO_GENERATOR:
             self._generators.add(frame)

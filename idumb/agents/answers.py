@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import agent, canonical_json, outcome, reply
 from idumb.domain.agent import VALIDATOR, AgentRequest, Usage
 from idumb.domain.runs import spending
@@ -203,10 +204,10 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_KINDS = {kind: re.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
+_KINDS = {kind: lazy_pattern.compile("|".join(words), re.IGNORECASE) for kind, words in _WORDS.items()}
 
 # `/srv/builds/529/quota/run.sh:401` holds the numbers and words of failures and reports none.
-_PATH = re.compile(r"(?:/[\w.@+-]+){2,}(?::\d+)*")
+_PATH = lazy_pattern.compile(r"(?:/[\w.@+-]+){2,}(?::\d+)*")
 
 
 def kind_of(words: str) -> str | None:
@@ -215,7 +216,7 @@ def kind_of(words: str) -> str | None:
     return next((kind for kind, pattern in _KINDS.items() if pattern.search(without_paths)), None)
 
 
-_UNKNOWN_SESSION = re.compile(
+_UNKNOWN_SESSION = lazy_pattern.compile(
     r"no (conversation|saved session|session|rollout)\b.{0,60}\b(found|matched)|session not found"
     r"|rollout.{0,40}not found|invalid session identifier|error resuming session",
     re.IGNORECASE,
@@ -271,11 +272,11 @@ def _lines(errors: bytes) -> list[str]:
     return [one_line(line) for line in text.splitlines() if line.strip()]
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = lazy_pattern.compile(r"\x1b\[[0-9;]*m")
 
 
 _LONGEST_LINE = 4 * 1024 * 1024
-_NO_PROGRESS = re.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
+_NO_PROGRESS = lazy_pattern.compile(r"(^|[._])(error|retry|call_(start|finished|failure)|info)$")
 
 
 class Progress:

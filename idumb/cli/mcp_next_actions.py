@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
+
+from idumb import lazy_pattern
 
 Way = dict[str, Any]
 
 _TASK = r"(?P<task>[A-Za-z0-9.]+-[A-Za-z0-9]+)"
 _PHASE = r"(?P<phase>[^ ;]+)"
 _TOOLS = tuple(
-    (re.compile(pattern), name)
+    (lazy_pattern.compile(pattern), name)
     for pattern, name in (
         (rf"idumb show {_TASK}", "show_task"),
         (rf"idumb diff {_TASK}", "show_changes"),

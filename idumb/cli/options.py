@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from idumb import lazy_pattern
 from idumb.cli import mistyped, output
 from idumb.system.files import named_files
 
@@ -273,7 +273,7 @@ def phase_of_file(path: str) -> str | None:
     return next(filter(None, (kind.phase_of(path) for kind in numbered_phases.ALL)), None)
 
 
-_IN_PHASE = re.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
+_IN_PHASE = lazy_pattern.compile(r"\.planning/(phases|quick|workflows)/([^/]+)/[^/]*PLAN\.md")
 
 
 def declared_path(path: str, root: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain import outcome as outcomes
 from idumb.domain.decision import Answer, Decision
@@ -266,7 +266,7 @@ def unusable(problem: AdapterError) -> AgentResult:
     return AgentResult(outcomes.ERRORED, f"{problem.message} {problem.hint or ''}".strip(), failure=failure)
 
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_ID = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
 _WHO = ("adapter", "adapter_version", "program", "binding", "model")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.lazy_dataclass import dataclass
 
@@ -85,7 +86,9 @@ def _expression(row: ToolFile) -> str:
     return f"{people}{name}{'(?=/)' if row.name.endswith('/') else '$'}"
 
 
-PATTERN = re.compile("(?:^|/)(?:" + "|".join(f"(?P<r{n}>{_expression(row)})" for n, row in enumerate(ROWS)) + ")")
+PATTERN = lazy_pattern.compile(
+    "(?:^|/)(?:" + "|".join(f"(?P<r{n}>{_expression(row)})" for n, row in enumerate(ROWS)) + ")"
+)
 """Finds, from left to right, the names of the table in a path. It says nothing of `beside` and `inside`."""
 
 

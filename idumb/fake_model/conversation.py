@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 FUNCTION = "function"
@@ -17,7 +18,7 @@ PROMPT = "prompt"
 RESULT = "result"
 MODEL = "model"
 
-_FOLDER = re.compile(
+_FOLDER = lazy_pattern.compile(
     r"(?:working (?:in the )?director(?:y|ies)|workspace (?:folder|directory|root)s?|current directory|cwd)"
     r"[^\n/]{0,60}?[:>=\s][`'\"\s\-]*(/[^\s`'\"<>,;]*)",
     re.IGNORECASE,

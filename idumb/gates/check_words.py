@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from idumb import lazy_pattern
 from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
 from idumb.domain import check_lines, wording
 from idumb.domain.proof import evidence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from idumb.domain.settings import CheckSettings
     from idumb.gates.proving import Proving
 
-_DENIED = re.compile(
+_DENIED = lazy_pattern.compile(
     "Read-only file system|cross-device link|EXDEV|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
     "effective uid is not 0|must be (?:owned|setuid)|new privileges"
 )

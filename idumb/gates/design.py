@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from idumb import lazy_pattern
 from idumb.domain.plans import run_files
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
@@ -163,8 +164,10 @@ def _imported(path: str, importer: str, tree: _Tree, *, old: bool) -> Mapping[st
     return names
 
 
-_BRANCH = re.compile(r"\b(?:if|for|while|case|catch|except|elif)\b|&&|\|\||\band\b|\bor\b|\?(?![.?:])")
-_NOT_CODE = re.compile(r'"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|#[^\n]*|/\*[\s\S]*?\*/')
+_BRANCH = lazy_pattern.compile(r"\b(?:if|for|while|case|catch|except|elif)\b|&&|\|\||\band\b|\bor\b|\?(?![.?:])")
+_NOT_CODE = lazy_pattern.compile(
+    r'"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|#[^\n]*|/\*[\s\S]*?\*/'
+)
 
 
 def _score(tree: _Tree) -> tuple[int | None, str]:

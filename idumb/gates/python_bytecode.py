@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.system import clock
 from idumb.system.files import private_folders
 from idumb.system.files.stamps import Stamp, facts
 
-_NAME = re.compile(r"(.+?)\.(?:cpython|pypy|graalpy)-?[0-9][^/]*\.pyc")
+_NAME = lazy_pattern.compile(r"(.+?)\.(?:cpython|pypy|graalpy)-?[0-9][^/]*\.pyc")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

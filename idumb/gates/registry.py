@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.proof.deadline import NEVER, Deadline
@@ -134,7 +134,7 @@ def _declares_class(inputs: Inputs) -> bool:
     return inputs.task.change is not None
 
 
-_TESTS = re.compile(
+_TESTS = lazy_pattern.compile(
     r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$|\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/|_test\.go$|\.rs$"
 )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain.plans import run_files
 from idumb.domain.proof.gate import Before, Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
@@ -61,7 +62,7 @@ def _functions(inputs: Inputs, change: Change, *, old: bool) -> Mapping[str, Fun
 
 
 _HEADER = 1000
-_GENERATED = re.compile(rb"DO NOT EDIT|@generated")
+_GENERATED = lazy_pattern.compile(rb"DO NOT EDIT|@generated")
 """What generators write at the top: nobody adds a comment there."""
 
 
@@ -72,13 +73,13 @@ def _python(text: str, path: str) -> Iterator[tuple[str, Function]]:
         yield each.name, Function(each.line, each.text, tuple(each.problems()))
 
 
-_EXPORTED = re.compile(
+_EXPORTED = lazy_pattern.compile(
     r"^export[ \t]+(?:default[ \t]+)?(?:async[ \t]+)?function[ \t]*\*?[ \t]*(?P<f>[\w$]+)"
     r"|^export[ \t]+const[ \t]+(?P<v>[\w$]+)(?=[^=\n]*=[ \t]*(?:async[ \t]*)?(?:<[^>\n]*>)?\()",
     re.MULTILINE,
 )
-_RETURNS = re.compile(r"\breturn[ \t]+[^;\s]|\byield\b")
-_THROWS = re.compile(r"\bthrow\b")
+_RETURNS = lazy_pattern.compile(r"\breturn[ \t]+[^;\s]|\byield\b")
+_THROWS = lazy_pattern.compile(r"\bthrow\b")
 
 
 def _doc_above(text: str, start: int) -> str:
@@ -137,10 +138,10 @@ def _without_inner_functions(body: str) -> str:
     return "\n".join(kept)
 
 
-_INNER = re.compile(r"(?:=>|\bfunction\b[^{]*)[ \t]*\{[ \t]*$")
+_INNER = lazy_pattern.compile(r"(?:=>|\bfunction\b[^{]*)[ \t]*\{[ \t]*$")
 
 
-_GO = re.compile(r"^func[ \t]+(?:\([^()\n]*\)[ \t]*)?(?P<name>[A-Z]\w*)", re.MULTILINE)
+_GO = lazy_pattern.compile(r"^func[ \t]+(?:\([^()\n]*\)[ \t]*)?(?P<name>[A-Z]\w*)", re.MULTILINE)
 _GO_KNOWN = frozenset(
     {"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap", "Read", "Write", "Close", "Scan", "Value",
      "Format", "ServeHTTP", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
@@ -170,8 +171,8 @@ def _until_unindented(text: str, start: int) -> str:
     return text[start : end.end() if end else following.start()]
 
 
-_UNINDENTED = re.compile(r"^\S", re.MULTILINE)
-_CLOSING = re.compile(r"[})\]][^\n]*\n(?![ \t]*[{)\]])")
+_UNINDENTED = lazy_pattern.compile(r"^\S", re.MULTILINE)
+_CLOSING = lazy_pattern.compile(r"[})\]][^\n]*\n(?![ \t]*[{)\]])")
 
 
 _READERS: Mapping[str, Reader] = {

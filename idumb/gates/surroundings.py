@@ -13,22 +13,23 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
+from idumb import lazy_pattern
 from idumb.app.ports.checks import BESIDE, HOME, TMPDIR
 from idumb.domain import check_lines
 from idumb.domain.settings import CheckSettings
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, private_layers
 
-_HOME = re.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
-_TMPDIR = re.compile(r"\$\{?TMPDIR\b")
-_ABOVE = re.compile(r"(?:\.\./)+[\w.-]*\w")
-_WITH_HEAD = re.compile(r"\bgit\s+(?:status\b|diff-|diff\b[^;&|]*(?:\bHEAD\b|--cached\b|--staged\b))")
-_REF = re.compile(
+_HOME = lazy_pattern.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
+_TMPDIR = lazy_pattern.compile(r"\$\{?TMPDIR\b")
+_ABOVE = lazy_pattern.compile(r"(?:\.\./)+[\w.-]*\w")
+_WITH_HEAD = lazy_pattern.compile(r"\bgit\s+(?:status\b|diff-|diff\b[^;&|]*(?:\bHEAD\b|--cached\b|--staged\b))")
+_REF = lazy_pattern.compile(
     r"^(?:fatal|error): (?:(?:ambiguous argument|bad revision|no such remote|invalid reference:|malformed object name"
     r"|not a valid object name:?) '?|')([^\s':]+)(?:'?$|': unknown revision|' does not appear to be a git repository)",
     re.IGNORECASE | re.MULTILINE,
 )
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]{2,})|KeyError: '([A-Z][A-Z0-9_]{2,})'")
+_VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]{2,})|KeyError: '([A-Z][A-Z0-9_]{2,})'")
 _NOT_MEANT = frozenset({"PWD", "OLDPWD", "SHLVL", "PPID", "UID"})
 _LONGEST_PROBE = 20
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.ledger import Change
@@ -21,11 +22,11 @@ _DATA = frozenset(
      "__snapshots__", "golden", "goldens", "testfiles", "invalid", "malformed", "broken"}
 )  # fmt: skip
 """Folders whose files may be broken on purpose."""
-_TEMPLATE_FOLDER = re.compile(
+_TEMPLATE_FOLDER = lazy_pattern.compile(
     r"templates?|cookiecutter|skeletons?|scaffolds?|archetypes?|boilerplates?|\{\{.*", re.IGNORECASE
 )
-_PLACEHOLDER = re.compile(r"\{%|\{#|<%|\{\{|\$\{|@[A-Z_]+@|<<\w+>>")
-_YAML_PLACEHOLDER = re.compile(r"(?<![$\"'])\{\{|\{%|\{#|<%|@[A-Z_]+@")
+_PLACEHOLDER = lazy_pattern.compile(r"\{%|\{#|<%|\{\{|\$\{|@[A-Z_]+@|<<\w+>>")
+_YAML_PLACEHOLDER = lazy_pattern.compile(r"(?<![$\"'])\{\{|\{%|\{#|<%|@[A-Z_]+@")
 """Without `${{`, which is valid, and which workflows are full of."""
 _EXTRA = "pip install 'idumb[syntax]'"
 _C = frozenset({"c", "h"})
@@ -33,8 +34,8 @@ _C = frozenset({"c", "h"})
 _GRAMMARS = _C | {"js", "jsx", "mjs", "cjs", "ts", "mts", "cts", "tsx", "go", "rs", "java"}
 _SHELL = frozenset({"sh", "bash"})
 _DATA_FORMATS = (".json", ".ipynb", ".yaml", ".yml", ".toml")
-_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
-_CONFLICT = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+_STRING = lazy_pattern.compile(r'"(?:\\.|[^"\\\n])*"')
+_CONFLICT = lazy_pattern.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
 
 
 class Problem(NamedTuple):
@@ -159,14 +160,14 @@ def _python(text: str, _: str) -> Problem | None:
     return None
 
 
-_NEWER = re.compile(
+_NEWER = lazy_pattern.compile(
     r"\s*(?:type\s+\w+\s*[\[=]|(?:async\s+)?def\s+\w+\[|class\s+\w+\[|except\*?\s+[\w.]+\s*,|lazy\s+(?:import|from)\b)"
     r"|.*\b[tT][rR]?[\"']"
 )
 """Lines that only a newer Python than 3.11 accepts: type parameters, template strings, lazy imports."""
-_WITH_EXPRESSIONS = re.compile(r"\b(?:[rR]?[fF]|[fF][rR])[\"']")
-_NOT_ABOUT_STRINGS = re.compile(r".*(?:was never closed|indent|expected |forgot a comma)")
-_PYTHON_2 = re.compile(r"#!.*python2")
+_WITH_EXPRESSIONS = lazy_pattern.compile(r"\b(?:[rR]?[fF]|[fF][rR])[\"']")
+_NOT_ABOUT_STRINGS = lazy_pattern.compile(r".*(?:was never closed|indent|expected |forgot a comma)")
+_PYTHON_2 = lazy_pattern.compile(r"#!.*python2")
 _LOGICAL = 10
 """The longest f-string that is recognized, in lines."""
 
@@ -185,15 +186,15 @@ def _is_other_python(text: str, line: int, message: str) -> bool:
     return triple or _WITH_EXPRESSIONS.search(near[-1]) is not None
 
 
-_JSON_WITH_COMMENTS = re.compile(
+_JSON_WITH_COMMENTS = lazy_pattern.compile(
     r"(?:ts|js)config[^/]*\.json|\.vscode/[^/]*\.json|devcontainer\.json|\.eslintrc\.json|\.swcrc|deno\.json|"
     r"api-extractor[^/]*\.json|tslint\.json|turbo\.json|biome\.json|babel\.config\.json|nx\.json|project\.json|"
     r"wrangler\.json|renovate\.json|launch\.json|settings\.json|tasks\.json|keybindings\.json|language-configuration\.json|"
     r"pyrightconfig\.json|appsettings[^/]*\.json|cspell\.json|\.markdownlint\.json|\.oxlintrc\.json|\.luarc\.json",
     re.IGNORECASE,
 )
-_COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\\n])*"|,(?=\s*[\]}])')
+_COMMENT_OR_STRING = lazy_pattern.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = lazy_pattern.compile(r'"(?:\\.|[^"\\\n])*"|,(?=\s*[\]}])')
 
 
 def _allows_comments(path: str) -> bool:
@@ -254,8 +255,8 @@ def _yaml(text: str, _: str) -> Problem | None:
     return problem
 
 
-_TOML_1_1 = re.compile(r"[={,]\s*\{[^}\n]*$|,\s*\}|\\[ex]", re.MULTILINE)
-_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
+_TOML_1_1 = lazy_pattern.compile(r"[={,]\s*\{[^}\n]*$|,\s*\}|\\[ex]", re.MULTILINE)
+_AT_LINE = lazy_pattern.compile(r"\(at line (\d+), column \d+\)|\(at end of document\)")
 
 
 def _toml(text: str, _: str) -> Problem | None:

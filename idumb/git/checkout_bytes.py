@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 from idumb.system.files import private_folders
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     import pygit2
 
 _LFS = "lfs"
-_FILTER = re.compile(r"filter\.(.*)\.(?:smudge|process)\Z", re.DOTALL)
+_FILTER = lazy_pattern.compile(r"filter\.(.*)\.(?:smudge|process)\Z", re.DOTALL)
 _PER_PROCESS = 500
 _LINE_ENDINGS = ("core.autocrlf", "core.eol")
 _CONVERTING = ("ident", "working-tree-encoding")
 _TRUE = frozenset({"yes", "on", "1"})
 _OWN_ATTRIBUTES = "idumb-attributes"
-_UNLISTED = re.compile(r"\A[ \t]|\n|\r\Z")
+_UNLISTED = lazy_pattern.compile(r"\A[ \t]|\n|\r\Z")
 """Names that git does not read from a line after the name of an object as they are."""
 
 

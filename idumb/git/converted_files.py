@@ -6,10 +6,10 @@ Loaded only if attributes or settings ask for that, or a file is in the LFS stor
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.git import checkout_bytes
 from idumb.git.discover import Repository
@@ -22,7 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pygit2
 
-_LFS = re.compile(rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
+_LFS = lazy_pattern.compile(
+    rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n"
+)
 _LFS_POINTER = 1024
 _SCRATCH = "clone"
 

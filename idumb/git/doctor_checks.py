@@ -9,6 +9,7 @@ import shlex
 import stat
 from collections.abc import Iterator
 
+from idumb import lazy_pattern
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository
@@ -22,8 +23,8 @@ OLDEST = (2, 31)
 FIXED = ((2, 43, 7), (2, 44, 4), (2, 45, 4), (2, 46, 4), (2, 47, 3), (2, 48, 2), (2, 49, 1), (2, 50, 1))
 # CVE-2024-24575 and CVE-2024-24577: a crafted revision or path could hang or overwrite memory.
 FIXED_LIBRARY = ((1, 6, 5), (1, 7, 2))
-_REF = re.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
-_RUN_BY_GIT = re.compile(
+_REF = lazy_pattern.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
+_RUN_BY_GIT = lazy_pattern.compile(
     r"filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver"
     r"|gpg\.(.*\.)?program|core\.(fsmonitor|sshcommand|editor|pager)|credential\.(.*\.)?helper"
 )

@@ -6,12 +6,12 @@ import dataclasses
 import functools
 import itertools
 import os
-import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
 
+from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
 
 _PROJECT = "Idumb-Project"
-_TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
+_TRAILER = lazy_pattern.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
 class GitHistory:

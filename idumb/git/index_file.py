@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program
 from idumb.git.discover import Repository
@@ -21,12 +21,12 @@ INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
 FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
-_FLAGS = re.compile(rb"\tflags: ([0-9a-f]+)\n")
+_FLAGS = lazy_pattern.compile(rb"\tflags: ([0-9a-f]+)\n")
 _INTENT = 1 << 29
 # A snapshot stores a large index in pieces cut by its own content, so that a small change writes little.
 _WHOLE = 128 << 10
 _SMALLEST = 16 << 10
-_CUT = re.compile(rb"\x5a[\xa0-\xaf]")
+_CUT = lazy_pattern.compile(rb"\x5a[\xa0-\xaf]")
 
 
 class Announced(NamedTuple):

@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain.errors import Refusal
 
 PACKAGES = "node_modules"
@@ -25,7 +26,7 @@ _PROGRAMS = ".bin"
 _GIT = ".git"
 VENV = "pyvenv.cfg"
 _SITE = ("lib/python*/site-packages", "Lib/site-packages")
-_MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
+_MAPPING = lazy_pattern.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 
 
 Placing = Callable[[str, str], None]

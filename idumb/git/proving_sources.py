@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain import errors, paths
 from idumb.git import git_program, guarded_files, open_repository, refs
 from idumb.git.discover import Repository
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from idumb.git.converted_files import ConvertedFiles
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
-_OID = re.compile("[0-9a-f]{40,64}")
+_OID = lazy_pattern.compile("[0-9a-f]{40,64}")
 _AT_ONCE = 500
 """Files whose converted bytes are in memory together."""
 _NO_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)

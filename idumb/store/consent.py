@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import canonical_json
 from idumb.domain.consent import approval as approvals
 from idumb.domain.consent.approval import StoredApproval
@@ -17,10 +18,10 @@ from idumb.store.private_records import PrivateRecords
 from idumb.system.files import atomic_write
 
 SCHEMA = 1
-_APPROVAL = re.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
-_CONSENT = re.compile(r"[0-9a-f]{40,128}\.json")
-_QUESTION = re.compile(r"consent\.[0-9a-f]{40,128}\.json")
-_RECORD = re.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
+_APPROVAL = lazy_pattern.compile(r"[0-9a-f]{40,128}\.[0-9a-f]{16,64}\.json")
+_CONSENT = lazy_pattern.compile(r"[0-9a-f]{40,128}\.json")
+_QUESTION = lazy_pattern.compile(r"consent\.[0-9a-f]{40,128}\.json")
+_RECORD = lazy_pattern.compile(r"[0-9a-f]{40,128}(?:\.[0-9a-f]{16,64})?\.json")
 _LARGEST = 64 * 1024 * 1024
 
 

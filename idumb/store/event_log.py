@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from idumb import lazy_pattern
 from idumb.app.ports.host import Clock
 from idumb.domain import canonical_json
 from idumb.domain.errors import Refusal, StoreError
@@ -31,7 +31,7 @@ PAGE = 500
 _LAST = 2**63 - 1
 _STARTED = "run.started"
 _WIDE = frozenset({"kind", "operation"})
-_KEY = re.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
+_KEY = lazy_pattern.compile(r"[a-z][a-z_]{0,19}|T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?")  # a field or a task
 
 
 @dataclass(frozen=True, slots=True)

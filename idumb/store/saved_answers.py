@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 
+from idumb import lazy_pattern
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.store.private_records import PrivateRecords
 
-_NAME = re.compile(r"[0-9a-f]{12}(?:\.json)?")
+_NAME = lazy_pattern.compile(r"[0-9a-f]{12}(?:\.json)?")
 
 
 class FileSavedAnswers:

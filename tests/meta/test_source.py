@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -99,6 +100,17 @@ def test_the_rule_detects(code: str, rule: str) -> None:
 )
 def test_the_rule_allows(code: str) -> None:
     assert forbidden_in(code) == set()
+
+
+def test_no_module_compiles_a_regular_expression_when_it_is_loaded() -> None:
+    """`lazy_pattern` does so at the first use."""
+    for place in source.python_files("idumb"):
+        outside = list(ast.iter_child_nodes(source.parsed(place)))
+        while outside:
+            node = outside.pop()
+            assert not (isinstance(node, ast.Call) and source.dotted(node.func) == "re.compile"), source.name_of(place)
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                outside.extend(ast.iter_child_nodes(node))
 
 
 @pytest.mark.parametrize("room", ["domain", "app"])

@@ -45,6 +45,7 @@ _IMPORTED_LATE = (
 
 def _import_everything() -> None:
     import idumb
+    from idumb import lazy_pattern
 
     for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not module.name.endswith("__main__"):
@@ -52,6 +53,9 @@ def _import_everything() -> None:
     importlib.import_module("idumb.__main__")  # a command of another user may not be able to read the checkout
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
+    for pattern in gc.get_objects():
+        if type(pattern) is lazy_pattern.LazyPattern:
+            pattern.groups  # noqa: B018 - compiles it once for all commands
 
 
 def _set_libgit2_home(home: str) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.agents import answers
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.model_server import Answer, NoAnswer
@@ -17,11 +18,11 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding
 
-_TOO_LONG = re.compile(
+_TOO_LONG = lazy_pattern.compile(
     r"context.?(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many tokens)|exceed.{0,30}tokens",
     re.IGNORECASE,
 )
-_SPENT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
+_SPENT = lazy_pattern.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 
 
 class Ended(Exception):

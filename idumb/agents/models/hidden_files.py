@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Container
 from functools import cached_property
 
+from idumb import lazy_pattern
 from idumb.domain.agent import AgentRequest
 
 _FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", "gcloud"})
@@ -21,7 +22,7 @@ _NAMES = frozenset(
     .terraformrc terraform.rc kubeconfig credentials secrets auth.json wp-config.php local.settings.json
     """.split()  # noqa: SIM905 - a list of a name a line would be forty lines
 )
-_FORMS = re.compile(
+_FORMS = lazy_pattern.compile(
     r"""
       \.env\..* | .*\.env                                                       # settings of many tools
     | id_(rsa|dsa|ecdsa|ed25519).*                                              # keys of OpenSSH

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.agents import answers, model_server
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain.agent import Usage
 
-_MODE = re.compile('sandbox_mode="(workspace-write|read-only)"')
+_MODE = lazy_pattern.compile('sandbox_mode="(workspace-write|read-only)"')
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.agents import answers
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.model_server import ModelList
@@ -14,7 +15,7 @@ from idumb.domain import agent, canonical_json
 from idumb.domain.agent import Usage
 
 _NO_LOGIN = 41
-_RETRY = re.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
+_RETRY = lazy_pattern.compile(r"^Attempt \d+ failed.*$", re.MULTILINE)
 
 
 def _arguments(call: Invocation) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.agents import answers, model_server
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.presets.preset import Invocation, Preset
@@ -16,7 +17,7 @@ _CONFIG = "opencode.json"
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _PROVIDER = "endpoint"
 _NOTHING_SAID = "Unexpected server error"
-_LOGGED = re.compile(
+_LOGGED = lazy_pattern.compile(
     r'^timestamp=\S+ level=ERROR .*?\berror(?:\.error)?="((?:[^"\\]|\\.)*)"'
     r"|^ERROR .*? error=([^\n{][^\n]*?)(?: stack=| process$|$)",
     re.MULTILINE,

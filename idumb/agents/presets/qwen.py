@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.agents import answers
 from idumb.agents.answers import Report
 from idumb.agents.model_server import ModelList
@@ -14,8 +15,8 @@ from idumb.agents.presets import claude
 from idumb.agents.presets.preset import Invocation, Preset
 from idumb.domain import agent
 
-_WITHOUT_RULES = re.compile(r"0\.(\d|1[0-2])\.")
-_API_ERROR = re.compile(r"\[API Error: (.*)\]?", re.DOTALL)
+_WITHOUT_RULES = lazy_pattern.compile(r"0\.(\d|1[0-2])\.")
+_API_ERROR = lazy_pattern.compile(r"\[API Error: (.*)\]?", re.DOTALL)
 
 
 def _arguments(call: Invocation) -> tuple[str, ...]:

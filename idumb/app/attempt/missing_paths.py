@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from idumb import lazy_pattern
 from idumb.app.core.run_context import Measured, RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import BESIDE, HOME, TMPDIR, Checks
@@ -31,7 +32,7 @@ _NOTES = "missing paths"
 _SHORT = 30.0
 """Seconds: a check that took longer runs with other paths once only, unless its words name one of them."""
 _OWN = "let the check make it, or declare it in the plan and commit it"
-_LACKING = re.compile(
+_LACKING = lazy_pattern.compile(
     r"not found|cannot (?:find|open)|could not (?:find|open|resolve)|no such file|no module named", re.IGNORECASE
 )
 PREPARE = "checks.prepare"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from idumb import lazy_pattern
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.planning import ParsedPlan, PlanFiles
@@ -25,7 +25,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 from idumb.lazy_dataclass import dataclass
 
-_TASK_START = re.compile(
+_TASK_START = lazy_pattern.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"
 )
 _UNPROVEN = "criterion.unproven"

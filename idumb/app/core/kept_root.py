@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterator, Mapping
 
+from idumb import lazy_pattern
 from idumb.app.core.services import Services
 from idumb.domain.errors import Refusal
 
 REFS = "refs/idumb/"
 ROOTS = f"{REFS}kept/"
-_WORKTREE_OF_REF = re.compile(rf"{REFS}(?:worktrees|kept)/([^/]+)")
+_WORKTREE_OF_REF = lazy_pattern.compile(rf"{REFS}(?:worktrees|kept)/([^/]+)")
 
 
 def recorded(services: Services) -> Mapping[str, str]:

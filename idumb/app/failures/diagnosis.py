@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.app.attempt import validator
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
@@ -25,7 +25,7 @@ from idumb.domain.runs.run import RunState
 
 BACKUP_FOLDER = "amendments"
 _MOST = 20_000
-_CITED = re.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
+_CITED = lazy_pattern.compile(r"(?<![\w/])([\w.@+-]+(?:/[\w.@+-]+)*):(\d{1,7})\b")
 
 
 def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str, Any]) -> dict[str, Any]:

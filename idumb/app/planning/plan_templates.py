@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from idumb import lazy_pattern
 from idumb.app.core.services import Services
 from idumb.domain import wording
 from idumb.domain.errors import InputError
@@ -12,7 +12,7 @@ from idumb.domain.errors import InputError
 FOLDER = ".idumb/templates"
 NAMES = ("feature", "bugfix", "refactor", "migration", "docs", "spike")
 DEFAULT = "feature"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_NAME = lazy_pattern.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 Shipped = Callable[[str], str]
 """Returns the text of a template that comes with idumb."""

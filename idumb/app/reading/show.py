@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
@@ -134,7 +134,7 @@ def _was_there(line: Mapping[str, Any]) -> bool:
     return line["actual"] != "created" and bool(line.get("kept", True))
 
 
-_DIGEST = re.compile(r"[0-9a-f]{7,64}")
+_DIGEST = lazy_pattern.compile(r"[0-9a-f]{7,64}")
 
 
 def plan(services: Services, name: str) -> Result:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.app.attempt import questions, record
 from idumb.app.contract import carried_tasks, contract_versions, legacy_claims, run_lock
 from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
@@ -111,8 +112,8 @@ def _require_idle(services: Services) -> None:
         )
 
 
-_STARTING = re.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
-_RESUMING = re.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
+_STARTING = lazy_pattern.compile(r"(?P<run>(?>\bidumb execute(?:-phase)? [\w./-]*\w(?: --force)?))(?! --dry-run)")
+_RESUMING = lazy_pattern.compile(r"\bidumb resume (?>[\w./-]*\w)(?: --retry-failed)?")
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from idumb import lazy_pattern
 from idumb.app.core import kept_root, open_attempt, run_lookup
 from idumb.app.core.services import Services, run_ref
 from idumb.domain import health
@@ -15,7 +15,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
 
-_RUN_OF_REF = re.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
+_RUN_OF_REF = lazy_pattern.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
 _KEPT_BY = {"reports.kept": "the reports of the run"} | dict.fromkeys(
     ("amendment.intended", "contract.amended"), "the plans of the amended contract"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
+from idumb import lazy_pattern
 from idumb.app.core import next_actions
 from idumb.app.core.run_context import Measured, Prepared, RunContext
 from idumb.app.core.services import Services, attempt_ref, from_top, kept_at
@@ -27,7 +27,7 @@ from idumb.domain.runs import guarded_names
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
-_OBJECT = re.compile(r"[0-9a-f]{40,64}")
+_OBJECT = lazy_pattern.compile(r"[0-9a-f]{40,64}")
 Descends = Callable[[str, str], bool]
 """Whether the second commit descends from the first."""
 

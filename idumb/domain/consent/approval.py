@@ -10,6 +10,7 @@ from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -42,7 +43,7 @@ PARTS = (
 
 ANSWER = frozenset({"question", "answer", "by", "at"})
 
-_DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
+_DURATION = lazy_pattern.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -257,9 +258,9 @@ def _ends(text: str, begun: datetime) -> datetime:
     return end if end.tzinfo is not None else end.replace(tzinfo=UTC)
 
 
-_SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_SEPARATORS = lazy_pattern.compile(r"[\s;|&()<>\"'`=,]+")
+_MODULE = lazy_pattern.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NAME = lazy_pattern.compile(r"[A-Za-z_]\w*")
 _READ_BY = {
     "make": ("Makefile", "makefile", "GNUmakefile"),
     "just": ("justfile",),
@@ -268,7 +269,7 @@ _READ_BY = {
 }
 
 
-_PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
+_PLAIN_OPTION = lazy_pattern.compile(r"-(?!m.)[\w-]*")
 _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
 # Every word is tried in each folder, so this limit prevents quadratic time for thousands of `cd`.
 _MOST_FOLDERS = 16

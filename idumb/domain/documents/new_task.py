@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain import amendment
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
 from idumb.lazy_dataclass import dataclass
 
-_SEPARATOR = re.compile(r",\s*")
+_SEPARATOR = lazy_pattern.compile(r",\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
@@ -357,7 +358,7 @@ _EARLIER_SENTENCES = frozenset(
         "Say which command shows it",
     }
 )
-_BLANK = re.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
+_BLANK = lazy_pattern.compile(r"<[A-Za-z][^<>]*>|\[[A-Z][^\[\]]*\]|\{\{?[A-Za-z][^{}]*\}?\}|\$[A-Za-z]\w*")
 
 
 def unfilled(case: Case) -> Iterator[Finding]:

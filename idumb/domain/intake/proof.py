@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from idumb import lazy_pattern
 from idumb.domain.contract import proofs, validator_of
 from idumb.domain.finding import WARNING, Finding
 from idumb.domain.intake.rule import Case, field_of, short
@@ -23,7 +23,7 @@ _SAYS_NOTHING = frozenset({
 _COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
 _CANNOT = "Nothing proves {}: it has no executable check, so it cannot complete by itself."
 _FOREIGN = "Add <verify><automated>command</automated></verify>, or in a plan without tags **Verify:** `command`."
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern.compile(r"\w+")
 
 
 def unproven_tasks(case: Case) -> Iterator[Finding]:

@@ -5,11 +5,11 @@ A recommendation is advice. It never refuses a plan, and it depends only on the 
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain import paths, wording
 from idumb.domain.contract import Contract, proofs
 from idumb.domain.intake.rule import short
@@ -48,15 +48,15 @@ _MANIFESTS = (
     ("Cargo.toml", "cargo test"),
     ("Makefile", "make test"),
 )
-_SPAN = re.compile(r"`([^`]+)`")
+_SPAN = lazy_pattern.compile(r"`([^`]+)`")
 # How a command begins that checks something; a word such as `make` or `test` needs more to be a command.
-_PROGRAM = re.compile(
+_PROGRAM = lazy_pattern.compile(
     r"(?:cd [^\s&]+ && )?(?:[A-Z_]+=\S+ )*(?:\.?/?[\w./-]+/)?(?:(?:python3?|pytest|tox|uv|ruff|mypy|npm|npx|pnpm|yarn"
     r"|bunx?|deno|cargo|bash|sh|grep|rg|jq|mvn|gradlew?|dotnet|php|composer|ruby|bundle|rspec|rake|flutter|terraform"
     r"|docker) |node [\w./-]+\.\w|dart \w+ |swift (?:test|build)|go (?:test|build|vet|run) |make [\w.-]+$|test -\w "
     r"|git (?:diff|grep|log|ls-files|show|status)\b)"
 )
-_SENTENCE = re.compile(
+_SENTENCE = lazy_pattern.compile(
     r"\s(?:should|must|exits?|pass(?:es)?|succeeds?|returns?|shows?|prints?|reports?|works?|runs?|—|→|->)(?:\s|$)|\.\s"
 )
 MANIFESTS = tuple(name for name, _ in _MANIFESTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
@@ -13,8 +14,8 @@ from idumb.domain.plans.plan import Plan, Step, Task
 from idumb.domain.proof import ledger
 
 # Paths that clearly stay inside: no empty part, and no part that starts with a dot or a tilde.
-_PLAIN = re.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
-_PATCHED = re.compile(r"^(?:\+\+\+ b/|--- a/|rename (?:from|to) |copy to )(.+?)[\t\r]*$", re.MULTILINE)
+_PLAIN = lazy_pattern.compile(r"[\w@+-][\w.@+-]*(?:/[\w@+-][\w.@+-]*)*", re.ASCII)
+_PATCHED = lazy_pattern.compile(r"^(?:\+\+\+ b/|--- a/|rename (?:from|to) |copy to )(.+?)[\t\r]*$", re.MULTILINE)
 _NAMED = ("path", "from", "to")
 
 

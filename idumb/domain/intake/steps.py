@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain.finding import Finding
 from idumb.domain.intake.rule import Case, is_declaration, short
 from idumb.domain.plans import shell
@@ -26,7 +27,7 @@ _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "S
 # fmt: on
 _NO_BRANCH = "Decide in the plan, or move the branch into a script file in the repository, which the approval covers."
 _CHANCE = "gives a different result every time"
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern.compile(r"\w+")
 
 
 def not_allowed(case: Case) -> Iterator[Finding]:

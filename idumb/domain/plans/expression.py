@@ -6,10 +6,10 @@ before it runs, and evaluation always ends with a value. `docs/workflow-format.m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 LONGEST = 1000
@@ -21,7 +21,7 @@ _NUMERIC = frozenset({INTEGER, NUMBER})
 Reference = tuple[str, ...]
 """`("inputs", NAME)` or `("steps", STEP, NAME)`."""
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)"
     r"|(?P<number>-?[0-9]{1,18}(?:\.[0-9]{1,18})?)"
     r"|(?P<text>'[^'\n]*'|\"[^\"\n]*\")"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
+from idumb import lazy_pattern
 from idumb.domain import canonical_json, paths
 from idumb.domain.plans.plan import UNPROVEN, Plan, Task
 from idumb.lazy_dataclass import dataclass
@@ -21,23 +22,23 @@ INFERRED = "x-inferred"
 ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
 _DONE = "marked as done in the source; idumb did not witness it"
-_RISKY = re.compile(
+_RISKY = lazy_pattern.compile(
     r"[ \t]*(?:#|<|`{3}|~{3}|>|\[|-{3}|={3}|[-=]+[ \t]*$|[-*+](?:[ \t]|$)|\d+[.)]|\*\*|__|id[ \t]*:"
     r"|\W{0,3}T[\w.]*-?\d)|[ ]{4}|\t"
 )
-_FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
-_CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
-_COMMENT = re.compile(r"<!--|-->")
-_MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
-_BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
-_NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
+_FIELD = lazy_pattern.compile(r"- \*\*([\w -]+):\*\*")
+_CLOSING = lazy_pattern.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
+_COMMENT = lazy_pattern.compile(r"<!--|-->")
+_MARK = lazy_pattern.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)
+_BOX = lazy_pattern.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
+_NUMBER = lazy_pattern.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
 # A dash, brackets or a colon with one of these words would be a proof.
 _PROOFS = (
-    (re.compile(rf"\s*(?:—|–|--|(?<=\s)-)\s+(?={_WORDS})", re.IGNORECASE), ": "),
-    (re.compile(rf"--(?={_WORDS})", re.IGNORECASE), "-"),
-    (re.compile(r"\(\s*(verify|human|opinion)\s*\)", re.IGNORECASE), r"\1"),
-    (re.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
+    (lazy_pattern.compile(rf"\s*(?:—|–|--|(?<=\s)-)\s+(?={_WORDS})", re.IGNORECASE), ": "),
+    (lazy_pattern.compile(rf"--(?={_WORDS})", re.IGNORECASE), "-"),
+    (lazy_pattern.compile(r"\(\s*(verify|human|opinion)\s*\)", re.IGNORECASE), r"\1"),
+    (lazy_pattern.compile(r"\b(check|keeps?)\s*:(?=\s*(?:`|$))|(?<=\()\s*(check|keeps?)\s*:", re.IGNORECASE), r"\1\2"),
 )
 _LONGEST_TITLE = 200
 _ALIKE = 0.6

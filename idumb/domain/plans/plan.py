@@ -6,11 +6,11 @@ workspace root, with `/` as separator.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.finding import ERROR, Finding
 from idumb.lazy_dataclass import dataclass
@@ -35,7 +35,7 @@ UNPROVEN = "unproven"
 
 CONTEXT = "context"
 """The kind of a condition that names a file for the agent to read."""
-_REFERENCED = re.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
+_REFERENCED = lazy_pattern.compile(r"`([^`\s]+)`|\]\(([^()\s]+)\)|(?:^|\s)@([^\s,;]+)")
 
 REVERSIBLE = "reversible"
 COMPENSATABLE = "compensatable"

@@ -8,6 +8,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans import shell
 from idumb.lazy_dataclass import dataclass
@@ -38,18 +39,18 @@ _RUNNERS = frozenset({
 })
 _WITH_VALUE = frozenset({"-R", "-c", "-e", "-g", "-k", "-m", "-n", "-o", "-p", "-r", "-t"})
 # fmt: on
-_TEST = re.compile(
+_TEST = lazy_pattern.compile(
     r"(?:^|/)(?:tests?|test_[^/]*|[^/]*_tests?|[^/]*[.-](?:test|spec)s?|[^/]*Tests?|[^/]*_spec|conftest)\.[A-Za-z]+$"
     r"|(?:^|/)(?:tests?|specs?|__tests__)(?:/|$)"
 )
-_ASIDE = re.compile(
+_ASIDE = lazy_pattern.compile(
     r"(?:^|/)(?:testing|fixtures|testdata|examples?|benches|bench|benchmarks?|migrations|vendor|_?vendored|third[_-]party"
     r"|node_modules|dist)/|^(?:scripts|tools|bin|docs?|build|hack|ci|\.[^/]+)/"
     r"|(?:^|/)(?:setup|noxfile|manage|__main__)\.py$|\.min\.js$|\.(?:stories|config)\.[cm]?[jt]sx?$"
 )
 """Programs, data, and code of others or of tools: what no caller of the project names."""
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
-_JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+_ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*=")
+_JUDGING = lazy_pattern.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Sequence
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
@@ -27,11 +28,11 @@ _CLOSING = frozenset({"fi", "done", "esac", "}"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _STARTERS = frozenset({"env", "exec", "command", "nohup"})
 """Programs whose first argument, after options, is a program too."""
-_OPERATOR = re.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_PLAIN = re.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
+_OPERATOR = lazy_pattern.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|()<>\n]")
+_ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
+_PLAIN = lazy_pattern.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
 """Characters that mean themselves, wherever they are in a word."""
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)

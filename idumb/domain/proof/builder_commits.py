@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import ledger
@@ -21,10 +22,10 @@ MOST_NAME = 200
 """The most characters of a name and an address."""
 _SHOWN = 200
 _KNOWN = frozenset({b"tree", b"parent", b"author", b"committer", b"gpgsig", b"gpgsig-sha256"})
-_PERSON = re.compile(r"([^<>]*) <([^<>]*)> ([0-9]{1,12}) [+-][0-9]{4}")
-_OWN_TRAILER = re.compile(r"^Idumb-", re.MULTILINE | re.IGNORECASE)
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_OBJECT = re.compile(r"[0-9a-f]{40}")
+_PERSON = lazy_pattern.compile(r"([^<>]*) <([^<>]*)> ([0-9]{1,12}) [+-][0-9]{4}")
+_OWN_TRAILER = lazy_pattern.compile(r"^Idumb-", re.MULTILINE | re.IGNORECASE)
+_CONTROL = lazy_pattern.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_OBJECT = lazy_pattern.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)

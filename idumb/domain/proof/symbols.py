@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.lazy_dataclass import dataclass
@@ -185,7 +185,7 @@ def _is_inner(change: _Change, symbol_set: SymbolSet) -> bool:
     return last.lower().startswith("test") and run_files.is_test(path)
 
 
-_REQUIRED = re.compile(r"(?:const|let|var)\b[^=\n]*=\s*(?:await\s+)?(?:require|import)\(")
+_REQUIRED = lazy_pattern.compile(r"(?:const|let|var)\b[^=\n]*=\s*(?:await\s+)?(?:require|import)\(")
 
 
 def _index(changed: Iterable[_Change]) -> Mapping[tuple[str, str], set[str]]:

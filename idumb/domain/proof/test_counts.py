@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain.plans import shell
 from idumb.lazy_dataclass import dataclass
 
@@ -35,10 +36,10 @@ _RUNS_NOTHING = frozenset({
 """Options that ask a test program to run no test."""
 _RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed", "rerun", "subtests passed"})
 # fmt: on
-_TEST_LIKE = re.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
-_NO_GO_TEST = re.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
-_TEXT_OPTION = re.compile(r"-[a-z]*[ce]")
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_TEST_LIKE = lazy_pattern.compile(r"test|spec|check|verify|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
+_NO_GO_TEST = lazy_pattern.compile(r"-(?:test\.)?run[= ]['\"]?(?:\^\$|XXX|NONE|none|\^NONE|-)(?:['\"]|\s|$)")
+_TEXT_OPTION = lazy_pattern.compile(r"-[a-z]*[ce]")
+_COLOURS = lazy_pattern.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
 _BUILDS = {"go test": "go build ./...", "cargo test": "cargo build"}
@@ -150,15 +151,15 @@ def _started_by(texts: Sequence[str], names: Sequence[str]) -> Iterator[_Reader]
         yield _tap
 
 
-_PYTEST_END = re.compile(
+_PYTEST_END = lazy_pattern.compile(
     r"^=*[ ]?(?P<counts>no tests ran|no tests collected[^=\n]*|\d+(?:/\d+)? tests? collected[^=\n]*"
     r"|\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*)"
     r" in \d+(?:\.\d+)? ?s(?:econds)?(?: \([\d:]+\))?[ ]?=*$",
     re.MULTILINE,
 )
-_PYTEST_COUNT = re.compile(r"(\d+) ([a-z]+(?: [a-z]+)?)")
+_PYTEST_COUNT = lazy_pattern.compile(r"(\d+) ([a-z]+(?: [a-z]+)?)")
 _PYTEST_KNOWN = _RAN | {"skipped", "deselected", "warning", "warnings", "subtests failed", "subtests skipped"}
-_PYTEST_PROGRESS = re.compile(r"^([.sxXFER]+) +\[ *\d+%\]$", re.MULTILINE)
+_PYTEST_PROGRESS = lazy_pattern.compile(r"^([.sxXFER]+) +\[ *\d+%\]$", re.MULTILINE)
 
 
 def _pytest(text: str) -> Iterator[_Summary]:
@@ -180,7 +181,7 @@ def _pytest(text: str) -> Iterator[_Summary]:
         yield _Summary("pytest", len(progress) - skipped, skipped)
 
 
-_UNITTEST_END = re.compile(
+_UNITTEST_END = lazy_pattern.compile(
     r"^Ran (\d+) tests? in [\d.]+s\n\s*(?:OK|NO TESTS RAN|FAILED)(?: \(([^)\n]*)\))?$", re.MULTILINE
 )
 
@@ -205,7 +206,7 @@ def _all_skipped(before: str, skipped: int) -> bool:
     return skipped in {lines, verbose} and done is None
 
 
-_TAP_END = re.compile(
+_TAP_END = lazy_pattern.compile(
     r"^(?:#|\N{INFORMATION SOURCE}) tests \d+\n(?:(?:#|\N{INFORMATION SOURCE}) \w+ +[\d.]+\n?)+", re.MULTILINE
 )
 
@@ -220,8 +221,8 @@ def _tap(text: str) -> Iterator[_Summary]:
             yield _Summary(tool, ran, counts.get("skipped", 0) + counts.get("todo", 0))
 
 
-_MOCHA_END = re.compile(r"^ +(\d+) passing(?: \([^)\n]*\))?$", re.MULTILINE)
-_MOCHA_JSON = re.compile(r'"stats": \{[^}]*"passes": (\d+),\s*"pending": (\d+),\s*"failures": (\d+)')
+_MOCHA_END = lazy_pattern.compile(r"^ +(\d+) passing(?: \([^)\n]*\))?$", re.MULTILINE)
+_MOCHA_JSON = lazy_pattern.compile(r'"stats": \{[^}]*"passes": (\d+),\s*"pending": (\d+),\s*"failures": (\d+)')
 
 
 def _mocha(text: str) -> Iterator[_Summary]:
@@ -234,10 +235,10 @@ def _mocha(text: str) -> Iterator[_Summary]:
     yield from (_Summary("mocha", summary.ran, summary.skipped) for summary in _tap(text))
 
 
-_JEST_END = re.compile(r"^Tests: +((?:\d+ [a-z]+, )*)\d+ total$", re.MULTILINE)
-_VITEST_END = re.compile(r"^ *Tests  +(?:no tests|((?:\d+ [a-z ]+?(?: \| )?)+) \(\d+\))$", re.MULTILINE)
-_JEST_NONE = re.compile(r"^No tests found, exiting with code 0$", re.MULTILINE)
-_VITEST_NONE = re.compile(r"^No test files found, exiting with code 0$", re.MULTILINE)
+_JEST_END = lazy_pattern.compile(r"^Tests: +((?:\d+ [a-z]+, )*)\d+ total$", re.MULTILINE)
+_VITEST_END = lazy_pattern.compile(r"^ *Tests  +(?:no tests|((?:\d+ [a-z ]+?(?: \| )?)+) \(\d+\))$", re.MULTILINE)
+_JEST_NONE = lazy_pattern.compile(r"^No tests found, exiting with code 0$", re.MULTILINE)
+_VITEST_NONE = lazy_pattern.compile(r"^No test files found, exiting with code 0$", re.MULTILINE)
 
 
 def _jest(text: str) -> Iterator[_Summary]:
@@ -260,10 +261,12 @@ def _counted(tool: str, counts: str) -> _Summary:
     return _Summary(tool, sum(items.values()), skipped)
 
 
-_GO_PACKAGE = re.compile(r"^ok +\t?\S+\t(?:\(cached\)|[\d.]+s)(.*)$", re.MULTILINE)
-_GO_EMPTY = re.compile(r"^\?[ ]+\t\S+\t\[no test files\]$|^\t\S+\t\tcoverage: 0\.0% of statements$", re.MULTILINE)
-_GO_TEST = re.compile(r"^--- (PASS|FAIL|SKIP): |^(Benchmark)\S*\s+\d", re.MULTILINE)
-_GO_DONE = re.compile(r"^DONE (?:\d+ runs, )?(\d+) tests?(?:, (\d+) skipped)?", re.MULTILINE)
+_GO_PACKAGE = lazy_pattern.compile(r"^ok +\t?\S+\t(?:\(cached\)|[\d.]+s)(.*)$", re.MULTILINE)
+_GO_EMPTY = lazy_pattern.compile(
+    r"^\?[ ]+\t\S+\t\[no test files\]$|^\t\S+\t\tcoverage: 0\.0% of statements$", re.MULTILINE
+)
+_GO_TEST = lazy_pattern.compile(r"^--- (PASS|FAIL|SKIP): |^(Benchmark)\S*\s+\d", re.MULTILINE)
+_GO_DONE = lazy_pattern.compile(r"^DONE (?:\d+ runs, )?(\d+) tests?(?:, (\d+) skipped)?", re.MULTILINE)
 
 
 def _go(text: str) -> Iterator[_Summary]:
@@ -279,12 +282,14 @@ def _go(text: str) -> Iterator[_Summary]:
         yield _Summary("go test", int(total) - int(without or 0), int(without or 0))
 
 
-_CARGO_END = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;", re.MULTILINE)
-_CARGO_START = re.compile(r"^running \d+ tests?$|^ +(?:Running|Doc-tests) ", re.MULTILINE)
-_CARGO_LINE = re.compile(
+_CARGO_END = lazy_pattern.compile(
+    r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;", re.MULTILINE
+)
+_CARGO_START = lazy_pattern.compile(r"^running \d+ tests?$|^ +(?:Running|Doc-tests) ", re.MULTILINE)
+_CARGO_LINE = lazy_pattern.compile(
     r"running \d+ tests?$|test result: | +(?:Running|Doc-tests) |test .*\.\.\. ignored|i+$|\s*$|warning: |all doctests "
 )
-_NEXTEST_END = re.compile(r"^ +Summary \[.*?\] +(\d+) tests? run:(?:.*?(\d+) skipped)?", re.MULTILINE)
+_NEXTEST_END = lazy_pattern.compile(r"^ +Summary \[.*?\] +(\d+) tests? run:(?:.*?(\d+) skipped)?", re.MULTILINE)
 
 
 def _cargo(text: str) -> Iterator[_Summary]:

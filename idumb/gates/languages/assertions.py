@@ -12,20 +12,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from idumb import lazy_pattern
+
 _LONGEST = 1024 * 1024
-_ASSERTING = re.compile(
+_ASSERTING = lazy_pattern.compile(
     r"assert|expect|verif|check|ensure|should|must|requir|raises|raise_|warns|throw|wait_?for|wait_?until|fail|abort|compar|equal|match|valid|approx"
     r"|snapshot|golden|regression|benchmark|reject|cmp|diff|panic",
     re.IGNORECASE,
 )
 """Names of what may fail a test."""
-_HELPERS = re.compile(
+_HELPERS = lazy_pattern.compile(
     r"(?:^|[._])(?:tests?|testing|conftest|\w*support|\w*helpers?|\w*utils?|common|fixtures)(?:$|[._])"
 )
 """Modules that help tests; what comes from them may assert."""
 
 
-_ONLY_RUNS = re.compile(
+_ONLY_RUNS = lazy_pattern.compile(
     r"(?:n[o']t|no|never|without)[ _]?(?:an? |any )?(?:rais|panic|throw|crash|fail|hang|block|error|exception|race)"
     r"|smoke|compil|deadlock|leak|crash|no[_ ]?op|succe|used to",
     re.IGNORECASE,
@@ -81,8 +83,8 @@ def _of_python(text: str) -> Iterator[tuple[str, ReadTest]]:
                 yield node.name, test
 
 
-_SKIPPED = re.compile(r"skip|xfail|todo", re.IGNORECASE)
-_ALWAYS_SKIPPED = re.compile(r"(?:^|[ .])skip(?:$|[ (])")
+_SKIPPED = lazy_pattern.compile(r"skip|xfail|todo", re.IGNORECASE)
+_ALWAYS_SKIPPED = lazy_pattern.compile(r"(?:^|[ .])skip(?:$|[ (])")
 _FREE = frozenset({"object", "TestCase", "IsolatedAsyncioTestCase"})
 """Base classes whose methods have telling names."""
 
@@ -222,8 +224,8 @@ class _Helpers:
 Asserts = Callable[[str, str], bool]
 """Whether a test asserts, by what follows its opening and by its file, both without comments."""
 _COMMENT = r"(?P<comment>//[^\n]*|/\*[\s\S]*?\*/)"
-_TOKENS = re.compile(rf"(?P<kept>\"(?:\\.|[^\"\\])*\"|`[^`]*`|'(?:\\.|[^'\\\n])')|{_COMMENT}")
-_SCRIPT_TOKENS = re.compile(
+_TOKENS = lazy_pattern.compile(rf"(?P<kept>\"(?:\\.|[^\"\\])*\"|`[^`]*`|'(?:\\.|[^'\\\n])')|{_COMMENT}")
+_SCRIPT_TOKENS = lazy_pattern.compile(
     rf"(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')|(?P<template>`(?:\\.|[^`\\])*`)|{_COMMENT}"
 )
 
@@ -273,24 +275,24 @@ def _asserting(file: str, asserts: re.Pattern[str], defines: re.Pattern[str], en
     )
 
 
-_WORD = re.compile(r"\w+")
-_SCRIPT_TEST = re.compile(
+_WORD = lazy_pattern.compile(r"\w+")
+_SCRIPT_TEST = lazy_pattern.compile(
     r"^(?P<indent>[ \t]*)(?:x?it|test|specify)(?:\.\w+)*\(\s*(?P<quote>['\"`])(?P<name>.+?)(?P=quote)", re.MULTILINE
 )
 _SCRIPT_ENDS = r"(?:it|test|describe|specify|context|before|after|beforeEach|afterEach|function|class|export)\b"
-_SCRIPT_DEFINES = re.compile(
+_SCRIPT_DEFINES = lazy_pattern.compile(
     r"^(?P<indent>[ \t]*)(?:export[ \t]+)?(?:async[ \t]+)?(?:function[ \t]*\*?|const|let|var)[ \t]+(?P<name>\w+)",
     re.MULTILINE,
 )
-_SCRIPT_ASSERTS = re.compile(
+_SCRIPT_ASSERTS = lazy_pattern.compile(
     rf"{_ASSERTING.pattern}|\bt\.\w|\bcy\.|\bis\(|getBy|findBy|\bdone\b|waitFor|request\(", re.IGNORECASE
 )
-_SCRIPT_IMPORTS = re.compile(
+_SCRIPT_IMPORTS = lazy_pattern.compile(
     r"(?:import\s+(?P<a>[^;'\"]+?)\s+from\s*|(?:const|let|var)\s+(?P<b>[^;'\"=]+?)\s*=\s*require\(\s*)['\"](?P<module>[^'\"]+)"
 )
 
 
-_GIVEN = re.compile(r"\s*(?:\)|,\s*[\w.]+\s*\))")
+_GIVEN = lazy_pattern.compile(r"\s*(?:\)|,\s*[\w.]+\s*\))")
 """A test without a body, or whose body is a function that another place defines."""
 
 
@@ -323,7 +325,9 @@ def _imported_helpers(file: str) -> frozenset[str]:
     )
 
 
-_GO_TEST = re.compile(r"^(?P<indent>)func (?P<name>Test(?:[^a-z\s(]\w*)?)(?=\(\w+ \*testing\.T\))", re.MULTILINE)
+_GO_TEST = lazy_pattern.compile(
+    r"^(?P<indent>)func (?P<name>Test(?:[^a-z\s(]\w*)?)(?=\(\w+ \*testing\.T\))", re.MULTILINE
+)
 _GO_FREE = r"\.(?:Parallel|Helper|Log|Logf|Setenv|TempDir|Cleanup|Name|Context|Chdir)\("
 
 
@@ -341,14 +345,16 @@ def _go_asserts(body: str, _: str) -> bool:
     return re.search(rf"\b{t}\b(?!{_GO_FREE})|\bpanic\(|log\.Fatal|os\.Exit", block) is not None
 
 
-_RUST_TEST = re.compile(
+_RUST_TEST = lazy_pattern.compile(
     r"^(?P<indent>[ \t]*)#\[(?:\w+::)*test\b[^\n]*\n"
     r"(?:[ \t]*(?:#|//)[^\n]*\n)*[ \t]*(?:pub )?(?:async )?fn (?P<name>\w+)",
     re.MULTILINE,
 )
 _RUST_ENDS = r"(?:#\[|pub |fn |async fn |mod |impl\b|struct |enum |const |static |macro_rules!|\})"
-_RUST_DEFINES = re.compile(r"^(?P<indent>[ \t]*)(?:pub )?(?:async )?(?:fn |macro_rules! *)(?P<name>\w+)", re.MULTILINE)
-_RUST_ASSERTS = re.compile(
+_RUST_DEFINES = lazy_pattern.compile(
+    r"^(?P<indent>[ \t]*)(?:pub )?(?:async )?(?:fn |macro_rules! *)(?P<name>\w+)", re.MULTILINE
+)
+_RUST_ASSERTS = lazy_pattern.compile(
     rf"{_ASSERTING.pattern}|unwrap|unreachable!|\?|Result|exit\(|todo!|insta|prop_|trybuild|::<", re.IGNORECASE
 )
 
@@ -366,8 +372,8 @@ def _rust_asserts(body: str, file: str) -> bool:
 
 
 _READERS: Sequence[tuple[re.Pattern[str], Callable[[str], Iterator[tuple[str, ReadTest]]]]] = (
-    (re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$"), _of_python),
-    (re.compile(r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/.*\.[cm]?[jt]sx?$"), _of_script),
-    (re.compile(r"_test\.go$"), _of_go),
-    (re.compile(r"\.rs$"), _of_rust),
+    (lazy_pattern.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$"), _of_python),
+    (lazy_pattern.compile(r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/.*\.[cm]?[jt]sx?$"), _of_script),
+    (lazy_pattern.compile(r"_test\.go$"), _of_go),
+    (lazy_pattern.compile(r"\.rs$"), _of_rust),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from idumb import lazy_pattern
+
 _QUOTED = r'"(?:\\.|[^"\\\n])*"'
 _COMMENT = r"//[^\n]*|/\*.*?\*/"
-SCRIPT = re.compile(rf"{_QUOTED}|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|{_COMMENT}", re.DOTALL)
-OTHERS = re.compile(rf"{_QUOTED}|`[^`]*`|'(?:\\.|[^'\\\n])'|{_COMMENT}", re.DOTALL)
+SCRIPT = lazy_pattern.compile(rf"{_QUOTED}|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|{_COMMENT}", re.DOTALL)
+OTHERS = lazy_pattern.compile(rf"{_QUOTED}|`[^`]*`|'(?:\\.|[^'\\\n])'|{_COMMENT}", re.DOTALL)
 _OPENING, _CLOSING = "([{<", ")]}>"
 
 

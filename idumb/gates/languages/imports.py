@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from idumb import lazy_pattern
+
 SCRIPTS = ("ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs")
 SUFFIXES = ("py", *SCRIPTS)
 
@@ -56,7 +58,7 @@ def _of_python(text: str) -> list[Import] | None:
     return list(visit(tree, runs=True))
 
 
-_SCRIPT = re.compile(
+_SCRIPT = lazy_pattern.compile(
     r"^(?:import|export)\b(?![ \t]*(?:type\b|\())(?:(?P<clause>[^'\";]*?)\bfrom\b)?"
     r"[ \t\n]*['\"](?P<from>[^'\"\n]+)['\"]"
     r"|^(?:const|let|var)\b[^=;\n]*=[ \t]*require\([ \t]*['\"](?P<require>[^'\"\n]+)['\"]",

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from idumb import lazy_pattern
 from idumb.gates.languages import brackets, symbols
 from idumb.gates.languages.public_names import CLOSED, FUNCTION, VALUE, Parameter, Public, Surface
 
-_FUNCTION = re.compile(
+_FUNCTION = lazy_pattern.compile(
     r"^(?!typedef\b|static\b|return\b|else\b|#)(?:extern[ \t]+)?"
     r"(?P<type>[A-Za-z_][\w \t*]*?[ \t*])(?P<name>[A-Za-z_]\w*)"
     r"[ \t]*\((?P<parameters>[^;{}()]*(?:\([^()]*\)[^;{}()]*)*)\)[ \t\n]*(?P<end>[;{])",
     re.MULTILINE,
 )
-_MACRO = re.compile(r"^#[ \t]*define[ \t]+(?P<name>\w+)(?:\(|[ \t]+\S)", re.MULTILINE)
+_MACRO = lazy_pattern.compile(r"^#[ \t]*define[ \t]+(?P<name>\w+)(?:\(|[ \t]+\S)", re.MULTILINE)
 """Without a value, it guards the header against a second inclusion."""
-_TYPE = re.compile(r"^(?:typedef[ \t]+)?(?:struct|union|enum)[ \t]+(?P<name>\w+)[ \t\n]*(?=\{)", re.MULTILINE)
-_ALIAS = re.compile(r"^(?:typedef\b[^;{}]*\b|\}[ \t]*)(?P<name>\w+)[ \t]*;", re.MULTILINE)
-_OTHER_LANGUAGE = re.compile(r"^[ \t]*(?:class|template|namespace|using)\b|^@interface\b", re.MULTILINE)
-_LAST_WORD = re.compile(
+_TYPE = lazy_pattern.compile(r"^(?:typedef[ \t]+)?(?:struct|union|enum)[ \t]+(?P<name>\w+)[ \t\n]*(?=\{)", re.MULTILINE)
+_ALIAS = lazy_pattern.compile(r"^(?:typedef\b[^;{}]*\b|\}[ \t]*)(?P<name>\w+)[ \t]*;", re.MULTILINE)
+_OTHER_LANGUAGE = lazy_pattern.compile(r"^[ \t]*(?:class|template|namespace|using)\b|^@interface\b", re.MULTILINE)
+_LAST_WORD = lazy_pattern.compile(
     r"(?<=[\w* ])\b(?!(?:int|char|long|short|float|double|unsigned|signed|const)\b)\w+[ \t]*(?=\[|$)"
 )
 

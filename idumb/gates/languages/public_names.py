@@ -5,9 +5,10 @@ A difference is certain only where the language says it: what may or may not bre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from idumb import lazy_pattern
 
 PRESERVING = "preserving"
 EXTENDING = "extending"
@@ -95,8 +96,8 @@ def _of_name(name: str, old: Public, new: Public) -> Iterator[Difference]:
     yield from compare(old.members, new.members, f"{name}.", adding=adding, inherits=new.inherits)
 
 
-_WORD = re.compile(r"[^\W\d]\w*")
-_BUILT_IN = re.compile(
+_WORD = lazy_pattern.compile(r"[^\W\d]\w*")
+_BUILT_IN = lazy_pattern.compile(
     r"(?:[fiu]|u?int|float|complex)(?:8|16|32|64|128)|u?int(?:ptr)?|[iu]size|any|bool(?:ean)?|byte|char|double|error|float"
     r"|long|rune|short|str(?:ing)?|void|chan|const|dyn|final|fn|func|impl|interface|map|mut|self|struct"
     r"|Boolean|Box|Integer|List|Long|Map|Object|Option|Result|Set|String|Vec"

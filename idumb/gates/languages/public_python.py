@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.gates.languages.public_names import BREAKING, EXTENDING, MODIFYING, UNKNOWN, Difference
 
 
@@ -35,7 +36,7 @@ def _is_slow(text: str) -> bool:
     return len(_ASSIGNED.findall(text)) > _MOST_ASSIGNED
 
 
-_ASSIGNED = re.compile(r"^(?:[ ]{4}|\t)?\w+[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_ASSIGNED = lazy_pattern.compile(r"^(?:[ ]{4}|\t)?\w+[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
 _MOST_ASSIGNED = 2500
 
 

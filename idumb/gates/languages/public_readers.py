@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from idumb import lazy_pattern
 from idumb.gates.languages import brackets, public_scripts
 from idumb.gates.languages.public_names import ALL, CLOSED, FUNCTION, OPEN, REEXPORT, VALUE, Parameter, Public, Surface
 
@@ -13,15 +14,15 @@ Reader = Callable[[str, str], Surface]
 
 # Go
 
-_GO_FUNCTION = re.compile(
+_GO_FUNCTION = lazy_pattern.compile(
     r"^func[ \t]+(?:\((?:\w+[ \t]+)?\*?(?P<owner>\w+)(?:\[[^\]\n]*\])?\)[ \t]*)?(?P<name>\w+)[ \t]*"
     r"(?:\[[^\]\n]*\])?(?=\()",
     re.MULTILINE,
 )
-_GO_TYPE = re.compile(r"^type[ \t]+(?P<name>\w+)(?:\[[^\]\n]*\])?[ \t]+(?P<rest>=?[^\n]*)", re.MULTILINE)
-_GO_VALUE = re.compile(r"^(?:const|var)[ \t]+(?P<names>\w+(?:,[ \t]*\w+)*)", re.MULTILINE)
-_GO_BLOCK = re.compile(r"^(?P<kind>const|var|type)[ \t]*\(\n(?P<body>.*?)^\)", re.MULTILINE | re.DOTALL)
-_GO_TYPES = re.compile(r"(?:chan|func|map|struct|interface)\b|<-|\*|\[|\.\.\.")
+_GO_TYPE = lazy_pattern.compile(r"^type[ \t]+(?P<name>\w+)(?:\[[^\]\n]*\])?[ \t]+(?P<rest>=?[^\n]*)", re.MULTILINE)
+_GO_VALUE = lazy_pattern.compile(r"^(?:const|var)[ \t]+(?P<names>\w+(?:,[ \t]*\w+)*)", re.MULTILINE)
+_GO_BLOCK = lazy_pattern.compile(r"^(?P<kind>const|var|type)[ \t]*\(\n(?P<body>.*?)^\)", re.MULTILINE | re.DOTALL)
+_GO_TYPES = lazy_pattern.compile(r"(?:chan|func|map|struct|interface)\b|<-|\*|\[|\.\.\.")
 
 
 def go(text: str, path: str) -> Surface:
@@ -97,7 +98,7 @@ def _go_type(bare: str, match: re.Match[str]) -> Public:
 
 # Rust
 
-_RUST_ITEM = re.compile(
+_RUST_ITEM = lazy_pattern.compile(
     r"^(?P<indent>[ \t]*)(?:(?P<impl>impl)\b(?P<header>[^{;]*)|(?P<inner>(?:pub[^\n{;]*[ \t])?mod[ \t]+\w+[ \t]*\{)"
     r"|pub[ \t]+(?:(?:const|async|unsafe|extern(?:[ \t]*\"[^\"\n]*\")?)[ \t]+)*fn[ \t]+(?P<fn>\w+)[ \t]*"
     r"(?:<[^(]*>)?(?=\()"
@@ -165,10 +166,10 @@ def _rust_type(bare: str, match: re.Match[str]) -> Public:
 
 # Java
 
-_JAVA_TYPE = re.compile(
+_JAVA_TYPE = lazy_pattern.compile(
     r"^public[ \t]+(?:\w+[ \t]+)*?(?P<kind>class|interface|enum|record|@interface)[ \t]+(?P<name>\w+)", re.MULTILINE
 )
-_JAVA_MEMBER = re.compile(
+_JAVA_MEMBER = lazy_pattern.compile(
     r"^[ \t]+(?:@\w+(?:\([^)\n]*\))?[ \t]+)*(?:public|protected)[ \t]+"
     r"(?:(?:static|final|abstract|synchronized|default|native|volatile|transient)[ \t]+)*"
     r"(?:<[^>\n]*>[ \t]*)?(?P<type>[\w.\[\]<>,? ]+?[ \t]+)?(?P<name>\w+)[ \t]*(?P<next>[(=;])",

@@ -5,36 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from idumb import lazy_pattern
 from idumb.gates.languages import brackets
 from idumb.gates.languages.public_names import ALL, CLOSED, FUNCTION, OPEN, REEXPORT, VALUE, Parameter, Public, Surface
 
-_DECLARED = re.compile(
+_DECLARED = lazy_pattern.compile(
     r"^(?P<export>export[ \t]+)?(?P<default>default[ \t]+)?(?:declare[ \t]+)?(?:abstract[ \t]+|async[ \t]+)*"
     r"(?:(?P<function>function)\b[ \t]*\*?[ \t]*(?P<f>[\w$]*)|(?P<class>class)\b[ \t]*(?P<c>[\w$]*)"
     r"|(?P<type>interface|type|(?:const[ \t]+)?enum|namespace)[ \t]+(?P<t>[\w$]+)"
     r"|(?:const|let|var)[ \t]+(?P<v>[\w$]+))",
     re.MULTILINE,
 )
-_ARROW = re.compile(
+_ARROW = lazy_pattern.compile(
     r"[ \t]*(?::[^=\n]+)?=[ \t]*(?:async[ \t]*)?(?:function\b[ \t]*\*?[ \t]*[\w$]*[ \t]*)?(?:<[^>\n]*>)?(?=\()"
 )
-_LIST = re.compile(r"^export[ \t]*(?:type[ \t]*)?\{([^}]*)\}(?P<source>[ \t]*from\b)?", re.MULTILINE)
-_TAKEN_APART = re.compile(r"^export[ \t]+(?:const|let|var)[ \t]*[{\[]([^{}\[\]]*)[}\]][ \t]*=", re.MULTILINE)
-_ALL = re.compile(r"^export[ \t]*\*[^;\n]*", re.MULTILINE)
-_DEFAULT = re.compile(
+_LIST = lazy_pattern.compile(r"^export[ \t]*(?:type[ \t]*)?\{([^}]*)\}(?P<source>[ \t]*from\b)?", re.MULTILINE)
+_TAKEN_APART = lazy_pattern.compile(r"^export[ \t]+(?:const|let|var)[ \t]*[{\[]([^{}\[\]]*)[}\]][ \t]*=", re.MULTILINE)
+_ALL = lazy_pattern.compile(r"^export[ \t]*\*[^;\n]*", re.MULTILINE)
+_DEFAULT = lazy_pattern.compile(
     r"^(?:export[ \t]+default|module\.exports[ \t]*=)[ \t]+(?P<name>[\w$]+)[ \t]*;?[ \t]*$", re.MULTILINE
 )
-_DEFAULT_VALUE = re.compile(r"^(?:export[ \t]+default\b|module\.exports[ \t]*=)[ \t]*\S", re.MULTILINE)
-_COMMON = re.compile(r"^(?:module\.)?exports\.(?P<name>[\w$]+)[ \t]*=", re.MULTILINE)
-_COMMON_LIST = re.compile(r"^module\.exports[ \t]*=[ \t]*(?=\{)", re.MULTILINE)
-_COMMON_ENTRY = re.compile(
+_DEFAULT_VALUE = lazy_pattern.compile(r"^(?:export[ \t]+default\b|module\.exports[ \t]*=)[ \t]*\S", re.MULTILINE)
+_COMMON = lazy_pattern.compile(r"^(?:module\.)?exports\.(?P<name>[\w$]+)[ \t]*=", re.MULTILINE)
+_COMMON_LIST = lazy_pattern.compile(r"^module\.exports[ \t]*=[ \t]*(?=\{)", re.MULTILINE)
+_COMMON_ENTRY = lazy_pattern.compile(
     r"(?:(?:async|get)[ \t]+)?[*'\"]*(?P<name>[\w$-]+)['\"]?[ \t]*:?[ \t]*(?P<local>.*)", re.DOTALL
 )
-_MEMBER = re.compile(
+_MEMBER = lazy_pattern.compile(
     r"(?P<hidden>(?:private|protected)\b.*|[#_])?(?:(?:public|static|async|readonly|override|abstract|declare|get|set)\s+)*"
     r"\*?(?P<name>[\w$]+)[?!]?\s*(?:<[^>]*>)?(?P<call>\()?"
 )
-_TYPED = re.compile(r"(?:readonly\s+)?[\"']?(?P<name>[\w$-]+)[\"']?(?P<rest>.*)")
+_TYPED = lazy_pattern.compile(r"(?:readonly\s+)?[\"']?(?P<name>[\w$-]+)[\"']?(?P<rest>.*)")
 
 
 def script(text: str, path: str) -> Surface:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -60,7 +61,7 @@ class Function:
         yield from arguments.kwonlyargs
 
 
-_OUTPUT = re.compile(r":rtype:|:returns?:|^\s*(?:Returns|Yields)\b", re.MULTILINE)
+_OUTPUT = lazy_pattern.compile(r":rtype:|:returns?:|^\s*(?:Returns|Yields)\b", re.MULTILINE)
 
 
 def _has_type(doc: str, name: str) -> bool:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain.proof.deadline import OutOfTimeError
 from idumb.system.processes import child_process
 
@@ -84,21 +85,25 @@ def _tsx() -> object:
     return tree_sitter_typescript.language_tsx()
 
 
-_MACRO = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b_\w+|#|va_arg")
-_SCRIPT = re.compile(r"\busing\b|\bassert\s*\{|\bimport\s+(?:defer|source)\b|\bexport\s+default\s+from\b")
-_TYPED = re.compile(
+_MACRO = lazy_pattern.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b_\w+|#|va_arg")
+_SCRIPT = lazy_pattern.compile(r"\busing\b|\bassert\s*\{|\bimport\s+(?:defer|source)\b|\bexport\s+default\s+from\b")
+_TYPED = lazy_pattern.compile(
     rf"{_SCRIPT.pattern}|\bimport\(|\bexport\s+(?:type\s*\*|default\s+abstract\b)|[<,]\s*(?:in|out)\s+\w"
 )
-_TOKENS = re.compile(r"\b(?:box|raw|const|default|macro|where|gen|safe)\b|[~$]|!\s*[({\[]|\btrait\s+\w+[^{;]*=")
-_MODULE = re.compile(r"\bimport\s+module\b")
+_TOKENS = lazy_pattern.compile(
+    r"\b(?:box|raw|const|default|macro|where|gen|safe)\b|[~$]|!\s*[({\[]|\btrait\s+\w+[^{;]*="
+)
+_MODULE = lazy_pattern.compile(r"\bimport\s+module\b")
 
 GRAMMARS: Mapping[str, Grammar] = {
-    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), Grammar("JavaScript", _javascript, re.compile(r"@flow\b"), _SCRIPT)),
+    **dict.fromkeys(
+        ("js", "jsx", "mjs", "cjs"), Grammar("JavaScript", _javascript, lazy_pattern.compile(r"@flow\b"), _SCRIPT)
+    ),
     **dict.fromkeys(("ts", "mts", "cts"), Grammar("TypeScript", _typescript, None, _TYPED)),
     "tsx": Grammar("TypeScript", _tsx, None, _TYPED),
     "go": Grammar("Go", _go),
     "rs": Grammar("Rust", _rust, None, _TOKENS),
-    **dict.fromkeys(("c", "h"), Grammar("C", _c, re.compile("__cplusplus"), _MACRO)),
+    **dict.fromkeys(("c", "h"), Grammar("C", _c, lazy_pattern.compile("__cplusplus"), _MACRO)),
     "java": Grammar("Java", _java, None, _MODULE),
 }
 """By the end of a file's name."""
@@ -180,8 +185,8 @@ _BASHES = (
     ("/bin/bash", "/usr/bin/bash") if sys.platform == "linux" else ("/opt/homebrew/bin/bash", "/usr/local/bin/bash")
 )
 """Never one of the repository. The bash of macOS is too old to judge others' scripts."""
-_OTHER_SHELL = re.compile(r"#!(?!.*\b(?:ba|da|a)?sh\b)")
-_OF_BASH = re.compile(r"^.*?: line (\d+): (.*)$", re.MULTILINE)
+_OTHER_SHELL = lazy_pattern.compile(r"#!(?!.*\b(?:ba|da|a)?sh\b)")
+_OF_BASH = lazy_pattern.compile(r"^.*?: line (\d+): (.*)$", re.MULTILINE)
 
 
 @functools.cache

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.proof.symbols import Definitions
 
 _LONGEST = 4 * 1024 * 1024
-_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_CONTINUES = re.compile(r"[)}\]{]|where\b")
+_BLOCK_COMMENT = lazy_pattern.compile(r"/\*.*?\*/", re.DOTALL)
+_CONTINUES = lazy_pattern.compile(r"[)}\]{]|where\b")
 _NOT_NAMES = frozenset({"if", "for", "while", "switch", "return", "else", "do", "sizeof", "defined", "new", "catch"})
 
 Place = tuple[str, int, int | None]

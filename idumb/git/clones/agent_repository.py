@@ -7,7 +7,6 @@ which checks each against its id.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -15,6 +14,7 @@ from dataclasses import field
 import pygit2
 from pygit2.enums import ObjectType
 
+from idumb import lazy_pattern
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
 from idumb.git.objects import object_writer, tree_objects
@@ -26,7 +26,7 @@ MOST_STEPS = 5_000_000
 """The most tree rows to read for all commits together: small trees can refer to each other exponentially."""
 MOST_BYTES = 512 << 20
 _MOST_TEXT = 1 << 20
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = lazy_pattern.compile(r"[0-9a-f]{40}")
 
 
 class Unusable(Exception):

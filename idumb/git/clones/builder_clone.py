@@ -7,13 +7,13 @@ clone: the builder's configuration, hooks, index and refs are never used.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
 
 import pygit2
 from pygit2.enums import ObjectType
 
+from idumb import lazy_pattern
 from idumb.app.ports.repository import BuilderCommits
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.ledger import Change, Entry
@@ -26,7 +26,7 @@ from idumb.git.objects import tree_objects
 from idumb.git.trees import GitTrees
 from idumb.system.files import private_folders
 
-_WHO = re.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
+_WHO = lazy_pattern.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 
 
 class BuilderClone:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator
 
+from idumb import lazy_pattern
 from idumb.domain.errors import Refusal
 from idumb.system.files import private_folders, user_folders
 
@@ -20,7 +20,7 @@ COPIES = "rehearsals"
 _CLONES = "clones"
 _SHORT = 16  # of the repository's id: programs in a clone may create sockets there, whose paths must be short
 _UP = "up"
-_OF_RUN = re.compile(r"[0-9a-f]{16}(?:\.taken)?")
+_OF_RUN = lazy_pattern.compile(r"[0-9a-f]{16}(?:\.taken)?")
 _DEPENDENCIES = "node_modules"
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
 

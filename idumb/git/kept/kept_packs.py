@@ -11,13 +11,13 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git import git_program, open_repository, refs
 from idumb.git.discover import Repository
@@ -38,7 +38,7 @@ _OPTIONS = (
     "-c", "pack.windowMemory=64m",
     "-c", "core.bigFileThreshold=256k",
 )  # fmt: skip
-_NAME = re.compile(r"pack-[0-9a-f]{40}")
+_NAME = lazy_pattern.compile(r"pack-[0-9a-f]{40}")
 _OF_GIT = (".bitmap", ".keep", ".mtimes", ".promisor")
 """Files of a pack that git has taken over: such a pack stays as it is."""
 

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Item
 
 CLOSED, CHUNK = "closed", "chunk"
 WIDTH, LEVELS = 16, 3
-ROW = re.compile(r"[0-9a-f]{8}:")
+ROW = lazy_pattern.compile(r"[0-9a-f]{8}:")
 
 Write = Callable[[Mapping[str, Item]], bytes]
 Read = Callable[[bytes], Mapping[str, Item]]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain.paths import IGNORE_FILE
 from idumb.git.discover import Repository
 from idumb.git.scan import ignores
@@ -18,7 +19,7 @@ _AHEAD = 500
 NESTED = "a repository of its own"
 
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
-_TOOL = re.compile(rb"#.*\b(created|generated) by \S", re.IGNORECASE)
+_TOOL = lazy_pattern.compile(rb"#.*\b(created|generated) by \S", re.IGNORECASE)
 _MOST = 4096
 
 

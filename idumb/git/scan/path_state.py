@@ -8,6 +8,7 @@ import stat
 import tempfile
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import object_writer
 from idumb.git.scan import real_folders
@@ -118,7 +119,7 @@ def _followed(root: str, path: str) -> tuple[str | None, str]:
     return None, "/".join(here)
 
 
-_ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
+_ABSOLUTE = lazy_pattern.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, metadata
 
 KIND = "backlog"
-_FINISHED = re.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
-_STATUS = re.compile(r"^status:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
+_FINISHED = lazy_pattern.compile(r"done|completed?|closed|fertig", re.IGNORECASE)
+_STATUS = lazy_pattern.compile(r"^status:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
 
 
 def matches(_path: str, text: str) -> bool:

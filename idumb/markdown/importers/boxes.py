@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 
-_BOX = re.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
+_BOX = lazy_pattern.compile(r"([ \t]*)[-*+][ \t]+\[([^\[\]])\][ \t]+(\S.*)")
 # The start of a line that may be a box, a fence or a heading.
-_MARKED = re.compile(r"\n(?=[ \t]*(?:[-*+][ \t]+\[[^\[\]]\][ \t]|`{3}|~{3})|#{1,6}[ \t])")
-FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
-PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
+_MARKED = lazy_pattern.compile(r"\n(?=[ \t]*(?:[-*+][ \t]+\[[^\[\]]\][ \t]|`{3}|~{3})|#{1,6}[ \t])")
+FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
+_HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*)")
+PATH = lazy_pattern.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
 # Endings of files; without one of them, a name without a folder may be a method such as `console.log`.
-_USUAL = re.compile(
+_USUAL = lazy_pattern.compile(
     r"\w\.(?:c|cc|cfg|[cm]?[jt]sx?|conf|cpp|cs|css|csv|dart|env|exs?|go|gradle|graphql|h|hpp|html|ini|ipynb|java|jpg|json[c5]?"
     r"|kts?|less|lock|lua|m|mdc?|mdx|php|pl|png|prisma|properties|proto|ps1|pyi?|r|rb|rs|rst|s[ac]ss|scala|sh|sol|sql"
     r"|sum|svelte|svg|swift|tf|toml|txt|vue|wasm|xml|ya?ml|zig)\Z"

@@ -9,21 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "checklist"
-_WORDS = re.compile(r"\w+")
+_WORDS = lazy_pattern.compile(r"\w+")
 _LONGEST_ID = 48
-_STEP = re.compile(
+_STEP = lazy_pattern.compile(
     r"^(?:(?P<level>#{2,4})[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?(?P<id>\d+(?:\.\d+)*)[.):]?|(?P<item>\d+)[.)])"
     r"[ \t]+(?P<title>\S.*)$"
 )
-_HEADED_STEP = re.compile(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]")
-_ITEM = re.compile(r"\n\d+[.)][ \t]")
-_MARKED = re.compile(r"\n(?=[ \t]*(?:`{3}|~{3})|#{1,6}[ \t]|\d+[.)][ \t])")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
-_STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
+_HEADED_STEP = lazy_pattern.compile(r"\n##{1,3}[ \t]+(?:(?:Step|Task|Phase)[ \t]+)?\d+[.):]")
+_ITEM = lazy_pattern.compile(r"\n\d+[.)][ \t]")
+_MARKED = lazy_pattern.compile(r"\n(?=[ \t]*(?:`{3}|~{3})|#{1,6}[ \t]|\d+[.)][ \t])")
+_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]+(.*)")
+_STEPS = lazy_pattern.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 
 def matches(_path: str, text: str) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, metadata
 
 KIND = "cursor"
-_STATUS = re.compile(
+_STATUS = lazy_pattern.compile(
     r"^(?P<dash>[ \t]*-[ \t]+)?(?P<indent>[ \t]*)(?P<key>[\w-]+):[ \t]*(?P<value>.*?)[ \t]*\r?$", re.MULTILINE
 )
-_WORD = re.compile(r"['\"]?([\w-]+)")
+_WORD = lazy_pattern.compile(r"['\"]?([\w-]+)")
 
 
 def matches(_path: str, text: str) -> bool:

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
-_AT = re.compile(r"^(\s*(?:-\s+|[\w-]+:\s+))(@\S.*)$", re.MULTILINE)
+from idumb import lazy_pattern
+
+_HEAD = lazy_pattern.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_AT = lazy_pattern.compile(r"^(\s*(?:-\s+|[\w-]+:\s+))(@\S.*)$", re.MULTILINE)
 # Values that YAML does not take without quotes, and that people and models write so.
-_UNQUOTED = re.compile(
+_UNQUOTED = lazy_pattern.compile(
     r"^([ \t]*(?:-[ \t]+)?[\w-]+:[ \t]+)((?:[`%&*!]|[^\s'\"\[{|>#][^\r\n]*?:[ \t])[^\r\n]*?)(?=[ \t]*\r?$)",
     re.MULTILINE,
 )

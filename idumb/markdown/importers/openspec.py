@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import ORDER, SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "openspec"
-_LINE = re.compile(r"\n[ \t]*[-*] \[[ xX]\] \**\d+\.\d+")
-_GROUP = re.compile(r"\n## \d+\. ")
-_TASK = re.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
-_CHANGE = re.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
+_LINE = lazy_pattern.compile(r"\n[ \t]*[-*] \[[ xX]\] \**\d+\.\d+")
+_GROUP = lazy_pattern.compile(r"\n## \d+\. ")
+_TASK = lazy_pattern.compile(r"\**(\d+(?:\.\d+)+[a-z]?)\**[.):]?\s+(.+)")
+_CHANGE = lazy_pattern.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
 def matches(path: str, text: str) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
 
 KIND = "spec-kit"
-_LINE = re.compile(r"\n- \[[ xX]\] \**T\d{3,}[a-z]?\b")
-_TASK = re.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
-_ID = re.compile(r"T\d{3,}[a-z]?")
-_NEEDS = re.compile(r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE)
+_LINE = lazy_pattern.compile(r"\n- \[[ xX]\] \**T\d{3,}[a-z]?\b")
+_TASK = lazy_pattern.compile(r"\**(T\d{3,}[a-z]?|TXXX)\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)\**\s*(.*)")
+_ID = lazy_pattern.compile(r"T\d{3,}[a-z]?")
+_NEEDS = lazy_pattern.compile(
+    r"\(?(?:depends on|requires|after)\s+((?:T\d{3,}[a-z]?(?:\s*(?:,|and|&)\s*)?)+)\)?", re.IGNORECASE
+)
 
 
 def matches(_path: str, text: str) -> bool:

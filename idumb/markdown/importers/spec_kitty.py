@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+from idumb import lazy_pattern
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes, metadata
 
 KIND = "spec-kitty"
-_HEADING = re.compile(r"\n##{1,2} (?:Work Package )?WP\d{2,}")
-_PACKAGE = re.compile(r"^(?:Work Package )?(WP\d{2,})[ \t]*(?::|—|–|-)[ \t]*(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?$")
-_SUBTASK = re.compile(r"\**(T\d{3,})\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)(.*)")
-_SECTION = re.compile(r"^#+ Dependenc.*?\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_LABEL = re.compile(r"\*\*Dependenc(?:y|ies)(?::\*\*|\*\*:)([^\n(·]*)", re.IGNORECASE)
-_NEEDED = re.compile(r"WP\d{2,}")
+_HEADING = lazy_pattern.compile(r"\n##{1,2} (?:Work Package )?WP\d{2,}")
+_PACKAGE = lazy_pattern.compile(
+    r"^(?:Work Package )?(WP\d{2,})[ \t]*(?::|—|–|-)[ \t]*(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?$"
+)
+_SUBTASK = lazy_pattern.compile(r"\**(T\d{3,})\**:?\s*((?:\[[^\]]{1,12}\]\s*)*)(.*)")
+_SECTION = lazy_pattern.compile(r"^#+ Dependenc.*?\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_LABEL = lazy_pattern.compile(r"\*\*Dependenc(?:y|ies)(?::\*\*|\*\*:)([^\n(·]*)", re.IGNORECASE)
+_NEEDED = lazy_pattern.compile(r"WP\d{2,}")
 
 
 def matches(_path: str, text: str) -> bool:

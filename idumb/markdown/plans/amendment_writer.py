@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
@@ -23,10 +24,12 @@ from idumb.system import escaping
 
 SECTION = "## Decisions"
 MOST = 2000  # characters of one decision
-_MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
-_CLOSING_FENCE = re.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\Z)")
-_STEPS_FENCE = re.compile(r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)")
-_PLAIN_PATH = re.compile(r"[\w./-]+", re.ASCII)
+_MARKUP = lazy_pattern.compile(r"[\\`*_\[\]<>#|~]")
+_CLOSING_FENCE = lazy_pattern.compile(r"\s*\n {0,3}(`{3,}|~{3,})[ \t]*(?=\r?\n|\Z)")
+_STEPS_FENCE = lazy_pattern.compile(
+    r"\s*\n(`{3,}|~{3,})(?:yaml|json) steps[ \t]*\r?\n(?s:.*?)\n {0,3}\1[ \t]*(?=\r?\n|\Z)"
+)
+_PLAIN_PATH = lazy_pattern.compile(r"[\w./-]+", re.ASCII)
 
 
 def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import plan
@@ -15,20 +16,20 @@ from idumb.markdown.syntax.field_values import Bullet, yaml_text
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.problems import Field
 
-BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
-BROKEN_BOX = re.compile(
+BOX = lazy_pattern.compile(r"\[([ xX])\](?:[ \t]+|$)")
+BROKEN_BOX = lazy_pattern.compile(
     r"\[\](?![(\[:])|\[[ xX]{2,}\]|\[[ xX]\](?=[^\s(\[:])|\[[-~/>?!*+.oO✓✔✗✘\u3000\u00a0]\](?=\s|$)"
 )
-_MARKED_BOX = re.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its checkbox on the line of the label
-ID = re.compile(r"AC-(\d+):(?:\s+|$)")
-_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
-_PROOF = re.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
-_CHECK = re.compile(r"check:\s*")
-_KEEPS = re.compile(r"keeps:\s*(?=`|$)")
-_NEAR_KEEPS = re.compile(r"keeps?\s*:|keeps?\s*\x00+$", re.IGNORECASE)
-_MASKED_KEEPS = re.compile(r"keeps:\s*\x00")
-_STRAY_KEEPS = re.compile(r"\(\s*keeps\s*:|\bkeeps\s*:\s*\x00|--keeps:", re.IGNORECASE)
-_STRAY = re.compile(
+_MARKED_BOX = lazy_pattern.compile(r"[-+*]\s*\[[ xX]?\]")  # a bullet with its checkbox on the line of the label
+ID = lazy_pattern.compile(r"AC-(\d+):(?:\s+|$)")
+_NEAR_ID = lazy_pattern.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_PROOF = lazy_pattern.compile(r"(check|verify|human|opinion)\b", re.IGNORECASE)
+_CHECK = lazy_pattern.compile(r"check:\s*")
+_KEEPS = lazy_pattern.compile(r"keeps:\s*(?=`|$)")
+_NEAR_KEEPS = lazy_pattern.compile(r"keeps?\s*:|keeps?\s*\x00+$", re.IGNORECASE)
+_MASKED_KEEPS = lazy_pattern.compile(r"keeps:\s*\x00")
+_STRAY_KEEPS = lazy_pattern.compile(r"\(\s*keeps\s*:|\bkeeps\s*:\s*\x00|--keeps:", re.IGNORECASE)
+_STRAY = lazy_pattern.compile(
     r"\(\s*(?:check\s*:|(?:verify|human|opinion)\s*\))|\bcheck\s*:\s*\x00|--(?:check:|(?:verify|human|opinion)\s*$)",
     re.IGNORECASE,
 )
@@ -126,7 +127,7 @@ def _proof(draft: Draft, text: Text, dash: re.Match[str], rules: Rules, fences: 
     before = text.s[: dash.start()].rstrip(" \t—–")
     check = _CHECK.match(tail.s) or _keeps(tail, rules, fences)
     if check:
-        draft.text, draft.proof, draft.keeps = before, plan.CHECK, check.re is _KEEPS
+        draft.text, draft.proof, draft.keeps = before, plan.CHECK, check[0].startswith("keeps")
         draft.command = _check(tail.part(check.end()), rules, fences)
     elif tail.s in MARKS:
         draft.text, draft.proof = before, tail.s
@@ -218,7 +219,7 @@ def _is_near_proof(text: str) -> bool:
 
 def _nested_check(draft: Draft, child: Bullet, check: re.Match[str], rules: Rules) -> None:
     if draft.proof is None:
-        draft.proof, draft.keeps = plan.CHECK, check.re is _KEEPS
+        draft.proof, draft.keeps = plan.CHECK, check[0].startswith("keeps")
         draft.command = _check(child.text.part(check.end()), rules, child)
         return
     message = "This criterion has two proofs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import labels
 from idumb.markdown.plans.near_misses import STEP_FENCES, NearMissChecker
@@ -14,9 +15,9 @@ from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 
-_BOLD = re.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
-_PLAIN = re.compile(r"([^:`\n]{1,60}?)\s*:\s*")
-_BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
+_BOLD = lazy_pattern.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
+_PLAIN = lazy_pattern.compile(r"([^:`\n]{1,60}?)\s*:\s*")
+_BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
 _TRAILING = " \t:\uff1a"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from idumb import lazy_pattern
 from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GSD_2
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-_KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:[ \t]*([^#]*)")
+_KEY = lazy_pattern.compile(r"([A-Za-z_][\w-]*)[ \t]*:[ \t]*([^#]*)")
 _GSD = frozenset({"wave", "files_modified", "files-modified", "must_haves", "autonomous"})
 _OLD_IDUMB = frozenset({"phase_name", "validation_score", "validated_by", "task_count", "estimated_hours"})
 _BACKLOG = frozenset({"assignee", "labels", "created_date", "ordinal"})
@@ -31,7 +32,7 @@ _LINES: tuple[tuple[str, str, re.Pattern[str], re.Pattern[str] | None], ...] = (
     ("OpenSpec", "- [", _line(r"- \[[ xX]\] \d+\.\d+ "), _line(r"## \d+\. ")),
     ("BMAD", "# Story ", _line(r"# Story \d+\.\d+"), None),
     ("Backlog.md", ":BEGIN -->", _line(r"<!-- (?:AC|SECTION:\w+):BEGIN -->"), None),
-    ("Task Master", '"tasks"', _line(r"\{"), re.compile(r'"tasks"\s*:\s*\[')),
+    ("Task Master", '"tasks"', _line(r"\{"), lazy_pattern.compile(r'"tasks"\s*:\s*\[')),
 )
 
 
@@ -54,15 +55,15 @@ def tool(lines: Sequence[str]) -> tuple[str, int] | None:
 
 _GSD_2 = frozenset({"estimated_steps", "estimated_files", "skills_used"})
 _OTHER_TOOLS = frozenset({"work_package_id", "assignee", "created_date"})
-_OLD_LABEL = re.compile(
+_OLD_LABEL = lazy_pattern.compile(
     r"^[ \t]*(?:[-*][ \t]+)?\*\*(?:Description|Assigned To|Files Involved|Estimate)\b", re.IGNORECASE | re.MULTILINE
 )
 _OLD_TASK = _line(r"##{1,3}[ \t]+(?:Task[ \t]+)?\[?T[\w.]*-\d+[a-z]?\b")
-_NUMBERED_TASK = re.compile(
+_NUMBERED_TASK = lazy_pattern.compile(
     r"\n##{1,3}[ \t]+Task[ \t]+[A-Z]*[\w.-]*?\d[\w.]*(?:[ \t]*[:.)—–-]|[ \t]*$)", re.IGNORECASE | re.MULTILINE
 )
-_SLICE = re.compile(r"# [ST]\d+: ")
-_TASK_TAG = re.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
+_SLICE = lazy_pattern.compile(r"# [ST]\d+: ")
+_TASK_TAG = lazy_pattern.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
 
 def dialect(lines: Sequence[str]) -> str | None:

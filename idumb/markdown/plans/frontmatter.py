@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import GUIDED, STRICT, Invariant, Limits, NonGoal, Scope, Setup, Span
@@ -20,9 +20,9 @@ from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
 
 MAX_BYTES = 64 * 1024
 REQUIRED = ("type", "phase", "plan", "title", "goal")
-_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
-_WORD = re.compile(r"[^\s,`\"'\[\]{}]+")
+_ID = lazy_pattern.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+_VERSION = lazy_pattern.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+_WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}]+")
 
 
 @dataclass(slots=True)

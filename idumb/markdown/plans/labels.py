@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.finding import nearest
 
@@ -45,7 +46,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 SHOWN = {name: labels[0] for name, labels in FIELDS.items()}
 
-_GAPS = re.compile(r"[\s_-]+")
+_GAPS = lazy_pattern.compile(r"[\s_-]+")
 
 
 def _singular(word: str) -> str:
@@ -84,7 +85,7 @@ def nearest_key(key: str, extra: tuple[str, ...]) -> str | None:
     return nearest(key.strip(), [*FIELDS, *extra])
 
 
-_SEQUENCE = re.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
+_SEQUENCE = lazy_pattern.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 
 
 def is_task_id(text: str, phase: str) -> bool:

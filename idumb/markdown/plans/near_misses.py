@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, labels
 from idumb.markdown.plans.step_tools import TOOLS
@@ -28,28 +29,28 @@ _NEAR_FENCES = {
     "jsonstep": "json steps",
     "jsonsteps": "json steps",
 }
-LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
-YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
-_LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
-_TITLED = re.compile(r"(?:<\w+>)?\W*(\S+?)[\])*_`~]*\s*(?::|—|–|--|-(?=\s))\s*\S")
-_LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
-_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
-_LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
-_LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
-_TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
-_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
-_LINE_FENCE = re.compile(r"(?:`{3,}|~{3,})([^`]*)$")
+LIKE_ID = lazy_pattern.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+YAML_ID = lazy_pattern.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LINE_ID = lazy_pattern.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
+_TITLED = lazy_pattern.compile(r"(?:<\w+>)?\W*(\S+?)[\])*_`~]*\s*(?::|—|–|--|-(?=\s))\s*\S")
+_LIKE_TASK = lazy_pattern.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LINE_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]*(.*)")
+_LINE_BOX = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_LINE_DEEP = lazy_pattern.compile(r"#{7,}[ \t]*(.*)")
+_TAG = lazy_pattern.compile(r"<task[\s>]", re.IGNORECASE)
+_TIGHT_BOX = lazy_pattern.compile(r"[-+*]\[[ xX]?\]")
+_LINE_FENCE = lazy_pattern.compile(r"(?:`{3,}|~{3,})([^`]*)$")
 
 TASK = "yaml task"
 STEPS = "yaml steps"
 # First words of fences that may be meant as data, and whether any `id` in them makes them a task.
 _LANGUAGES = {"yaml": True, "yml": True, **dict.fromkeys(("", "json", "task", "tasks", "step", "steps"), False)}
-_KEY = re.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
-_FLOW_ID = re.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
-_FLOW_TOOL = re.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
+_KEY = lazy_pattern.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
+_FLOW_ID = lazy_pattern.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
+_FLOW_TOOL = lazy_pattern.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
 _CORE = frozenset({"depends_on", "files", "acceptance", "verify"})
 OF_TASKS = _CORE | {"kind", "requirements", "tests", "preconditions", "postconditions", "rollback"}
-_STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
+_STEP = lazy_pattern.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
 _KEYS = frozenset({"id", "title", "description", "steps", *labels.FIELDS})
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import field
 from functools import cached_property
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, fields, labels, near_misses
 from idumb.markdown.syntax import blocks, indentation
@@ -14,11 +15,11 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
-_HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
-_PHASE_NUMBER = re.compile(r"T(\d{1,6}(?:\.\d{1,6})?)-\d{2,}[a-z]?\b")
-_BOX = re.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
+_HEADING = lazy_pattern.compile(rf"(?:Task\s+)?({_ID})\s*(?::|—|–|--|-(?=\s))\s*(.*)", re.DOTALL)
+_PHASE_NUMBER = lazy_pattern.compile(r"T(\d{1,6}(?:\.\d{1,6})?)-\d{2,}[a-z]?\b")
+_BOX = lazy_pattern.compile(rf"({_ID})(?:\s*(?::|—|–|--|-(?=\s))\s*|\s+|$)(.*)", re.DOTALL)
 
-_TASKS = re.compile(r"\s*##\s+tasks\s*$", re.IGNORECASE)
+_TASKS = lazy_pattern.compile(r"\s*##\s+tasks\s*$", re.IGNORECASE)
 
 HEADING = "heading"
 CHECKLIST = "checklist"

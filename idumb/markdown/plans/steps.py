@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import Step
@@ -18,8 +19,8 @@ from idumb.markdown.syntax.source import Source
 
 KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
-_JSON_LINE = re.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
-_FIRST = re.compile(r"\S")
+_JSON_LINE = lazy_pattern.compile(r"^- \{.*\}[ \t]*$", re.MULTILINE)
+_FIRST = lazy_pattern.compile(r"\S")
 
 
 class _Pairs(dict[str, Any]):

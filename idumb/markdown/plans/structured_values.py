@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.domain.finding import nearest
 from idumb.domain.plans.plan import Condition, Handoff, Interface, Limits, Option, RollbackClass, TestIntent
@@ -17,11 +18,11 @@ from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.problems import Field, Problems
 
 _PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
-_DASH = re.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
+_DASH = lazy_pattern.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
 _PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
-_BESIDE = re.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
-_OPTION = re.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
-_HANDOFF = re.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
+_BESIDE = lazy_pattern.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
+_OPTION = lazy_pattern.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
+_HANDOFF = lazy_pattern.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
 _CONDITIONS = (
     'file exists PATH, file absent PATH, file contains PATH "TEXT", symbol NAME in PATH, env NAME, context PATH, '
     "command and a command"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import agent
 from idumb.domain.errors import InputError
 from idumb.domain.finding import ERROR, Finding, did_you_mean
@@ -484,7 +484,7 @@ _GATE: Mapping[str, values.Reader] = {
     "entry_point": values.words,
 }
 _OF_OWN_GATES = frozenset({"run", "entry_point"})
-_OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_OWN_NAME = lazy_pattern.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _LEVELS: Mapping[str, values.Reader] = {"1": values.duration, "2": values.duration}
 _LIMITS: Mapping[str, values.Reader] = {
     "memory": values.size,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import paths, whole_numbers
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
@@ -13,16 +13,16 @@ from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
 
-_DURATION = re.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
-_SIZE = re.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
+_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
+_SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NAME = re.compile(r"[\w.:/@+-]+")
-TEMPLATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_VARIABLE = lazy_pattern.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
+TEMPLATE = lazy_pattern.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
-_NUMBER = re.compile(r"[-+]?\d+")
-_DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
+_NUMBER = lazy_pattern.compile(r"[-+]?\d+")
+_DECIMAL = lazy_pattern.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
 
 
 DID_YOU_MEAN = "Did you mean `{}`?"
@@ -207,8 +207,8 @@ def message(node: Node) -> str:
     return text
 
 
-_BRACES = re.compile(r"\{([^{}]*)\}|[{}]")
-_TRAILER = re.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
+_BRACES = lazy_pattern.compile(r"\{([^{}]*)\}|[{}]")
+_TRAILER = lazy_pattern.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
 
 
 def _message_problem(template: str) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from idumb import lazy_pattern
 from idumb.markdown.syntax import comments, fast_path
 from idumb.markdown.syntax.nodes import (
     Block,
@@ -27,15 +28,15 @@ from idumb.markdown.syntax.source import Source
 
 MAX_NESTING = 20
 
-_TAB_IN_PREFIX = re.compile(r"[ >\-+*\d.)#]*\t")
+_TAB_IN_PREFIX = lazy_pattern.compile(r"[ >\-+*\d.)#]*\t")
 _PREFIX = frozenset(" >-+*0123456789.)#")
 _SPECIAL = frozenset("#>`~<=-+*_0123456789")
-_ATX = re.compile(r"#{1,6}(?=[ \t]|$)")
-_SETEXT = re.compile(r"(=+|-+)[ \t]*$")
-_BREAK = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
-_MARKER = re.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
-_OPENING = re.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
-_YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
+_ATX = lazy_pattern.compile(r"#{1,6}(?=[ \t]|$)")
+_SETEXT = lazy_pattern.compile(r"(=+|-+)[ \t]*$")
+_BREAK = lazy_pattern.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_MARKER = lazy_pattern.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
+_OPENING = lazy_pattern.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
+_YAML_ITEM = lazy_pattern.compile(r" {0,3}- id:(?:[ \t]|$)")
 Leaf = Paragraph | Fence | Raw
 
 

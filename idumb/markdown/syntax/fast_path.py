@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Criterion, FileClaim, Span, TestIntent
 from idumb.lazy_dataclass import dataclass
@@ -18,28 +19,28 @@ from idumb.markdown.syntax import scalars
 from idumb.markdown.syntax.nodes import FastTask, Fence
 from idumb.markdown.syntax.source import Source
 
-_TASK = re.compile(
+_TASK = lazy_pattern.compile(
     r"(#{3,6}) (T[0-9A-Za-z][0-9A-Za-z._-]*-[0-9]{2,}[a-z]?): ([^\s#<](?:[^\n#<]*[^\s#<])?)\n"
     r"((?:[^\W\d_][^\n]*\n|\n)*+)"  # paragraphs whose lines start with a letter are plain text
     r"((?:- (?!id:)(?:\*\*[A-Z][a-z ]*:\*\*|[A-Za-z][a-z_ ]*:)[^\n]*\n(?:  - [^\n]*\n)*)+)"
     r"(\n(?:[^\W\d_][^\n]*\n|\n)*+)?+"  # and more such paragraphs after a blank line
 )
 # Description lines that may be more than text; the general parser checks them.
-_SUSPICIOUS = re.compile(r"^(?:id[ \t]*:|t\d|task[^a-z]|[a-z_]+:)", re.IGNORECASE | re.MULTILINE)
-_STEPS = re.compile(r"```((?:yaml|json) steps)\n")
-_NEXT = re.compile(r"\n*(?:(#{1,6}) |\Z)")
-_FIELD = re.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n((?:  - [^\n]*\n)*)")
+_SUSPICIOUS = lazy_pattern.compile(r"^(?:id[ \t]*:|t\d|task[^a-z]|[a-z_]+:)", re.IGNORECASE | re.MULTILINE)
+_STEPS = lazy_pattern.compile(r"```((?:yaml|json) steps)\n")
+_NEXT = lazy_pattern.compile(r"\n*(?:(#{1,6}) |\Z)")
+_FIELD = lazy_pattern.compile(r"- (?:\*\*)?([A-Za-z][a-z_ ]*):(?:\*\*)?(?: (\S[^\n]*))?\n((?:  - [^\n]*\n)*)")
 
 _CODE = r"`[^`\s][^`\n]*`"
 _WORDS = rf"(?:[^`\n—–<\\-]++|(?<=\w)-(?=\w)|{_CODE})++"
-_CRITERION = re.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
-_PROOF_WORDS = re.compile(r"check|keep|verify|human|opinion", re.IGNORECASE)
-_NEAR_ID = re.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
-_FILE_LINES = re.compile(r"^  - (create|modify|delete|read) `([^`\s][^`\n]*)`$", re.MULTILINE)
-_FILE = re.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
-_COMMANDS = re.compile(rf"{_CODE}(?:, {_CODE})*")
-_TEST = re.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): (\S(?:[^\n]*\S)?)")
-_NAME = re.compile(r"[\w.:/@+-]+")
+_CRITERION = lazy_pattern.compile(rf"  - \[ \] ({_WORDS})(?:— (?:check: ({_CODE})|(verify|human|opinion)))?\n")
+_PROOF_WORDS = lazy_pattern.compile(r"check|keep|verify|human|opinion", re.IGNORECASE)
+_NEAR_ID = lazy_pattern.compile(r"[\[(*_`]*AC[-_ ]?\d", re.IGNORECASE)
+_FILE_LINES = lazy_pattern.compile(r"^  - (create|modify|delete|read) `([^`\s][^`\n]*)`$", re.MULTILINE)
+_FILE = lazy_pattern.compile(rf"(create|modify|delete|read) ({_CODE}(?:, {_CODE})*)")
+_COMMANDS = lazy_pattern.compile(rf"{_CODE}(?:, {_CODE})*")
+_TEST = lazy_pattern.compile(rf"({_CODE}) — (fails before, passes after|passes before and after): (\S(?:[^\n]*\S)?)")
+_NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
 
 
 def find(source: Source, line: int) -> FastTask | None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
+from idumb import lazy_pattern
+
 _UNTIL = (
-    (re.compile(r"<(?:script|pre|style|textarea)(?:[\s>]|$)", re.IGNORECASE), r"</(?:script|pre|style|textarea)>"),
-    (re.compile(r"<\?"), r"\?>"),
-    (re.compile(r"<![A-Za-z]"), r">"),
-    (re.compile(r"<!\[CDATA\["), r"\]\]>"),
+    (
+        lazy_pattern.compile(r"<(?:script|pre|style|textarea)(?:[\s>]|$)", re.IGNORECASE),
+        r"</(?:script|pre|style|textarea)>",
+    ),
+    (lazy_pattern.compile(r"<\?"), r"\?>"),
+    (lazy_pattern.compile(r"<![A-Za-z]"), r">"),
+    (lazy_pattern.compile(r"<!\[CDATA\["), r"\]\]>"),
 )
-_ELEMENT = re.compile(
+_ELEMENT = lazy_pattern.compile(
     r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div"
     r"|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link"
     r"|main|menu|menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead"
@@ -18,7 +23,7 @@ _ELEMENT = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTE = r"""\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:[^\s"'=<>`]+|'[^']*'|"[^"]*"))?"""
-_TAG = re.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>)\s*$")
+_TAG = lazy_pattern.compile(rf"(?:<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>)\s*$")
 
 
 def begins(line: str, *, in_text: bool) -> str | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-_BULLETS = re.compile(r" *(?:(?:[-+*]|\d{1,9}[.)]) +)+")
-_STRUCTURE = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|`{3,}|~{3,}|---$")
+from idumb import lazy_pattern
+
+_BULLETS = lazy_pattern.compile(r" *(?:(?:[-+*]|\d{1,9}[.)]) +)+")
+_STRUCTURE = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|`{3,}|~{3,}|---$")
 
 _ABOVE = 500  # lines above that can explain an indentation
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from json import decoder
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import whole_numbers
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax.problems import Problems, ReadError
 from idumb.markdown.syntax.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, duplicate_key
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
+_SPACE = lazy_pattern.compile(r"[ \t\r\n]*")
+_LITERAL = lazy_pattern.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
 _SCAN: Callable[[str, int], tuple[str, int]] = vars(decoder)["scanstring"]  # not in the type stubs
 _CONSTANTS = {"true": True, "false": False, "null": None}
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from idumb import lazy_pattern
 from idumb.domain.finding import nearest
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.field_values import Bullet, Value, fence_text
@@ -13,8 +14,8 @@ from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Fence
 from idumb.markdown.syntax.problems import Field
 
-_DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
-_NAME = re.compile(r"[\w.:/@+-]+")
+_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
+_NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
 _MANY = 100  # findings, after which no nearest name is searched, because searching is slow
 DURATIONS = "1h30m, 45m or 90s"
 COMMANDS = "commands in backticks"

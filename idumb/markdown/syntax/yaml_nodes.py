@@ -7,20 +7,20 @@ text: `06.2` does not become a number, nor `no` a boolean.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.problems import Problems, ReadError
 
 MAX_DEPTH = 20
 ACCEPTED = "plain YAML keys and values, each key once"
-_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_LINE_BREAKS = lazy_pattern.compile("[\x85\u2028\u2029]")
+_SURROGATE = lazy_pattern.compile(r"\\u[dD][89a-fA-F]")
+_PAIR = lazy_pattern.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @dataclass(slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import paths, whole_numbers
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import expression, workflow
@@ -99,7 +99,7 @@ def _unique(drafts: list[Draft], problems: Problems) -> None:
             first[draft.id] = draft
 
 
-_INPUT = re.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
+_INPUT = lazy_pattern.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)

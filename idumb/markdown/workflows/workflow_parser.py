@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import workflow
@@ -26,11 +27,11 @@ from idumb.markdown.workflows import foreign_keys, step_reader, value_reader
 from idumb.markdown.workflows.step_reader import Draft
 
 STEP = "yaml step"
-_STEP_HEADING = re.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
-_LIKE_FENCE = re.compile(r"(?:ya?ml|json)?[\s_-]*(?:steps?|run|tasks?)", re.IGNORECASE)
-_LIKE_STEP = re.compile(r"^[ \t]*[\"']?(?:kind|needs|run|agent|if)[\"']?[ \t]*:", re.MULTILINE)
+_STEP_HEADING = lazy_pattern.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
+_LIKE_FENCE = lazy_pattern.compile(r"(?:ya?ml|json)?[\s_-]*(?:steps?|run|tasks?)", re.IGNORECASE)
+_LIKE_STEP = lazy_pattern.compile(r"^[ \t]*[\"']?(?:kind|needs|run|agent|if)[\"']?[ \t]*:", re.MULTILINE)
 _NO_LANGUAGE = frozenset({"", "yaml", "yml"})
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,63}")
+_VERSION = lazy_pattern.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,63}")
 _SHARED = ("scope", "non_goals", "invariants", "assumptions", "setup", "builder", "validator", "limits")
 """Keys of the frontmatter that plans have too, with the same values."""
 _OWN = ("type", "name", "version", "description", "inputs")

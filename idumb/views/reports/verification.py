@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -23,8 +24,8 @@ Record = Mapping[str, Any]
 spoiled, unproven, opinions, skipped, accepted."""
 
 UNVERIFIED = "unverified"
-_INVARIANT = re.compile(r"(plan \S+ )?invariant ")
-_TEST = re.compile(r"T\S+ test \d+")
+_INVARIANT = lazy_pattern.compile(r"(plan \S+ )?invariant ")
+_TEST = lazy_pattern.compile(r"T\S+ test \d+")
 _STANDING = {
     proof.PASSED: "proven",
     proof.WAITING: "waits for a person",

@@ -9,17 +9,18 @@ import html
 import re
 from collections.abc import Iterator
 
+from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import titles
 from idumb.markdown.plans.dialects.drafts import Part
 
-_AUTOMATED = re.compile(r"<automated>(.*?)</automated>", re.DOTALL)
-_BY_HAND = re.compile(r"<(human-check|human|manual)>(.*?)</\1>", re.DOTALL)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_AUTOMATED = lazy_pattern.compile(r"<automated>(.*?)</automated>", re.DOTALL)
+_BY_HAND = lazy_pattern.compile(r"<(human-check|human|manual)>(.*?)</\1>", re.DOTALL)
+_FENCE = lazy_pattern.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"", "sh", "bash", "shell", "zsh", "console"})
-_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
-ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_SPAN = lazy_pattern.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_MISSING = lazy_pattern.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
+ITEM = lazy_pattern.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 
 
 @dataclass(frozen=True, slots=True)

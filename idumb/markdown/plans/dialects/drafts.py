@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans.plan import (
     BUILD,
@@ -32,19 +33,21 @@ Part = tuple[str, int]
 
 CHANGE = "change"
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
-_NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
-_BULLET = re.compile(r"^(?:[-*+]|\d+[.)])\s+")
-_VERB = re.compile(r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE)
+_NOTHING = lazy_pattern.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
+_BULLET = lazy_pattern.compile(r"^(?:[-*+]|\d+[.)])\s+")
+_VERB = lazy_pattern.compile(
+    r"(create|modify|delete|remove|read|inspect|edit|update|new|add|test)\s*:?\s+(?=\S)", re.IGNORECASE
+)
 # A word or two before a path in backticks, such as `Optional:` or `Create/Modify:`.
-_LABEL = re.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
+_LABEL = lazy_pattern.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
-_BETWEEN = re.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
-_NOTE = re.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
-_NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
-_ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
-_TASK_ID = re.compile(r"T[\w.]+-\d{2,9}[a-z]?")
+_BETWEEN = lazy_pattern.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
+_NOTE = lazy_pattern.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
+_NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
+_ABOUT = lazy_pattern.compile(r"(?<=\S)\s+(?:—|–|--)\s")
+_TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
 _is_protected = paths.cover(paths.ALWAYS_PROTECTED)
-_PLACE = re.compile(r":\d+(?:-\d+)?$")
+_PLACE = lazy_pattern.compile(r":\d+(?:-\d+)?$")
 
 
 @dataclass(slots=True)

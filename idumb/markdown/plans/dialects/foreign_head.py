@@ -7,6 +7,7 @@ import shlex
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain import paths
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Setup, Span
 from idumb.lazy_dataclass import dataclass
@@ -18,7 +19,7 @@ from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
 
-_WORD = re.compile(r"[^\s,`\"'\[\]{}:]+")
+_WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}:]+")
 _TRUTHS = frozenset({"truths", "observable_truths"})
 _IGNORED = frozenset(
     {

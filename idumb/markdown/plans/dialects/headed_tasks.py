@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import field
 
+from idumb import lazy_pattern
 from idumb.domain.plans.plan import GSD_2
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import labels, titles
@@ -17,17 +18,21 @@ from idumb.markdown.plans.dialects.labels import Line
 from idumb.markdown.syntax.problems import Problems
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
-_NAMED = re.compile(rf"Task[ \t]+([A-Za-z]*[\w.-]*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
-_ID = re.compile(rf"\[?(T[\w.]*-?\d+[a-z]?)\]?(?:{_DASH}|[ \t]+)(.+)")
-_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
-_BOX = re.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(.*)")
-_BOX_TASK = re.compile(rf"(?:\*\*)?(?:Task[ \t]+)?(T[\w.]*-?\d+[a-z]?|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
-_ITEM = re.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
-_SECTION = re.compile(r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE)
-_CODE = re.compile(r"[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
-_KIND = re.compile(r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE)
-_SUCCESS = re.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE)
-_GOAL = re.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE)
+_NAMED = lazy_pattern.compile(rf"Task[ \t]+([A-Za-z]*[\w.-]*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
+_ID = lazy_pattern.compile(rf"\[?(T[\w.]*-?\d+[a-z]?)\]?(?:{_DASH}|[ \t]+)(.+)")
+_NUMBERED = lazy_pattern.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
+_BOX = lazy_pattern.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(.*)")
+_BOX_TASK = lazy_pattern.compile(rf"(?:\*\*)?(?:Task[ \t]+)?(T[\w.]*-?\d+[a-z]?|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
+_ITEM = lazy_pattern.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
+_SECTION = lazy_pattern.compile(
+    r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
+)
+_CODE = lazy_pattern.compile(r"[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
+_KIND = lazy_pattern.compile(
+    r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE
+)
+_SUCCESS = lazy_pattern.compile(r"(?:overall )?success criteria\b|must-haves\b", re.IGNORECASE)
+_GOAL = lazy_pattern.compile(r"(?:goal|objective|what this builds)\b", re.IGNORECASE)
 
 
 @dataclass(slots=True)

@@ -8,26 +8,27 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from idumb import lazy_pattern
 from idumb.domain.plans.plan import CHECK, HUMAN
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
-FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_BOLD = re.compile(
+FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
+HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_BOLD = lazy_pattern.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
 )
-_BARE = re.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
-_KEY = re.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
-_BOXED = re.compile(r"[ \t]*[-*+][ \t]+\[.\]")
-_NOTE = re.compile(r"[ \t]*\([^()]*\)")
-_CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
-_BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
-_AN_ID = re.compile(r"(?:Task[ \t]+)?([A-Za-z]{0,4}[\w.]*-?\d[\w.]*)", re.IGNORECASE)
-_ESTIMATE = re.compile(r"~?[ \t]*(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
+_BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
+_KEY = lazy_pattern.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
+_BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
+_NOTE = lazy_pattern.compile(r"[ \t]*\([^()]*\)")
+_CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
+_BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
+_AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?([A-Za-z]{0,4}[\w.]*-?\d[\w.]*)", re.IGNORECASE)
+_ESTIMATE = lazy_pattern.compile(r"~?[ \t]*(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 # Labels without notes in brackets, in lower case, and what they mean.
 _FIELDS = {
     "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",

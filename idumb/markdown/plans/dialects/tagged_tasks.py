@@ -11,22 +11,23 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
+from idumb import lazy_pattern
 from idumb.domain.plans.plan import HUMAN, Option
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans.dialects import checks, drafts, labels, titles
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
-_OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
-_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_BLANK = re.compile(r"\s*")
-_LINE = re.compile(r"[^\n]*")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_TASKS = re.compile(r"^[ \t]*<tasks>", re.MULTILINE)
-_ENDS = re.compile(r"[ \t]*(?:$|\r?\n|<)")
+_OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
+_ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_BLANK = lazy_pattern.compile(r"\s*")
+_LINE = lazy_pattern.compile(r"[^\n]*")
+_FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
+_TASKS = lazy_pattern.compile(r"^[ \t]*<tasks>", re.MULTILINE)
+_ENDS = lazy_pattern.compile(r"[ \t]*(?:$|\r?\n|<)")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINE = re.compile(r"[ \t]*<(task|feature)(?:\s[^<>]*)?>")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TASK_LINE = lazy_pattern.compile(r"[ \t]*<(task|feature)(?:\s[^<>]*)?>")
+_COMMENT = lazy_pattern.compile(r"<!--.*?-->", re.DOTALL)
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
 # Tags of a task whose text a builder or a person reads, with their headings.
 _TEXTS = {

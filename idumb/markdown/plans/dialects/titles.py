@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from idumb import lazy_pattern
+
 LONGEST = 120
-_PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
+_PREFIX = lazy_pattern.compile(r"^(?:\*\*)?(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
