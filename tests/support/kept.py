@@ -34,6 +34,10 @@ class Run:
         self.kept: dict[str, str] = {}
         self._name = RUN.replace("main", place.worktree_id)
 
+    def begin(self, name: str) -> None:
+        """Begin another run."""
+        self._name = f"{self._name.rpartition('/')[0]}/{name}"
+
     def tasks(self, *numbers: int) -> None:
         for number in numbers:
             base = self.trees.snapshot(f"{self._name}/T{number}/1/base", "before")

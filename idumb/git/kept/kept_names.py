@@ -7,6 +7,7 @@ have refs of their own under such names, as the snapshots of earlier versions of
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -25,7 +26,7 @@ from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 
 UNREADABLE = "git.snapshot-unreadable"
 _WORKTREES = f"{refs.PREFIX}worktrees/"
-_RUNS, _ROLES = "runs", "roles"
+_ROLES = "roles"
 _TRIES = 5
 
 
@@ -216,6 +217,8 @@ def _move(
         if (oid := damaged(trusting=known is not None)) is not None:
             raise unreadable(oid)
         if refs.replace(repository, place, ref, before.root, root, reason):
+            if root != before.root:
+                _note_replaced(repository, writer, before, after)
             after.opened.update(added)
             _tables[key] = after._replace(root=root)
             if len(writer.loose) >= object_writer.MANY:
@@ -226,6 +229,13 @@ def _move(
         known = None
     words = f"{ref} is moved by another process each time that idumb moves it"
     raise errors.Refusal("git.ref-moved", words, hint="idumb status")
+
+
+def _note_replaced(repository: pygit2.Repository, writer: Writer, before: Table, after: Table) -> None:
+    with contextlib.suppress(errors.Refusal):  # a tree that cannot be read may stay
+        for oid in kept_table.replaced(repository, before, after.rows):
+            writer.replaced.pop(oid, None)
+            writer.replaced[oid] = None
 
 
 def _is_at(repository: pygit2.Repository, ref: str, root: str | None) -> bool:
@@ -245,13 +255,8 @@ def _parts(name: str) -> tuple[str, str] | None:
 def _group(row: str) -> str:
     """Return the part of a row name that names a run, or an operation of roles; "" if it belongs to neither."""
     parts = row.split(":")
-    at = next((n for n, part in enumerate(parts[:-2]) if part in (_RUNS, _ROLES)), None)
+    at = next((n for n, part in enumerate(parts[:-2]) if part in (kept_table.RUNS, _ROLES)), None)
     return "" if at is None else ":".join(parts[: at + 2])
-
-
-def _opens(group: str) -> bool:
-    """Return whether many names of this group are expected."""
-    return _RUNS in group.split(":")
 
 
 def _worktrees(place: Repository) -> list[str]:
@@ -351,7 +356,7 @@ def _with(
     if not group:
         return table._replace(rows={**rows, row: item}), {}
     newest = max((int(name[:8], 16) for name in rows if kept_table.ROW.match(name)), default=0)
-    if not _opens(group):
+    if not kept_table.is_of_run(group):
         names = kept_table.closed(repository, table, group)
         sequence = 1 + max([newest, *(kept.sequence for kept in names.values())])
         names[row] = Kept(sequence, item)

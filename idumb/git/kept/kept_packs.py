@@ -21,13 +21,16 @@ from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git import git_program, open_repository, refs
 from idumb.git.discover import Repository
-from idumb.git.kept import kept_table
+from idumb.git.kept import kept_table, replaced_trees
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.system.files import atomic_write, private_folders
 
 MOST = 10
 """Packs of idumb in one repository."""
+_HARMLESS = (OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal)
+"""Failures that cost nothing."""
+_REPLACED = " replaced"
 _SUFFIXES = (".pack", ".rev", ".idx")
 """The files of a pack. Git sees a pack when its index is there, so this is the last one to come and the first to go."""
 _LARGE = 1 << 20  # to copy a larger file from pack to pack would cost more than it saves
@@ -52,25 +55,39 @@ class _Pack(NamedTuple):
 
 def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """Pack what the writer has put among git's loose objects, as far as idumb's refs reach it now."""
-    names, writer.loose, writer.packed = writer.loose, set(), True
-    with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
-        _pack(place, repository, names)
+    names, writer.loose, writer.packed = writer.loose | writer.unreached, set(), True
+    writer.unreached = names
+    with contextlib.suppress(*_HARMLESS):
+        names -= replaced_trees.delete(place, repository, writer.replaced, names | _noted(place).keys())
+    with contextlib.suppress(*_HARMLESS):
+        names -= _pack(place, repository, names)
 
 
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """At the end of a command, note what is loose for the next one. Pack it if that is much, or the rest of a run."""
-    names, writer.loose = writer.loose, set()
+    names, replaced = writer.loose | writer.unreached, writer.replaced
+    writer.loose, writer.unreached, writer.replaced = set(), set(), {}
     noted = _state(place, "loose-objects")
-    with contextlib.suppress(OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal):
-        if not names:
-            return
-        with open(noted, "ab", opener=_private) as stream:
-            stream.write("".join(f"{name}\n" for name in sorted(names)).encode("ascii"))
+    with contextlib.suppress(*_HARMLESS):
+        _append(noted, [*sorted(names - replaced.keys()), *(name + _REPLACED for name in replaced)])
         if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
             with open(noted, "rb") as stream:
-                all_names = {line for line in stream.read().decode("ascii").splitlines() if _is_name(line)}
+                lines = stream.read().decode("ascii").splitlines()
             os.unlink(noted)
-            _pack(place, repository, all_names)
+            marked = (line.removesuffix(_REPLACED) for line in lines if line.endswith(_REPLACED))
+            # Whatever happened to the file, no object of the user is deleted.
+            replaced = {name: None for name in marked if _is_name(name) and kept_table.is_ours(repository, name)}
+            names = {line for line in lines if _is_name(line)}
+            with contextlib.suppress(*_HARMLESS):
+                replaced_trees.delete(place, repository, replaced, names | _noted(place).keys())
+            _append(noted, [name + _REPLACED for name in replaced])
+            _pack(place, repository, names)
+
+
+def _append(path: str, lines: Sequence[str]) -> None:
+    if lines:
+        with open(path, "ab", opener=_private) as stream:
+            stream.write("".join(f"{line}\n" for line in lines).encode("ascii"))
 
 
 def _private(path: str, flags: int) -> int:
@@ -85,25 +102,27 @@ def _state(place: Repository, name: str) -> str:
     return os.path.join(place.common_dir, "idumb", name)
 
 
-def _pack(place: Repository, repository: pygit2.Repository, candidates: Collection[str]) -> None:
+def _pack(place: Repository, repository: pygit2.Repository, candidates: Collection[str]) -> set[str]:
+    """Return the candidates that need not be looked at again: they are packed, or too large."""
     objects = os.path.join(place.common_dir, "objects")
     with _alone(_state(place, "packs.lock")) as is_alone:
         if not is_alone:
-            return
+            return set()
         packs = _known(place, os.path.join(objects, "pack"))
         named = dict(_reached(place, repository, candidates))
-        new = {name: path for name, path in named.items() if _is_small(_loose(objects, name))}
+        new = {name: path for name, path in named.items() if _is_small(replaced_trees.loose(objects, name))}
         if not new:
-            return
+            return set(named)
         merged = _to_merge(os.path.join(objects, "pack"), packs, len(new))
         if len(packs) - len(merged) >= MOST:
-            return
+            return set()
         folder = object_writer.private_folder(place)
         private_folders.make_below(place.common_dir, os.path.join(folder, "pack"))
         try:
             _replace(place, folder, new, packs, merged)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+    return set(named)
 
 
 def _replace(
@@ -131,7 +150,7 @@ def _replace(
         return
     for name in unclean:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(_loose(objects, name))
+            os.unlink(replaced_trees.loose(objects, name))
     for name in merged:
         if name != made:
             _remove(target, name)
@@ -229,10 +248,6 @@ def _is_small(path: str) -> bool:
         return os.stat(path).st_size <= _LARGE
     except OSError:
         return False
-
-
-def _loose(objects: str, name: str) -> str:
-    return os.path.join(objects, name[:2], name[2:])
 
 
 def _to_merge(folder: str, packs: Mapping[str, _Pack], new: int) -> list[str]:

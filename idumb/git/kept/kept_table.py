@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
@@ -26,6 +26,7 @@ from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Item
 
 CLOSED, CHUNK = "closed", "chunk"
+RUNS = "runs"
 WIDTH, LEVELS = 16, 3
 ROW = lazy_pattern.compile(r"[0-9a-f]{8}:")
 
@@ -68,6 +69,11 @@ def is_plain(row: str) -> bool:
     return row != CLOSED and not row.startswith(CHUNK) and not ROW.match(row)
 
 
+def is_of_run(group: str) -> bool:
+    """Return whether a group of names is that of a run, in which many names are expected."""
+    return RUNS in group.split(":")
+
+
 def collect(read: Read, rows: Mapping[str, Item], into: dict[str, Kept]) -> None:
     """Add the names in these rows, and in the chunks among them; the newest object of a name counts."""
     for name, item in rows.items():
@@ -107,6 +113,40 @@ def _fan(group: str) -> str:
 
 def flat(names: Mapping[str, Kept]) -> Mapping[str, Item]:
     return {f"{kept.sequence:08x}:{row}": kept.item for row, kept in names.items()}
+
+
+def replaced(repository: pygit2.Repository, before: Table, rows: Mapping[str, Item]) -> Iterator[str]:
+    """Yield the trees of `before` that the tree with `rows` does not have, and that no other tree of ours can have.
+
+    The names of a run in them make them unique: its id is random, and its sequence numbers grow. But while our tree
+    has rows of one kind only, a chunk can be the same tree.
+    """
+    if before.root is not None and before.opened and len({_kind(row) for row in before.rows}) > 1:
+        yield before.root
+    old, new = before.rows.get(CLOSED), rows.get(CLOSED)
+    if old is None or old == new:
+        return
+    present = _rows(repository, new)
+    parts = [part for name, part in _rows(repository, old).items() if present.get(name) != part]
+    unique = [part for part in parts if _has_run(_rows(repository, part))]
+    yield from (item.oid.hex() for item in [*([old] if unique else ()), *unique])
+
+
+def is_ours(repository: pygit2.Repository, oid: str) -> bool:
+    """Return whether an object can be a tree of `replaced`: its names, or those in one of its trees, name a run."""
+    try:
+        rows = tree(repository, bytes.fromhex(oid))
+        return _has_run(rows) or any(_has_run(tree(repository, item.oid)) for item in rows.values())
+    except errors.Refusal:
+        return False
+
+
+def _has_run(names: Iterable[str]) -> bool:
+    return any(f"{RUNS}:" in name for name in names)
+
+
+def _kind(row: str) -> str:
+    return "" if ROW.match(row) else row.partition(":")[0] if row.startswith(CHUNK) else CLOSED
 
 
 def opened(repository: pygit2.Repository, write: Write, table: Table, group: str) -> Table:

@@ -72,7 +72,11 @@ class Writer:
         self._folder = os.path.join(objects.common_dir, "objects")
         self._beside = private_folder(objects)
         self.loose: set[str] = set()
-        """The loose objects that this writer created, and that no pack has yet."""
+        """The loose objects that this writer created since the last pack."""
+        self.unreached: set[str] = set()
+        """Those from before that no name led to when idumb packed; a later name may."""
+        self.replaced: dict[str, None] = {}
+        """The trees of names that newer ones replaced, in this order: see `kept_table.replaced`."""
         self.packed = False
         """Whether this writer has created so many that they were packed."""
         self._repository = repository

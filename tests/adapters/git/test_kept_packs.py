@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from idumb.git import discover, git_program, open_repository
-from idumb.git.kept import kept_names, kept_packs
+from idumb.git.kept import kept_names, kept_packs, replaced_trees
 from idumb.git.objects import durable_files, object_writer
 from idumb.git.trees import GitTrees
 from idumb.system.files import atomic_write
@@ -367,4 +367,178 @@ def test_only_one_process_packs_at_a_time(sandbox: GitSandbox, run: Run) -> None
         assert is_alone
         run.tasks(*range(1, 6))
         assert packs(sandbox) == set()
+    run.verify()
+
+
+def unreachable(sandbox: GitSandbox) -> set[str]:
+    rows = sandbox.git("fsck", "--unreachable", "--no-reflogs", "--no-progress").splitlines()
+    return {row.split()[2] for row in rows}
+
+
+def test_of_the_trees_that_newer_ones_replaced_only_the_newest_stay(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-1."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 5)
+    roots = []
+    for number in range(60):
+        run.tasks(number)
+        roots.append(sandbox.git("rev-parse", ROOT))
+    run.trees.close()
+    run.verify()
+    left = unreachable(sandbox)
+    # Of 119. The first 16 have rows of one kind only.
+    assert len(left) <= 5 + 16
+    assert set(roots[-3:-1]) <= left, "the newest stay"
+
+
+def test_of_many_short_runs_only_the_newest_replaced_trees_stay(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-1."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 5)
+    for number in range(20):
+        run.begin(f"r{number}")
+        run.tasks(number)
+        run.trees.close()
+        run.trees = GitTrees(discover.find(str(sandbox.root)))
+        kept_names._tables.clear()
+    run.verify()
+    ours = {oid for oid in unreachable(sandbox) if "runs:" in sandbox.git("cat-file", "-p", oid)}
+    assert len(ours) < 20, "20 runs replaced 59 trees, and as many of closed runs"
+    sandbox.git("gc", "--quiet", "--prune=now")
+    run.verify()
+
+
+def test_a_tree_of_names_that_is_in_use_again_is_not_deleted(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 0)
+    for name in ("r1", "r2"):
+        run.begin(name)
+        run.tasks(1, 2)
+    used = [sandbox.git("rev-parse", f"{ROOT}{path}") for path in ("", ":closed")]
+    used += [row.split()[2] for row in sandbox.git("ls-tree", used[1]).splitlines()]
+    writer = run.trees.writer
+    writer.replaced, writer.packed = dict.fromkeys([*writer.replaced, *used]), True
+    kept_packs.settle(discover.find(str(sandbox.root)), run.trees.repository, writer)
+    assert set(used) <= loose(sandbox)
+    run.verify()
+
+
+def test_a_chunk_that_was_the_whole_tree_of_names_stays(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 0)
+    monkeypatch.setattr(object_writer, "MANY", 10**6)
+    roots = set()
+    for number in range(10):
+        run.tasks(number)
+        roots.add(sandbox.git("rev-parse", ROOT))
+    chunk = {row.split()[2] for row in sandbox.git("ls-tree", ROOT).splitlines() if "chunk" in row}
+    assert chunk & roots
+    assert not chunk & run.trees.writer.replaced.keys()
+    run.trees.writer.packed = True
+    run.trees.close()
+    run.verify()
+
+
+def test_no_object_of_the_user_is_deleted_whatever_the_notes_of_idumb_say(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 0)
+    users = loose(sandbox)
+    run.tasks(1)
+    kept = loose(sandbox) - {sandbox.git("rev-parse", ROOT)}
+    lines = [f"{name} replaced" for name in (*kept, "../../config", "0" * 40)]
+    (sandbox.common_dir / "idumb/loose-objects").write_text("\n".join(lines) + "\n")
+    run.trees.writer.packed = True
+    run.trees.close()
+    assert users <= loose(sandbox)
+    run.verify()
+
+
+def test_an_object_that_gets_its_name_only_after_idumb_packed_is_packed_later(sandbox: GitSandbox, run: Run) -> None:
+    sandbox.write("late.txt", "named at the end\n")
+    late = run.trees.scan()
+    sandbox.remove("late.txt")
+    run.tasks(*range(12))
+    assert packs(sandbox)
+    assert late in loose(sandbox)
+    run.trees.keep(f"{RUN}/late", late, "late")
+    run.trees.close()
+    assert {late, sandbox.git("rev-parse", f"{late}:late.txt")} <= all_packed(sandbox) - loose(sandbox)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        ("tag", "mine"),
+        ("tag", "-a", "-m", "mine", "mine"),
+        ("update-ref", "refs/backup/names"),
+        ("update-ref", "refs/idumb/backup"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("refs", ["loose", "packed"])
+def test_a_tree_of_names_that_a_ref_of_the_user_names_is_not_deleted(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, save: tuple[str, ...], refs: str
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    sandbox.git(*save, root)
+    if refs == "packed":
+        sandbox.git("pack-refs", "--all")
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    assert root in loose(sandbox)
+    run.verify()
+
+
+def test_a_tree_of_names_in_a_commit_or_a_tree_of_the_user_is_not_deleted(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    committed = sandbox.git("rev-parse", ROOT)
+    commit = sandbox.git("commit-tree", committed, "-m", "what idumb keeps")
+    run.tasks(10)
+    inside = sandbox.git("rev-parse", ROOT)
+    tree = sandbox.git("mktree", given=f"040000 tree {inside}\tkept\n".encode())
+    sandbox.git("update-ref", "refs/heads/backup", commit)
+    sandbox.git("tag", "mine", tree)
+    run.tasks(*range(11, 30))
+    run.trees.close()
+    assert {committed, inside} <= loose(sandbox)
+    run.verify()
+
+
+def test_a_tree_of_names_stays_if_a_pack_that_came_later_may_name_it(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
+    sandbox.git("update-ref", "refs/heads/backup", commit)
+    sandbox.git("pack-objects", "-q", str(sandbox.common_dir / "objects/pack/pack"), given=f"{commit}\n".encode())
+    (sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}").unlink()
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    assert root in loose(sandbox)
+    run.verify()
+
+
+def test_no_tree_of_names_is_deleted_where_git_notes_the_history_of_refs(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    sandbox.git("config", "core.logAllRefUpdates", "always")
+    run.trees = GitTrees(discover.find(str(sandbox.root)))
+    run.tasks(*range(30))
+    run.trees.close()
+    noted = [line.split()[1] for line in (sandbox.common_dir / "logs" / ROOT).read_text().splitlines()]
+    assert len(noted) > 50
+    assert set(noted) <= loose(sandbox) | all_packed(sandbox)
     run.verify()
