@@ -6,7 +6,7 @@ import gc
 import sys
 
 # With the usual 700, a command looks for cycles more than a hundred times while it loads its modules, and finds none.
-_OBJECTS = 20_000
+_OBJECTS = 100_000
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ _ALWAYS = (
     "-c", "submodule.recurse=false",
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
+    "-c", "log.showSignature=false",  # it would start the program that the repository names for signatures
 )  # fmt: skip
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""

@@ -44,6 +44,15 @@ def test_no_program_that_a_repository_contains_is_run(payload: Payload, template
     assert scene.marker.exists(), "it cannot go off, so it proves nothing"
 
 
+def test_no_command_starts_the_program_that_checks_signatures(template: Template, warm: Warm) -> None:
+    """Git starts it while it shows history, if the repository asks for that. Few commands read history."""
+    (payload,) = (payload for payload in hostile.ALL if payload.name == "gpg.program")
+    scene = hostile.planted(template, payload)
+    assert list(hostile.problems(warm, scene, payload, list(hostile.COMMANDS))) == []
+    payload.fire(scene)
+    assert scene.marker.exists(), "it cannot go off, so it proves nothing"
+
+
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.name)
 def test_no_special_file_or_link_in_a_repository_blocks_or_redirects(
     harm: Harm, template: Template, warm: Warm
