@@ -217,8 +217,8 @@ def _move(
         if (oid := damaged(trusting=known is not None)) is not None:
             raise unreadable(oid)
         if refs.replace(repository, place, ref, before.root, root, reason):
-            if root != before.root:
-                _note_replaced(repository, writer, before, after)
+            if before.root is not None and root != before.root:
+                _note_replaced(repository, writer, before.root, after)
             after.opened.update(added)
             _tables[key] = after._replace(root=root)
             if len(writer.loose) >= object_writer.MANY:
@@ -231,7 +231,7 @@ def _move(
     raise errors.Refusal("git.ref-moved", words, hint="idumb status")
 
 
-def _note_replaced(repository: pygit2.Repository, writer: Writer, before: Table, after: Table) -> None:
+def _note_replaced(repository: pygit2.Repository, writer: Writer, before: str, after: Table) -> None:
     with contextlib.suppress(errors.Refusal):  # a tree that cannot be read may stay
         for oid in kept_table.replaced(repository, before, after.rows):
             writer.replaced.pop(oid, None)

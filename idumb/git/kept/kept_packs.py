@@ -28,9 +28,11 @@ from idumb.system.files import atomic_write, private_folders
 
 MOST = 10
 """Packs of idumb in one repository."""
-_HARMLESS = (OSError, ValueError, KeyError, pygit2.GitError, errors.Refusal)
+_HARMLESS = (OSError, ValueError, KeyError, MemoryError, RecursionError, pygit2.GitError, errors.Refusal)
 """Failures that cost nothing."""
 _REPLACED = " replaced"
+_NOTES = 1 << 20
+"""So many bytes of notes are read: ten times what many short commands leave. What is in the rest stays loose."""
 _SUFFIXES = (".pack", ".rev", ".idx")
 """The files of a pack. Git sees a pack when its index is there, so this is the last one to come and the first to go."""
 _LARGE = 1 << 20  # to copy a larger file from pack to pack would cost more than it saves
@@ -58,9 +60,10 @@ def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> No
     names, writer.loose, writer.packed = writer.loose | writer.unreached, set(), True
     writer.unreached = names
     with contextlib.suppress(*_HARMLESS):
-        names -= replaced_trees.delete(place, repository, writer.replaced, names | _noted(place).keys())
+        names -= replaced_trees.delete(place, repository, writer.replaced, _noted(place))
     with contextlib.suppress(*_HARMLESS):
-        names -= _pack(place, repository, names)
+        _, earlier = _read_notes(_state(place, "loose-objects"))
+        names -= _pack(place, repository, names.union(writer.replaced, earlier))
 
 
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
@@ -71,17 +74,25 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
     with contextlib.suppress(*_HARMLESS):
         _append(noted, [*sorted(names - replaced.keys()), *(name + _REPLACED for name in replaced)])
         if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
-            with open(noted, "rb") as stream:
-                lines = stream.read().decode("ascii").splitlines()
+            names, marked = _read_notes(noted)
             os.unlink(noted)
-            marked = (line.removesuffix(_REPLACED) for line in lines if line.endswith(_REPLACED))
             # Whatever happened to the file, no object of the user is deleted.
-            replaced = {name: None for name in marked if _is_name(name) and kept_table.is_ours(repository, name)}
-            names = {line for line in lines if _is_name(line)}
+            replaced = {name: None for name in marked if kept_table.is_ours(repository, name)}
             with contextlib.suppress(*_HARMLESS):
-                replaced_trees.delete(place, repository, replaced, names | _noted(place).keys())
+                replaced_trees.delete(place, repository, replaced, _noted(place))
             _append(noted, [name + _REPLACED for name in replaced])
-            _pack(place, repository, names)
+            _pack(place, repository, names.union(replaced))
+
+
+def _read_notes(path: str) -> tuple[set[str], list[str]]:
+    """Return the loose objects that earlier commands noted, and the trees among them that newer ones replaced."""
+    try:
+        with open(path, "rb", opener=_private) as stream:
+            lines = stream.read(_NOTES).decode("ascii", "replace").splitlines()
+    except FileNotFoundError:
+        return set(), []
+    marked = [name for line in lines if replaced_trees.is_name(name := line.removesuffix(_REPLACED)) and name != line]
+    return {line for line in lines if replaced_trees.is_name(line)}, marked
 
 
 def _append(path: str, lines: Sequence[str]) -> None:
@@ -91,11 +102,8 @@ def _append(path: str, lines: Sequence[str]) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _is_name(line: str) -> bool:
-    return len(line) == 40 and not line.strip("0123456789abcdef")
+    """Open a file of idumb's. A link is not followed, and a pipe does not block."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
 def _state(place: Repository, name: str) -> str:
@@ -103,13 +111,19 @@ def _state(place: Repository, name: str) -> str:
 
 
 def _pack(place: Repository, repository: pygit2.Repository, candidates: Collection[str]) -> set[str]:
-    """Return the candidates that need not be looked at again: they are packed, or too large."""
+    """Return the candidates that need not be looked at again: they are packed, or too large.
+
+    They include the replaced trees. Those in use are added, because a folder of the user can be a copy of one: it is
+    then packed with what names it, and so it stays when it is replaced.
+    """
     objects = os.path.join(place.common_dir, "objects")
     with _alone(_state(place, "packs.lock")) as is_alone:
         if not is_alone:
             return set()
         packs = _known(place, os.path.join(objects, "pack"))
-        named = dict(_reached(place, repository, candidates))
+        roots = refs.own(place.common_dir, refs.ROOTS).values()
+        present = {oid.hex() for root in roots for oid in kept_table.replaceable(repository, root)}
+        named = dict(_reached(place, repository, present.union(candidates)))
         new = {name: path for name, path in named.items() if _is_small(replaced_trees.loose(objects, name))}
         if not new:
             return set(named)

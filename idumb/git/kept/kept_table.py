@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from idumb import lazy_pattern
 from idumb.domain import errors
@@ -115,15 +116,17 @@ def flat(names: Mapping[str, Kept]) -> Mapping[str, Item]:
     return {f"{kept.sequence:08x}:{row}": kept.item for row, kept in names.items()}
 
 
-def replaced(repository: pygit2.Repository, before: Table, rows: Mapping[str, Item]) -> Iterator[str]:
-    """Yield the trees of `before` that the tree with `rows` does not have, and that no other tree of ours can have.
+def replaced(repository: pygit2.Repository, root: str, rows: Mapping[str, Item]) -> Iterator[str]:
+    """Yield the trees of `root` that the tree with `rows` does not have, and that no other tree of ours can have.
 
     The names of a run in them make them unique: its id is random, and its sequence numbers grow. But while our tree
-    has rows of one kind only, a chunk can be the same tree.
+    has rows of one kind only, a chunk can be the same tree. The rows are those of the tree itself: if an agent set the
+    ref back to what is a chunk now, the table has more.
     """
-    if before.root is not None and before.opened and len({_kind(row) for row in before.rows}) > 1:
-        yield before.root
-    old, new = before.rows.get(CLOSED), rows.get(CLOSED)
+    before = tree(repository, bytes.fromhex(root))
+    if len({_kind(row) for row in before}) > 1:
+        yield root
+    old, new = before.get(CLOSED), rows.get(CLOSED)
     if old is None or old == new:
         return
     present = _rows(repository, new)
@@ -132,12 +135,42 @@ def replaced(repository: pygit2.Repository, before: Table, rows: Mapping[str, It
     yield from (item.oid.hex() for item in [*([old] if unique else ()), *unique])
 
 
+def replaceable(repository: pygit2.Repository, root: str) -> Iterator[bytes]:
+    """Yield the trees of our tree that a new name can replace: itself, and those above the closed groups."""
+    yield bytes.fromhex(root)
+    closed = tree(repository, bytes.fromhex(root)).get(CLOSED)
+    if closed is not None:
+        yield closed.oid
+        yield from (part.oid for part in _rows(repository, closed).values())
+
+
+def everything(repository: pygit2.Repository, root: str) -> Iterator[bytes]:
+    """Yield all trees of names in our tree, itself included, and the objects that have names."""
+    yield from replaceable(repository, root)
+    rows = tree(repository, bytes.fromhex(root))
+    yield from _below(repository, rows)
+    for part in _rows(repository, rows.get(CLOSED)).values():
+        for group in _rows(repository, part).values():
+            yield group.oid
+            yield from _below(repository, _rows(repository, group))
+
+
+def _below(repository: pygit2.Repository, rows: Mapping[str, Item]) -> Iterator[bytes]:
+    for name, item in rows.items():
+        yield item.oid
+        if name.startswith(CHUNK):
+            yield from _below(repository, _rows(repository, item))
+
+
 def is_ours(repository: pygit2.Repository, oid: str) -> bool:
     """Return whether an object can be a tree of `replaced`: its names, or those in one of its trees, name a run."""
     try:
+        if repository.odb.read_header(pygit2.Oid(hex=oid))[0] != ObjectType.TREE:
+            return False  # the notes are damaged, and a file may be large
         rows = tree(repository, bytes.fromhex(oid))
-        return _has_run(rows) or any(_has_run(tree(repository, item.oid)) for item in rows.values())
-    except errors.Refusal:
+        folders = (item for item in rows.values() if item.mode == FOLDER)
+        return _has_run(rows) or any(_has_run(tree(repository, item.oid)) for item in folders)
+    except (errors.Refusal, KeyError, ValueError, pygit2.GitError):
         return False
 
 

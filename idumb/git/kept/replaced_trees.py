@@ -1,16 +1,18 @@
 """Deletes trees of names that newer ones replaced, but for the newest few hundred.
 
 Each name replaces the tree that the ref names. Git would keep the old ones for two weeks, and warn of too many loose
-objects until then. What names an object contains its id, so it was written later. A tree is deleted only if no object
-that was written later names it, unless idumb wrote that object, and no ref does.
+objects until then. A tree is deleted only if no ref and no other object names it. All loose objects are read for that,
+whoever wrote them: a folder of the user can be a copy of such a tree. A pack that came later may name it, except for
+idumb's, which get what their objects name.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from idumb.git import refs
@@ -23,15 +25,15 @@ if TYPE_CHECKING:
 
 RECENT = 500
 """So many stay: another process may be reading one, and the log names one as what to return to."""
+_START = 4096  # bytes: the kind of an object, and the first line of a commit or a tag, are in so many
 
 
 def delete(
-    place: Repository, repository: pygit2.Repository, replaced: dict[str, None], ours: Collection[str]
+    place: Repository, repository: pygit2.Repository, replaced: dict[str, None], packs: Collection[str]
 ) -> set[str]:
     """Take all but the newest out of these trees, and delete them. Return those that are gone.
 
-    `ours` are the loose objects that idumb wrote, and its packs. Raises OSError, ValueError, or Refusal if a tree in
-    use cannot be read.
+    `packs` are idumb's. Raises OSError, ValueError, or Refusal if a tree in use or a loose object cannot be read.
     """
     old = list(replaced)[: max(0, len(replaced) - RECENT)]
     for name in old:
@@ -40,16 +42,23 @@ def delete(
         return set()  # the user wants the history of our refs
     objects = os.path.join(place.common_dir, "objects")
     written = {name: time for name in old if (time := _written(loose(objects, name))) is not None}
-    unused = written.keys() - set(_in_use(place, repository))
-    unused -= _named_later(objects, {name: written[name] for name in unused}, ours)
+    if not written:
+        return set()
+    unused = written.keys() - _used(objects, written, packs, functools.partial(_in_use, place, repository))
     for name in unused:
-        os.unlink(loose(objects, name))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(loose(objects, name))
     return unused
 
 
 def loose(objects: str, name: str) -> str:
     """Return the path of a loose object."""
     return os.path.join(objects, name[:2], name[2:])
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text is the id of an object."""
+    return len(text) == 40 and not text.strip("0123456789abcdef")
 
 
 def _written(path: str) -> int | None:
@@ -60,51 +69,71 @@ def _written(path: str) -> int | None:
         return None
 
 
+def _used(
+    objects: str, written: Mapping[str, int], packs: Collection[str], in_use: Callable[[], Iterator[str]]
+) -> set[str]:
+    """Return those of the trees that are used: what is named by anything but a tree that is not used itself."""
+    packed = _newest_pack(os.path.join(objects, "pack"), packs)
+    used = {name for name, time in written.items() if time <= packed}
+    below: dict[str, set[str]] = {}
+    for name, path in _loose_objects(objects):
+        named = written.keys() & set(_names(path))
+        if name in written:
+            below[name] = named
+        else:
+            used |= named
+    used |= written.keys() & set(in_use())  # the last question, because a user may name one meanwhile
+    pending = list(used)
+    while pending:
+        new = below.get(pending.pop(), set()) - used
+        used |= new
+        pending += new
+    return used
+
+
 def _in_use(place: Repository, repository: pygit2.Repository) -> Iterator[str]:
-    """Yield what refs name, and the trees of names in use but for those in a group: a replaced one is none of these."""
-    yield from refs.values(place.common_dir).values()
+    """Yield what refs name, those of each working tree included, and all that our trees name."""
+    worktrees = os.path.join(place.common_dir, "worktrees")
+    linked = os.listdir(worktrees) if os.path.isdir(worktrees) else []
+    for folder in (place.common_dir, *(os.path.join(worktrees, name) for name in linked)):
+        yield from refs.values(folder).values()
     for name, oid in refs.own(place.common_dir, refs.PREFIX).items():
         yield oid
         if name.startswith(refs.ROOTS):
-            closed = kept_table.tree(repository, bytes.fromhex(oid)).get(kept_table.CLOSED)
-            yield from () if closed is None else _trees_of(repository, closed)
+            yield from (below.hex() for below in kept_table.everything(repository, oid))
 
 
-def _trees_of(repository: pygit2.Repository, closed: tree_objects.Item) -> Iterator[str]:
-    yield closed.oid.hex()
-    yield from (part.oid.hex() for part in kept_table.tree(repository, closed.oid).values())
+def _newest_pack(folder: str, packs: Collection[str]) -> int:
+    """Return when the newest pack came that is none of these. Git does not refresh the time of an index."""
+    indexes = (name for name in os.listdir(folder) if name.endswith(".idx") and name.removesuffix(".idx") not in packs)
+    return max((_written(os.path.join(folder, name)) or 0 for name in indexes), default=0)
 
 
-def _named_later(objects: str, written: Mapping[str, int], ours: Collection[str]) -> set[str]:
-    """Return those of the trees that an object written later names, or may name because it is in a pack.
-
-    Git refreshes the times of a pack that has what it would write, but not those of the index.
-    """
-    if not written:
-        return set()
-    folder = os.path.join(objects, "pack")
-    indexes = (name for name in os.listdir(folder) if name.endswith(".idx") and name.removesuffix(".idx") not in ours)
-    packed = max((_written(os.path.join(folder, name)) or 0 for name in indexes), default=0)
-    named = {name for name, time in written.items() if time <= packed}
-    oldest = min(written.values())
+def _loose_objects(objects: str) -> Iterator[tuple[str, str]]:
+    """Yield name and path of each loose object."""
     for part in (f"{number:02x}" for number in range(256)):
-        with contextlib.suppress(FileNotFoundError), os.scandir(os.path.join(objects, part)) as entries:
-            for entry in entries:
-                name = part + entry.name
-                if name not in ours and name not in written and entry.stat().st_mtime_ns >= oldest:
-                    named |= written.keys() & set(_names(entry.path))
-    return named
+        with contextlib.suppress(FileNotFoundError):
+            folder = os.path.join(objects, part)
+            for name in os.listdir(folder):
+                if is_name(part + name):
+                    yield part + name, os.path.join(folder, name)
 
 
 def _names(path: str) -> Iterator[str]:
-    """Yield the trees that a loose object names directly."""
-    with open(path, "rb") as stream:
-        packed = stream.read()
-    kind = zlib.decompressobj().decompress(packed, 8).partition(b" ")[0]
-    if kind == b"blob":
-        return
-    content = zlib.decompress(packed).partition(b"\0")[2]
-    if kind == b"tree":
-        yield from (item.oid.hex() for item in tree_objects.parse(content).values())
-    else:  # `tree ID` of a commit, or `object ID` of a tag
-        yield content.partition(b"\n")[0].partition(b" ")[2].decode("ascii")
+    """Yield the trees that a loose object names directly. Of a file, only its first bytes are read."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as stream:
+        packed = stream.read(_START) or b""
+        try:
+            start = zlib.decompressobj().decompress(packed, _START)
+            kind, _, content = start.partition(b"\0")
+            if kind.startswith(b"tree "):
+                content = zlib.decompress(packed + stream.read()).partition(b"\0")[2]
+                yield from (item.oid.hex() for item in tree_objects.parse(content).values())
+            elif kind.startswith((b"commit ", b"tag ")):  # `tree ID` of a commit, or `object ID` of a tag
+                yield content.partition(b"\n")[0].partition(b" ")[2].decode("ascii")
+            elif not kind.startswith(b"blob "):
+                message = f"{path} is damaged: what it names is unknown"
+                raise ValueError(message)
+        except zlib.error as problem:
+            message = f"{path} is damaged: {problem}"
+            raise ValueError(message) from problem

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from idumb.git import discover, git_program, open_repository
-from idumb.git.kept import kept_names, kept_packs, replaced_trees
+from idumb.git.kept import kept_names, kept_packs, kept_table, replaced_trees
 from idumb.git.objects import durable_files, object_writer
 from idumb.git.trees import GitTrees
 from idumb.system.files import atomic_write
@@ -541,4 +543,212 @@ def test_no_tree_of_names_is_deleted_where_git_notes_the_history_of_refs(
     noted = [line.split()[1] for line in (sandbox.common_dir / "logs" / ROOT).read_text().splitlines()]
     assert len(noted) > 50
     assert set(noted) <= loose(sandbox) | all_packed(sandbox)
+    run.verify()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", zlib.compress(b"tree 5\0")[:-3], b"pipe"])
+def test_a_damaged_object_of_the_user_stops_no_run_and_nothing_is_deleted(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    """A power cut leaves empty objects. Nobody knows what a damaged object names."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    path = sandbox.common_dir / "objects/ab" / ("0" * 38)
+    path.parent.mkdir(exist_ok=True)
+    if content == b"pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    before = loose(sandbox) | all_packed(sandbox)
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    path.unlink()
+    assert before <= loose(sandbox) | all_packed(sandbox) | {"ab" + "0" * 38}
+    run.verify()
+
+
+@pytest.mark.parametrize("name", ["tmp_obj_a", "readme", "0" * 37])
+def test_a_file_that_is_no_object_changes_nothing(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    (sandbox.common_dir / "objects/ab").mkdir(exist_ok=True)
+    run.tasks(*range(12))
+    (sandbox.common_dir / "objects/ab" / name).write_bytes(b"git begins to write")
+    run.tasks(*range(12, 40))
+    run.trees.close()
+    assert len(unreachable(sandbox)) <= 2 + 16
+    run.verify()
+
+
+def test_of_a_large_file_only_the_start_is_read(sandbox: GitSandbox) -> None:
+    sandbox.write("large", os.urandom(4 << 20))
+    large = sandbox.git("hash-object", "-w", "large")
+    tracemalloc.start()
+    assert not list(replaced_trees._names(f"{sandbox.common_dir}/objects/{large[:2]}/{large[2:]}"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_an_object_that_vanishes_does_not_hide_another(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
+    sandbox.git("update-ref", "refs/heads/backup", commit)
+    for number in range(50):  # as a file that is listed, and gone when it is opened
+        (sandbox.common_dir / f"objects/{commit[:2]}/tmp_obj_{number}").symlink_to("nothing")
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    assert root in loose(sandbox)
+    run.verify()
+
+
+def test_a_tree_that_is_gone_already_does_not_save_the_others(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_writer, "MANY", 10**6)
+    run.tasks(*range(20))
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    replaced, real = run.trees.writer.replaced, os.unlink
+    old = set(list(replaced)[:-2])
+
+    def unlink(path: str) -> None:
+        real(path)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    run.trees.writer.packed = True
+    replaced_trees.delete(discover.find(str(sandbox.root)), run.trees.repository, replaced, ())
+    monkeypatch.setattr(os, "unlink", real)
+    assert not old & loose(sandbox)
+    run.verify()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_early_tree_of_names_that_is_a_chunk_now_stays_if_an_agent_sets_the_ref_back_to_it(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, *, known: bool
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    monkeypatch.setattr(object_writer, "MANY", 10**6)
+    roots = set()
+    for number in range(10):
+        run.tasks(number)
+        roots.add(sandbox.git("rev-parse", ROOT))
+    chunks = {row.split()[2] for row in sandbox.git("ls-tree", ROOT).splitlines() if "chunk" in row}
+    (early,) = chunks & roots
+    if known:
+        run.trees.close()
+        run.trees = GitTrees(discover.find(str(sandbox.root)))
+    sandbox.git("update-ref", ROOT, early)
+    run.tasks(10)
+    assert early not in run.trees.writer.replaced
+    monkeypatch.setattr(object_writer, "MANY", MANY)
+    run.tasks(*range(11, 30))
+    run.trees.close()
+    run.verify()
+
+
+@pytest.mark.parametrize("packs", ["during", "later"])
+def test_a_tree_of_names_stays_if_a_folder_of_the_user_is_a_copy_of_it(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, packs: str
+) -> None:
+    """Then a snapshot, which idumb writes, names the tree."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    run.trees.close()
+    run.trees = GitTrees(discover.find(str(sandbox.root)))
+    backup = sandbox.root / "backup"
+    sandbox.git("worktree", "add", "--quiet", "--no-checkout", "--detach", str(backup))
+    sandbox.git("-C", str(backup), "read-tree", "-u", "--reset", root)
+    (backup / ".git").unlink()
+    if packs == "later":
+        monkeypatch.setattr(object_writer, "MANY", 10**6)
+    run.tasks(10)
+    assert sandbox.git("rev-parse", f"{run.kept[f'{RUN}/T10/1/checkpoint']}:worktree/backup") == root
+    shutil.rmtree(backup)
+    sandbox.git("worktree", "prune")
+    run.tasks(*range(11, 30))
+    run.trees.writer.packed = True
+    run.trees.close()
+    assert root in loose(sandbox) | all_packed(sandbox)
+    run.verify()
+
+
+@pytest.mark.parametrize("save", ["tag", "commit"])
+def test_what_a_tree_of_names_has_stays_with_it(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, save: str
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    names = (f"r{number}" for number in itertools.count() if kept_table._fan(f"runs:r{number}") == "00")
+    alike = list(itertools.islice(names, 8))
+    for name in alike[:3]:
+        run.begin(name)
+        run.tasks(1, 2)
+    root = sandbox.git("rev-parse", ROOT)
+    if save == "tag":
+        sandbox.git("tag", "mine", root)
+    else:
+        sandbox.git("update-ref", "refs/heads/backup", sandbox.git("commit-tree", root, "-m", "what idumb keeps"))
+    for name in alike[3:]:
+        run.begin(name)
+        run.tasks(1, 2)
+    run.trees.close()
+    assert sandbox.git("ls-tree", "-r", root)
+    run.verify()
+
+
+def test_a_tree_of_names_that_a_ref_of_another_working_tree_names_is_not_deleted(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    other = str(tmp_path / "other")
+    sandbox.git("worktree", "add", "--quiet", "--detach", other)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    sandbox.git("-C", other, "update-ref", "refs/worktree/names", root)
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    assert root in loose(sandbox)
+    run.verify()
+
+
+def test_a_tree_of_names_stays_if_a_commit_names_it_that_is_older_by_the_clock(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock was set back, or git refreshed the time of the tree when it was to write the same again."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
+    sandbox.git("update-ref", "refs/heads/backup", commit)
+    os.utime(sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}", (1, 1))
+    run.tasks(*range(10, 30))
+    run.trees.close()
+    assert root in loose(sandbox)
+    run.verify()
+
+
+def test_notes_that_are_a_link_are_not_followed(sandbox: GitSandbox, run: Run, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("mine\n")
+    run.tasks(1)
+    (sandbox.common_dir / "idumb/loose-objects").symlink_to(users)
+    run.tasks(*range(2, 10))
+    run.trees.close()
+    assert users.read_text() == "mine\n"
+    run.verify()
+
+
+def test_damaged_notes_are_replaced(sandbox: GitSandbox, run: Run) -> None:
+    run.tasks(1)
+    noted = sandbox.common_dir / "idumb/loose-objects"
+    noted.write_bytes(b"\xff\0 replaced\r\nABC\n" + b"F" * 40 + b"\n" + b"\xfe" * 100)
+    run.tasks(*range(2, 10))
+    run.trees.close()
+    assert set(map(len, noted.read_text("ascii").splitlines())) == {len(f"{'0' * 40} replaced")}
     run.verify()
