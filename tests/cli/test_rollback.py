@@ -206,6 +206,28 @@ def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(san
     assert project.read(f"{path}.mine") == kept[change]
 
 
+@pytest.mark.parametrize("change", ["edit", "edit again", "replace a file that the tasks deleted"])
+def test_the_commands_of_a_conflict_suffice_for_a_file_that_was_also_staged(sandbox: GitSandbox, change: str) -> None:
+    """R-GIT-3: without the file, its bytes would exist only in the index, and the same command be refused once more."""
+    gone = task("T1-02", files="delete `README.md`", check="true", after="T1-01", steps=[shell("rm README.md")])
+    project = _project(sandbox, making("T1-01", "a.txt"), gone)
+    assert _execute(project).code == 0
+    path = "README.md" if change.startswith("replace") else "a.txt"
+    sandbox.write(path, "mine\n")
+    sandbox.git("add", path)
+    if change == "edit again":
+        sandbox.write(path, "mine again\n")
+    refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert refused.error["code"] == "rollback.conflict"
+    for file in refused.error["details"]["files"]:
+        subprocess.run(["sh", "-c", f"{file['keep']} && {file['put_back']}"], cwd=sandbox.root, check=True)
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    assert project.exists("README.md")
+    assert not project.exists("a.txt")
+    assert project.read(f"{path}.mine") == ("mine again\n" if change == "edit again" else "mine\n")
+    assert project.exists(f"{path}.staged") == (change == "edit again")
+
+
 def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandbox) -> None:
     gone = task("T1-01", files="delete `README.md`", check="test ! -e README.md", steps=[shell("rm README.md")])
     project = _project(sandbox, gone)

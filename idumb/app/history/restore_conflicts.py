@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
@@ -13,6 +13,7 @@ from idumb.lazy_dataclass import dataclass
 
 _SHOWN = 3
 _STAGED = "has other staged content"
+_CHANGED_AND_STAGED = "was changed and staged"
 _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 
 
@@ -34,17 +35,26 @@ class Target:
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
     """Return the paths that the user changed after the tasks; with `commits`, also those with other staged content."""
-    conflicts = [Conflict(path, _how_changed(services, before, path)) for path in _changed(services, before, target)]
-    if commits:
-        conflicts += [Conflict(path, _STAGED) for path in _only_staged(services, before, target)]
-    return conflicts
+    staged = _staged(services, target) if commits else {}
+    alone = _only_staged(services, before, staged)
+    together = frozenset(staged).difference(alone)
+    changed = [
+        Conflict(path, _CHANGED_AND_STAGED if path in together else _how_changed(services, before, path))
+        for path in _changed(services, before, target)
+    ]
+    return [*changed, *(Conflict(path, _STAGED) for path in alone)]
 
 
-def _only_staged(services: Services, before: Snapshot, target: Target) -> list[str]:
-    """Return paths whose staged content exists nowhere else; the commit would replace it."""
-    entry, staged = services.trees.entry, services.history.staged(target.paths)
-    trees = (before.tree, target.expected, target.target)
-    other = [p for p, oid in staged.items() if oid is not None and oid not in [entry(t, p) for t in trees]]
+def _staged(services: Services, target: Target) -> Mapping[str, Entry]:
+    """Return staged content that neither the tasks left nor the restore writes; its commit would replace it."""
+    entry, trees = services.trees.entry, (target.expected, target.target)
+    staged = services.history.staged(target.paths)
+    return {p: have for p, have in staged.items() if have is not None and have not in [entry(t, p) for t in trees]}
+
+
+def _only_staged(services: Services, before: Snapshot, staged: Mapping[str, Entry]) -> list[str]:
+    """Return paths whose staged content is not that of the file, and so exists nowhere else."""
+    other = [p for p, have in staged.items() if have != services.trees.entry(before.tree, p)]
     # With a filter, the index has other bytes than the file, but the same content.
     differ = services.history.differing_from_index(other)
     return [p for p in other if p in differ]
@@ -68,10 +78,7 @@ def _how_changed(services: Services, before: Snapshot, path: str) -> str:
 def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
     """Build the refusal, with commands that keep both versions of each file."""
     listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
-    commands = [
-        _unstaged(services, c.path) if c.why == _STAGED else _resolve_commands(services, target, before, c.path)
-        for c in conflicts
-    ]
+    commands = [_resolve_commands(services, target, before, conflict) for conflict in conflicts]
     more = f" (details.files lists {len(commands) - _SHOWN} more)" if len(commands) > _SHOWN else ""
     shown = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in commands[:_SHOWN])
     return Refusal(
@@ -92,13 +99,24 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
 
 
 def _unstaged(services: Services, path: str) -> tuple[str, str]:
-    place = shlex.quote(path)
     staged = f":{from_top(services, path)}"
-    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{path}.staged')}", f"git reset -q -- {place}"
+    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{path}.staged')}", _unstage(path)
 
 
-def _resolve_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
+def _unstage(path: str) -> str:
+    return f"git reset -q -- {shlex.quote(path)}"
+
+
+def _resolve_commands(services: Services, target: Target, before: Snapshot, conflict: Conflict) -> tuple[str, str]:
     """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
+    if conflict.why == _STAGED:
+        return _unstaged(services, conflict.path)
+    keep, back = _file_commands(services, target, before, conflict.path)
+    return keep, f"{back} && {_unstage(conflict.path)}" if conflict.why == _CHANGED_AND_STAGED else back
+
+
+def _file_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
+    """Return commands that save the present file and restore the tasks' version."""
     saved_at = kept_at(services, before.commit, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
