@@ -228,6 +228,22 @@ def test_the_commands_of_a_conflict_suffice_for_a_file_that_was_also_staged(sand
     assert project.exists(f"{path}.staged") == (change == "edit again")
 
 
+def test_the_commands_of_a_conflict_unstage_no_file_that_a_name_would_match_as_a_pattern(sandbox: GitSandbox) -> None:
+    """R-GIT-3: `[ab].txt` is also a pattern, and what is staged of `a.txt` may exist only in the index."""
+    steps = [shell("echo made > '[ab].txt'")]
+    project = _project(sandbox, task("T1-01", files="create `[ab].txt`", check="test -s '[ab].txt'", steps=steps))
+    assert _execute(project).code == 0
+    sandbox.write_all({"[ab].txt": "mine\n", "a.txt": "precious\n"})
+    sandbox.git("--literal-pathspecs", "add", "[ab].txt", "a.txt")
+    sandbox.write("a.txt", "later\n")
+    refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    [file] = refused.error["details"]["files"]
+    subprocess.run(["sh", "-c", f"{file['keep']} && {file['put_back']}"], cwd=sandbox.root, check=True)
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    assert sandbox.git("show", ":a.txt") == "precious"
+    assert not project.exists("[ab].txt")
+
+
 def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandbox) -> None:
     gone = task("T1-01", files="delete `README.md`", check="test ! -e README.md", steps=[shell("rm README.md")])
     project = _project(sandbox, gone)

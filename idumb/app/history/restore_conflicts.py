@@ -14,6 +14,7 @@ from idumb.lazy_dataclass import dataclass
 _SHOWN = 3
 _STAGED = "has other staged content"
 _CHANGED_AND_STAGED = "was changed and staged"
+_PATTERN = frozenset("*?[\\")
 _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 
 
@@ -104,7 +105,9 @@ def _unstaged(services: Services, path: str) -> tuple[str, str]:
 
 
 def _unstage(path: str) -> str:
-    return f"git reset -q -- {shlex.quote(path)}"
+    """Return the command that restores HEAD's entry. A name can be a pattern, which would also reset other files."""
+    is_pattern = path.startswith(":") or not _PATTERN.isdisjoint(path)
+    return f"git reset -q -- {shlex.quote(f':(literal){path}' if is_pattern else path)}"
 
 
 def _resolve_commands(services: Services, target: Target, before: Snapshot, conflict: Conflict) -> tuple[str, str]:
