@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,7 +156,7 @@ class Case:
             plain, odd = self._conflicts(goal)
             staged = self._staged_alone(goal)
             if plain or odd or staged:
-                self._conflict(command, plain | staged, odd)
+                self._put_back(self._conflict(command, plain | staged, odd))
                 rollback_user.clear(copied.project, copied.present, goal)
                 for path in staged:
                     copied.project.repo.git("reset", "--quiet", "--", path)
@@ -230,7 +231,8 @@ class Case:
             assert "idumb has a defect" not in text, text
         return answer
 
-    def _conflict(self, command: Sequence[str], plain: set[str], odd: set[str]) -> None:
+    def _conflict(self, command: Sequence[str], plain: set[str], odd: set[str]) -> Sequence[Mapping[str, str]]:
+        """Assert that the command is refused and changes nothing; return its ways to resolve each conflict."""
         answer = self._say(command)
         assert answer.code == 4, f"a conflict in {plain | odd} was not seen: {answer}"
         assert answer.error["code"] == "rollback.conflict", answer
@@ -240,6 +242,15 @@ class Case:
         self._same(self.copied.present)
         self._kept(details["kept"], details["paths"])
         self.tally.note("conflicts named")
+        files: Sequence[Mapping[str, str]] = details["files"]
+        return files
+
+    def _put_back(self, files: Sequence[Mapping[str, str]]) -> None:
+        """Run the printed commands, which also unstage a change. They do not replace a folder."""
+        folder = self.copied.project.folder
+        for file in files:
+            if not (folder / file["path"]).is_dir():
+                subprocess.run(["sh", "-c", file["put_back"]], cwd=folder, check=True)
 
     def _carry_out(self, command: Sequence[str], restore: Restore, position: int) -> None:
         copied, repo = self.copied, self.copied.project.repo
@@ -260,7 +271,7 @@ class Case:
     def _answer_despite_kills(self, command: Sequence[str]) -> Answer:
         """Return the command's answer. Sometimes kill it first, up to three times.
 
-        A command that was killed after its end was recorded is complete. Running it again would be another command.
+        A command that was killed after its success was recorded is complete. Running it again would be another one.
         """
         for _ in range(3):
             if self.chance.random() > 0.2:
@@ -280,9 +291,9 @@ class Case:
         return answer
 
     def _ended(self) -> int:
-        """Return the number of the newest event that records the end of a command."""
+        """Return the number of the newest event that records the end of a command, 0 if the command failed."""
         log = self.copied.project.quick("log", "--kind", "operation.finished", "--limit", "1", "--json")
-        return max((int(event["seq"]) for event in log.data["events"]), default=0)
+        return max((int(e["seq"]) for e in log.data["events"] if e["payload"]["error"] is None), default=0)
 
     def _same(self, files: Files) -> None:
         present = rollback_user.look(self.copied.project.folder)
