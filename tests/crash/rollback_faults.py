@@ -23,7 +23,10 @@ def arrange(given: dict[str, Any]) -> None:
 
 
 def _kill_before(step: int | str) -> None:
-    """End the process, as `kill -9` does, before its durable step of that number, or the first of that name."""
+    """End the process, as `kill -9` does, before its durable step of that number, or the first of that name.
+
+    The name is that of a function or the kind of an event to append.
+    """
     from idumb.git.history import GitHistory
     from idumb.git.trees import GitTrees
     from idumb.store.event_log import SqliteEventLog
@@ -34,7 +37,8 @@ def _kill_before(step: int | str) -> None:
         method: Callable[..., Any] = getattr(owner, name)
 
         def counted(*arguments: Any, **options: Any) -> Any:
-            if step in (passed[0], name):
+            kinds = [event.kind for event in arguments[1]] if name == "append" else []
+            if step in (passed[0], name, *kinds):
                 os.kill(os.getpid(), signal.SIGKILL)
             passed[0] += 1
             return method(*arguments, **options)

@@ -10,6 +10,7 @@ from tests.crash import harness
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, delete, making, task
+from tests.support.warm import Warm
 
 
 @pytest.fixture
@@ -97,3 +98,23 @@ def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -
     assert projects.user_bytes(before, ran.repo.ledger()) == []
     assert ran.idumb("undo", "--yes").code == 0
     assert projects.user_bytes(back, ran.repo.ledger()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills", [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
+)
+def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(
+    ran: Project, tmp_path: Path, kills: list[str]
+) -> None:
+    """R-GIT-3: its repetition restores nothing, and is not another operation, which `undo --yes` would refuse."""
+    before = ran.repo.ledger()
+    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
+    with Warm(tmp_path / "warm") as warm:
+        for kind in kills:
+            killed = warm.run(ran.start, *words, hook=hook, given={"kill": kind, "plant": ""})
+            assert killed.code == harness.KILLED
+    assert ran.idumb(*words).code == 0
+    undone = ran.json("undo", "--yes")
+    assert undone.code == 0, undone.out
+    assert projects.user_bytes(before, ran.repo.ledger()) == []

@@ -26,6 +26,14 @@ from idumb.lazy_dataclass import dataclass
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
 _ENDS = ("attempt.finished", "attempt.interrupted", "checkpoint.recorded")
 _BOOKKEEPING = {"operation.started", "operation.finished"}
+_RECORDS = {
+    *_BOOKKEEPING,
+    "guarded.accepted",
+    "decision.answered",
+    "reports.committed",
+    "reports.kept",
+    "history.recorded",
+}
 _YES = "idumb undo --yes"
 _VERIFY = "verify-work"
 
@@ -146,8 +154,8 @@ def _changed_something(services: Services, begun: Event) -> bool:
 
 
 def _belongs(services: Services, last: Event, event: Event) -> bool:
-    """Return whether the newest operation is that of the event, or ended an attempt that it started, as submit does."""
-    if _belongs_to_operation(event, last.operation):
+    """Return whether the newest operation is that of the event, repeated it, or ended its attempt, as submit does."""
+    if _belongs_to_operation(event, last.operation) or _repeats(services, last, event):
         return True
     if event.kind != "attempt.started":
         return False
@@ -155,6 +163,18 @@ def _belongs(services: Services, last: Event, event: Event) -> bool:
     tried = {(started.task, started.attempt) for started in begun}
     ended = (e for e in services.log.events(run=event.run, operation=last.operation) if e.kind in _ENDS)
     return any((e.task, e.attempt) in tried for e in ended)
+
+
+def _repeats(services: Services, last: Event, event: Event) -> bool:
+    """Return whether the newest operation repeated the rollback of the event, which was killed at its very end.
+
+    All files were restored then, so the repetition wrote records only. No command of the run ended in between.
+    """
+    if event.kind != "rollback.completed" or _is_undo(event) or last.run != event.run:
+        return False
+    kinds = {written.kind for written in services.log.events(operation=last.operation)}
+    ended = services.log.events(run=event.run, kind="operation.finished", after=event.seq, limit=1)
+    return last.payload["command"] == restore.ROLLBACK and kinds <= _RECORDS and all(e.seq > last.seq for e in ended)
 
 
 def _find_operation(services: Services, operation: str) -> tuple[RunState, Event | None]:
