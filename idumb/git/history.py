@@ -260,6 +260,10 @@ class GitHistory:
         self._place.guard()
         index_file.settle(self._place, self.repository, commit, paths)
 
+    def unstage(self, paths: Sequence[str]) -> bool:
+        self._place.guard()
+        return index_file.set_to_head(self._place, self.repository, paths)
+
     def advance(
         self,
         tip: str,

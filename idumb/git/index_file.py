@@ -171,7 +171,7 @@ def take_back(place: Repository, index: Announced) -> None:
 
 def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
-    tree = tree_objects.tree_of(repository, str(repository.head.target))
+    tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
     rows = update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 

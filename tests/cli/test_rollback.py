@@ -244,6 +244,44 @@ def test_the_commands_of_a_conflict_unstage_no_file_that_a_name_would_match_as_a
     assert not project.exists("[ab].txt")
 
 
+@pytest.mark.parametrize("how", ["add a.txt", "add b.txt", "add --intent-to-add b.txt", "rm --cached --quiet a.txt"])
+def test_a_rollback_whose_files_differ_from_head_in_the_index_only_makes_no_commit(
+    sandbox: GitSandbox, how: str
+) -> None:
+    """R-GIT-3: git refuses an empty commit, and repeating the rollback, `resume` and `undo` would then fail as well."""
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n")]
+    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", steps=steps)
+    project = _project(sandbox, making("T1-01", "a.txt"), failing)
+    assert _execute(project).code == 1
+    sandbox.git(*how.split())
+    head = sandbox.head()
+    answer = project.quick("rollback", "1", "--to", "T1-01", "--yes", "--json")
+    assert answer.code == 0, answer
+    assert answer.data["commit"] is None
+    assert sandbox.head() == head
+    assert (project.read("a.txt"), project.exists("b.txt")) == ("made\n", False)
+    assert _work(project) == []
+    assert project.quick("undo", "--yes", "--json").code == 0
+    assert (project.read("a.txt"), project.read("b.txt")) == ("two\n", "two\n")
+
+
+def test_accept_makes_no_commit_if_the_file_differs_from_head_in_the_index_only(sandbox: GitSandbox) -> None:
+    """R-GIT-3: what was staged is kept, and the command that stages it again is printed."""
+    failing = task("T1-02", files="modify `a.txt`", check="false", after="T1-01", steps=[write("a.txt", "two\n")])
+    project = _project(sandbox, making("T1-01", "a.txt"), failing)
+    assert _execute(project).code == 1
+    sandbox.git("add", "a.txt")
+    sandbox.write("a.txt", "made\n")
+    head = sandbox.head()
+    answer = project.quick("accept", "T1-02", "--why", "as before")
+    assert answer.code == 0, answer
+    assert sandbox.head() == head
+    again = re.search(r"git cat-file blob \w+ \| git update-index -z --index-info", answer.err)
+    assert again is not None, answer.err
+    subprocess.run(["sh", "-c", again[0]], cwd=sandbox.root, check=True)
+    assert sandbox.git("show", ":a.txt") == "two"
+
+
 def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandbox) -> None:
     gone = task("T1-01", files="delete `README.md`", check="test ! -e README.md", steps=[shell("rm README.md")])
     project = _project(sandbox, gone)

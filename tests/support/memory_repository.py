@@ -351,6 +351,9 @@ class MemoryHistory:
     def settle_index(self, commit_id: str, paths: Sequence[str]) -> None:
         """Nothing: there is no index."""
 
+    def unstage(self, paths: Sequence[str]) -> bool:
+        return True
+
 
 def _trailers(message: str) -> Mapping[str, str]:
     rows = (line.split(": ", 1) for line in message.splitlines() if line.startswith("Idumb-"))

@@ -276,6 +276,8 @@ def _commit(
     staged = staged_changes.hold(
         services, ref, services.history.staged(changed), trees, f"what was staged before {intended['words']}"
     )
+    if staged_changes.unstaged_without_commit(services, intended["after_tree"], changed):
+        changed = ()
     commit, committed = _commit_files(services, state, changed, committable, message)
     staged_changes.tell_replaced(services, ref, staged, intended["words"])
     return commit, committed

@@ -401,6 +401,9 @@ class History(Protocol):
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
+    def unstage(self, paths: Sequence[str]) -> bool:
+        """Give the index HEAD's entries for these paths. Return whether git could."""
+
     def advance(
         self,
         tip: str,

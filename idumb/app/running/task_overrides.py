@@ -215,6 +215,8 @@ def _commit(
     staged = staged_changes.hold(
         services, ref, services.history.staged(changed), (present,), f"what was staged when {task} was accepted"
     )
+    if staged_changes.unstaged_without_commit(services, present, changed):
+        changed = ()
     commit = preconditions.commit_or_fail(
         services, journal.state, changed, message, f"git refused the commit of {task}"
     )

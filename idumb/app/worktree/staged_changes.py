@@ -65,6 +65,18 @@ def tell_replaced(services: Services, ref: str, staged: Mapping[str, Entry | Non
         )
 
 
+def unstaged_without_commit(services: Services, tree: str, paths: Sequence[str]) -> bool:
+    """Return whether HEAD has these files as the tree has them, and then unstage them, as a commit of them would.
+
+    git refuses a commit that changes nothing.
+    """
+    if not paths:
+        return False
+    history = services.history
+    head = history.head().commit
+    return services.trees.committed(head, tree, paths) == history.tree_of(head) and history.unstage(paths)
+
+
 def hold_of(context: RunContext, attempt: Judged, entries: Mapping[str, Entry | None]) -> Mapping[str, Entry | None]:
     """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"

@@ -144,6 +144,9 @@ class ProjectHistory:
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         self._whole.settle_index(commit, self._paths.all_own(paths))
 
+    def unstage(self, paths: Sequence[str]) -> bool:
+        return self._whole.unstage(self._paths.all_own(paths))
+
     def advance(
         self,
         tip: str,

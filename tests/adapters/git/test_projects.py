@@ -57,6 +57,7 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
         lambda: trees.remove_folders([path]),
         lambda: history.commit([path], "message", **commit),  # type: ignore[arg-type]
         lambda: history.settle_index(head or "", [path]),
+        lambda: history.unstage([path]),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="outside the project"):
