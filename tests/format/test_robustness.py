@@ -152,8 +152,12 @@ def test_any_bytes_give_findings(data: bytes) -> None:
         "".join(f"### T1-{n}: A\n\n- Requirements: REQ-X{n}\n- Stat{n}: x\n\n" for n in range(100, 2100)),
         "### T1-01: A\n\n- Acceptance:\n  - [ ] " + "check " * 10000 + " " * 5000 + "(",
         "-" + " " * 60000 + "-" + " " * 4000 + "x",
+        "### T1-01: A\n" + "(" * 60000 + "\n- Acceptance:\n  - [x] a — human",
+        "### T1-01: A\n\n(x" + "*" * 240000 + "\n- Acceptance:\n  - [x] a — human",
+        "### T1-01: A\n\n**A" + "\t" * 30000 + "x",
+        "<div>\n" + "~" * 240000 + "`\n</div>",
     ],
-    ids=range(27),
+    ids=range(31),
 )
 def test_hostile_text_is_read_in_linear_time(body: str) -> None:
     """The time limit of the test is the assertion."""

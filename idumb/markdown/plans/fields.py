@@ -17,7 +17,7 @@ from idumb.markdown.syntax.source import Source
 
 _BOLD = lazy_pattern.compile(r"(\*\*|__)(.{1,60}?)(:?)\s*\1\s*(:?)\s*", re.DOTALL)
 _PLAIN = lazy_pattern.compile(r"([^:`\n]{1,60}?)\s*:\s*")
-_BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*([:\uff1a]?)\s*\1")
+_BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
 _TRAILING = " \t:\uff1a"
 
 

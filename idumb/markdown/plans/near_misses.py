@@ -32,14 +32,14 @@ _NEAR_FENCES = {
 LIKE_ID = lazy_pattern.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
 YAML_ID = lazy_pattern.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
 _LINE_ID = lazy_pattern.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
-_TITLED = lazy_pattern.compile(r"(?:<\w+>)?\W*(\S+?)[\])*_`~]*\s*(?::|—|–|--|-(?=\s))\s*\S")
+_TITLED = lazy_pattern.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")
 _LIKE_TASK = lazy_pattern.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
 _LINE_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]*(.*)")
 _LINE_BOX = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
 _LINE_DEEP = lazy_pattern.compile(r"#{7,}[ \t]*(.*)")
 _TAG = lazy_pattern.compile(r"<task[\s>]", re.IGNORECASE)
 _TIGHT_BOX = lazy_pattern.compile(r"[-+*]\[[ xX]?\]")
-_LINE_FENCE = lazy_pattern.compile(r"(?:`{3,}|~{3,})([^`]*)$")
+_LINE_FENCE = lazy_pattern.compile(r"(?:`{3,}|~{3,}(?!~))([^`]*)$")
 
 TASK = "yaml task"
 STEPS = "yaml steps"
