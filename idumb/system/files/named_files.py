@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import TypeAlias
 
 from idumb.system import clock
 from idumb.system.files import shipped_files
@@ -47,6 +48,9 @@ class LocalToolchain:
 
 def _template(role: str) -> str:
     return f"prompts/{role}.md"
+
+
+_Names: TypeAlias = tuple[frozenset[str], Mapping[str, str]]  # of a folder; the first of each by its caseless form
 
 
 class NamedFiles:
@@ -99,47 +103,57 @@ class NamedFiles:
         return frozenset(name for name, place in placed if shutil.which(place) is not None)
 
     def similar(self, paths: Iterable[str]) -> Mapping[str, str]:
-        listed: dict[str, list[str]] = {}
+        listed: dict[str, _Names] = {}
         pairs = ((path, self._similar(path, listed)) for path in paths)
         return {path: other for path, other in pairs if other is not None}
 
-    def _similar(self, path: str, listed: dict[str, list[str]]) -> str | None:
+    def _similar(self, path: str, listed: dict[str, _Names]) -> str | None:
         """Return the existing path that differs in case from this one, or from a folder above it."""
         above = ""
         for name in path.split("/"):
             if above not in listed:
                 listed[above] = self._names(above)
-            names = listed[above]
+            names, by_caseless_name = listed[above]
             if name not in names:
-                other = next((other for other in names if other.casefold() == name.casefold()), None)
+                other = by_caseless_name.get(name.casefold())
                 return None if other is None else f"{above}{other}"
             above += f"{name}/"
         return None
 
-    def _names(self, folder: str) -> list[str]:
+    def _names(self, folder: str) -> _Names:
         try:
-            return sorted(os.listdir(os.path.join(self._root, folder)))
+            names = sorted(os.listdir(os.path.join(self._root, folder)), reverse=True)
         except OSError:
-            return []
+            names = []
+        return frozenset(names), {name.casefold(): name for name in names}
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
-        plain: dict[str, bool] = {"": True}
+        seen: dict[str, bool | None] = {"": False}
         root = os.path.realpath(self._root)
         targets = {}
         for folder in folders:
-            if not self._is_plain(folder, plain):
+            if self._is_behind_link(folder, seen):
                 targets[folder] = _place_of(os.path.realpath(os.path.join(root, folder)), root)
         return targets
 
-    def _is_plain(self, folder: str, plain: dict[str, bool]) -> bool:
-        """Return whether neither the folder nor a parent is a link; each is checked once."""
+    def _is_behind_link(self, folder: str, seen: dict[str, bool | None]) -> bool:
+        """Return whether the folder or a parent is a link; each is checked once, and none below an absent one."""
         above = ""
         for name in folder.split("/"):
-            folder = f"{above}/{name}" if above else name
-            if folder not in plain:
-                plain[folder] = plain[above] and not os.path.islink(os.path.join(self._root, folder))
-            above = folder
-        return plain[above]
+            above = f"{above}/{name}" if above else name
+            if above not in seen:
+                seen[above] = _is_link(os.path.join(self._root, above))
+            if seen[above] is not False:
+                return bool(seen[above])
+        return False
+
+
+def _is_link(path: str) -> bool | None:
+    """Return whether a path is a link; None if nothing is there."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return None
 
 
 def _place_of(real: str, root: str) -> str:

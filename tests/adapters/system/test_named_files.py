@@ -85,6 +85,33 @@ def test_links_are_followed_and_plain_folders_are_omitted(tmp_path: Path) -> Non
     }
 
 
+def test_nothing_is_looked_up_below_a_folder_that_is_absent(
+    files: NamedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path of a plan may have tens of thousands of parts."""
+    (tmp_path / "plain").mkdir()
+    looked_up: list[str] = []
+
+    def lstat(path: str) -> os.stat_result:
+        looked_up.append(os.path.relpath(path, tmp_path))
+        return os.stat(path, follow_symlinks=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os.path, "realpath", str)
+        patched.setattr(os, "lstat", lstat)
+        assert files.links(["plain/missing" + "/a" * 30_000, "plain/missing/b"]) == {}
+    assert looked_up == ["plain", "plain/missing"]
+
+
+def test_many_paths_are_paired_with_the_names_of_a_large_folder_in_linear_time(
+    files: NamedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comparing each with each takes minutes; the limit of a test ends it."""
+    names = [f"a{number}" for number in range(40_000)]
+    monkeypatch.setattr(os, "listdir", lambda _: [*names, "bB", "Bb"])
+    assert files.similar([*(f"A{name}" for name in names), "A7", "BB"]) == {"A7": "a7", "BB": "Bb"}
+
+
 def test_a_path_that_differs_only_in_case_is_paired_with_the_existing_one(files: NamedFiles, tmp_path: Path) -> None:
     (tmp_path / "Src" / "deep").mkdir(parents=True)
     (tmp_path / "Src" / "deep" / "A.py").touch()
