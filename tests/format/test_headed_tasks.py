@@ -6,6 +6,7 @@ import pytest
 
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan
 from idumb.markdown.plans import plan_parser
+from idumb.markdown.plans.dialects import labels
 from idumb.markdown.syntax import writeback
 
 PATH = ".planning/phases/1/01-PLAN.md"
@@ -105,6 +106,33 @@ def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None
     assert findings == []
     assert [t.title for t in plan.tasks] == ids
     assert len({t.id for t in plan.tasks}) == len(ids)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *("## " + "#" * 60_000 + "x", "## a" + "\t" * 60_000 + "b"),
+        *(
+            "### Task " + "1" * 60_000 + "(",
+            "### Task " + "a" * 3_000 + "1" * 3_000 + "(",
+            "### T" + "1" * 60_000 + "(",
+        ),
+        *("## Tasks\n\n- [ ] T" + "1" * 60_000 + "(", "### T02: A\n\n- **Depends on:** " + "1" * 60_000 + "-"),
+        "### Task 1: Task " + "1" * 60_000 + "(",
+    ],
+    ids=range(8),
+)
+def test_long_runs_of_one_character_are_read_in_linear_time(lines: str) -> None:
+    """A quadratic search takes minutes for these; the limit of a test ends it."""
+    plan_parser.parse(FIRST_IDUMB.replace("\n## ", f"\n{lines}\n\n## ").encode(), PATH)
+
+
+def test_the_number_signs_that_close_a_heading_are_not_part_of_it() -> None:
+    lines = ("## C# ##  ", "## a # ##", "### ##", "## a", "##", "#a", "####### a", "a # b")
+    assert [labels.heading(line) for line in lines] == [
+        *((2, "C#"), (2, "a #"), (3, ""), (2, "a")),
+        *(None, None, None, None),
+    ]
 
 
 def test_labels_end_the_value_of_the_label_before_them() -> None:

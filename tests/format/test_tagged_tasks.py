@@ -63,6 +63,23 @@ def test_every_part_of_a_tagged_task_has_its_place_in_the_contract() -> None:
     assert only.references == "Read first:\n- docs/a.md"
 
 
+@pytest.mark.parametrize(
+    ("line", "verb"),
+    [
+        *(("a.py (new) (deleted)", "delete"), ("a.py (deleted) (new)", "delete"), ("a.py ( Removed ) # old", "delete")),
+        *(("a.py - as in b (delete)", "change"), ("a.py (x - y)", "change")),
+    ],
+)
+def test_a_note_in_brackets_behind_a_path_says_that_it_goes(line: str, verb: str) -> None:
+    assert only_task(BODY.replace("a.py", line)).files == (FileClaim(verb, "a.py"),)
+
+
+@pytest.mark.parametrize("line", ["x" + "\t" * 60_000 + "x", "x" + " (a)" * 60_000 + "x", "x" + " (a)" * 60_000])
+def test_a_long_line_of_files_is_read_in_linear_time(line: str) -> None:
+    """A quadratic search takes minutes for these; the limit of a test ends it."""
+    read(tagged(task(BODY.replace("a.py", line))))
+
+
 def test_tasks_of_one_plan_run_in_document_order_with_stable_ids() -> None:
     first, _ = read(tagged(task(), task(), task()))
     assert first is not None

@@ -42,7 +42,9 @@ _VERB = lazy_pattern.compile(
 _LABEL = lazy_pattern.compile(r"\(?[A-Za-z][\w/, -]{0,40}[):]?\s+(?=`(?:[^`\s(]*/[^`\s(]*|[^`\s(]*\.[A-Za-z]\w{0,5})`)")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
 _BETWEEN = lazy_pattern.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
-_NOTE = lazy_pattern.compile(r"\s+\(([^()]*)\)\s*$|\s+(?:—|–|--?|#)\s.*$")
+_BACKWARD_NOTE = lazy_pattern.compile(r"\s*\)([^()]*)\(\s+")  # in brackets at the end of a text, read from its end
+_REMARK = lazy_pattern.compile(r"(?<!\s)\s+(?:—|–|--?|#)\s")
+_DELETED = frozenset({"delete", "deleted", "remove", "removed"})
 _NUMBER = lazy_pattern.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = lazy_pattern.compile(r"(?<=\S)\s+(?:—|–|--)\s")
 _TASK_ID = lazy_pattern.compile(r"T[\w.]+-\d{2,9}[a-z]?")
@@ -263,6 +265,18 @@ def _split(part: Part) -> Iterable[Part]:
                 begin = index + 1
 
 
+def _without_notes(text: str) -> tuple[str, list[str]]:
+    """Return a line without a remark after a dash and without the notes in brackets at its end, and these notes."""
+    remark, note = _REMARK.search(text), _BACKWARD_NOTE.match(text[::-1])
+    if remark and not (note and len(text) - note.end() < remark.start()):
+        text = text[: remark.start()]
+    backward, notes, end = text[::-1], [], 0
+    while note := _BACKWARD_NOTE.match(backward, end):
+        notes.append(note[1][::-1].strip().casefold())
+        end = note.end()
+    return text[: len(text) - end], notes
+
+
 def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | None:
     at += len(text) - len(text.lstrip())
     path = _BULLET.sub("", text.strip(), count=1)
@@ -281,10 +295,9 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
         path = path[label.end() :]
     quoted = re.match(r"\*{0,2}([`\"'])([^`\"']+)\1", path)
     rest = path[quoted.end() :] if quoted else path
-    while note := _NOTE.search(rest):
-        word = (note[1] or "").strip().casefold()
-        verb = "delete" if word in ("delete", "deleted", "remove", "removed") else verb
-        rest = rest[: note.start()]
+    rest, notes = _without_notes(rest)
+    if not _DELETED.isdisjoint(notes):
+        verb = "delete"
     path = quoted[2] if quoted else rest.strip("*")
     path = _PLACE.sub("", path.strip()).removeprefix("./").rstrip(",;")
     problem = paths.problem(path) or ("contains a space" if re.search(r"\s", path) and not quoted else None)

@@ -18,11 +18,14 @@ from idumb.markdown.plans.dialects.labels import Line
 from idumb.markdown.syntax.problems import Problems
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
-_NAMED = lazy_pattern.compile(rf"Task[ \t]+([A-Za-z]*[\w.-]*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
-_ID = lazy_pattern.compile(rf"\[?(T[\w.]*-?\d+[a-z]?)\]?(?:{_DASH}|[ \t]+)(.+)")
+_T_ID = r"T(?:[\w.]*-\d+|[\w.]*\d)[a-z]?"
+_NAMED = lazy_pattern.compile(
+    rf"Task[ \t]+((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE
+)
+_ID = lazy_pattern.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
 _NUMBERED = lazy_pattern.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
 _BOX = lazy_pattern.compile(r"[-*+][ \t]+\[([ xX])\][ \t]+(.*)")
-_BOX_TASK = lazy_pattern.compile(rf"(?:\*\*)?(?:Task[ \t]+)?(T[\w.]*-?\d+[a-z]?|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
+_BOX_TASK = lazy_pattern.compile(rf"(?:\*\*)?(?:Task[ \t]+)?({_T_ID}|\d+(?:\.\d+)+)(?:{_DASH}|[ \t]+)(.+)")
 _ITEM = lazy_pattern.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$")
 _SECTION = lazy_pattern.compile(
     r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
@@ -72,9 +75,9 @@ def read(
 
 def _starts(reading: _Reading, row: Line) -> bool:
     """Whether a heading or an item starts a task or a section; what came before is then complete."""
-    heading = labels.HEADING.match(row.text) if row.text.startswith("#") else None
-    if heading:
-        return _heading(reading, row, len(heading[1]), heading[2].strip())
+    if heading := labels.heading(row.text):
+        level, title = heading
+        return _heading(reading, row, level, title.strip())
     box, item = _BOX.match(row.text), _ITEM.match(row.text)
     if box and (named := _BOX_TASK.match(box[2])):
         ticked = box[1] != " "

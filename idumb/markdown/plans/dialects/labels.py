@@ -16,7 +16,7 @@ from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
 FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
-HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = lazy_pattern.compile(r"(#{1,6})[ \t]+(.*)")
 _BOLD = lazy_pattern.compile(
     r"(?P<indent>[ \t]*)(?:[-*+][ \t]+)?(?:\*\*|__)(?P<label>[^*_`\n]{1,60}?)"
     r"[ \t]*(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)[ \t]*"
@@ -24,10 +24,10 @@ _BOLD = lazy_pattern.compile(
 _BARE = lazy_pattern.compile(r"(?P<indent>[ \t]*)[-*+][ \t]+(?P<label>[A-Za-z][\w /-]{1,30}?)[ \t]*:[ \t]+")
 _KEY = lazy_pattern.compile(r"(?P<indent>[ \t]*)(?P<label>depends_on|files|verify|acceptance)[ \t]*:[ \t]*")
 _BOXED = lazy_pattern.compile(r"[ \t]*[-*+][ \t]+\[.\]")
-_NOTE = lazy_pattern.compile(r"[ \t]*\([^()]*\)")
+_NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
 _CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
 _BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
-_AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?([A-Za-z]{0,4}[\w.]*-?\d[\w.]*)", re.IGNORECASE)
+_AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
 _ESTIMATE = lazy_pattern.compile(r"~?[ \t]*(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 # Labels without notes in brackets, in lower case, and what they mean.
 _FIELDS = {
@@ -151,11 +151,17 @@ def _ends(current: _Label, label: _Label) -> bool:
     return current.bullet and label.indent <= current.indent
 
 
+def heading(line: str) -> tuple[int, str] | None:
+    """Return the level and the text of a heading, without the `#` that may close it; None for another line."""
+    found = _HEADING.match(line) if line.startswith("#") else None
+    return (len(found[1]), found[2].rstrip(" \t").rstrip("#").rstrip(" \t")) if found else None
+
+
 def _label(row: Line) -> _Label | None:
-    heading = HEADING.match(row.text) if row.text.startswith("#") else None
-    if heading:
-        known = _BY_LABEL.get(_plain(heading[2]).strip(" :*"), "")
-        return _Label(known, row.at, len(row.text), 0, len(heading[1]))
+    if head := heading(row.text):
+        level, title = head
+        known = _BY_LABEL.get(_plain(title).strip(" :*"), "")
+        return _Label(known, row.at, len(row.text), 0, level)
     for pattern in (_BOLD, _BARE, _KEY) if ":" in row.text else ():
         match = pattern.match(row.text)
         if match:

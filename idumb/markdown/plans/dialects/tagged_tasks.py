@@ -239,9 +239,9 @@ def _markdown(draft: TaskDraft, part: Part, problems: Problems) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
     rows, _ = labels.lines(text, at)
-    heading = next((found for row in rows if not row.fenced and (found := labels.HEADING.match(row.text))), None)
+    heading = next((found for row in rows if not row.fenced and (found := labels.heading(row.text))), None)
     if heading and not draft.title:
-        draft.title = titles.clean(heading[2])
+        draft.title = titles.clean(heading[1])
         draft.title = (
             re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", draft.title) if draft.id else draft.title
         )

@@ -7,7 +7,9 @@ import re
 from idumb import lazy_pattern
 
 LONGEST = 120
-_PREFIX = lazy_pattern.compile(r"^(?:\*\*)?(?:Task|Step)\s+[\w.-]*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
+_PREFIX = lazy_pattern.compile(
+    r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE
+)
 
 
 def clean(text: str) -> str:
