@@ -358,7 +358,7 @@ class GitTrees:
         if self._scanner is not None and self._objects is self._place:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:
-            if self._writer.loose or self._writer.unreached or self._writer.replaced:
+            if self._writer.loose or self._writer.unreached or self._writer.replaced or self._writer.moved:
                 from idumb.git.kept import kept_packs  # most commands write nothing
 
                 kept_packs.settle(self._objects, self.repository, self._writer)

@@ -7,7 +7,6 @@ have refs of their own under such names, as the snapshots of earlier versions of
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -218,7 +217,7 @@ def _move(
             raise unreadable(oid)
         if refs.replace(repository, place, ref, before.root, root, reason):
             if before.root is not None and root != before.root:
-                _note_replaced(repository, writer, before.root, after)
+                writer.moved.append((before.root, root))
             after.opened.update(added)
             _tables[key] = after._replace(root=root)
             if len(writer.loose) >= object_writer.MANY:
@@ -229,13 +228,6 @@ def _move(
         known = None
     words = f"{ref} is moved by another process each time that idumb moves it"
     raise errors.Refusal("git.ref-moved", words, hint="idumb status")
-
-
-def _note_replaced(repository: pygit2.Repository, writer: Writer, before: str, after: Table) -> None:
-    with contextlib.suppress(errors.Refusal):  # a tree that cannot be read may stay
-        for oid in kept_table.replaced(repository, before, after.rows):
-            writer.replaced.pop(oid, None)
-            writer.replaced[oid] = None
 
 
 def _is_at(repository: pygit2.Repository, ref: str, root: str | None) -> bool:
@@ -257,6 +249,11 @@ def _group(row: str) -> str:
     parts = row.split(":")
     at = next((n for n, part in enumerate(parts[:-2]) if part in (kept_table.RUNS, _ROLES)), None)
     return "" if at is None else ":".join(parts[: at + 2])
+
+
+def _opens(group: str) -> bool:
+    """Return whether many names of this group are expected."""
+    return kept_table.RUNS in group.split(":")
 
 
 def _worktrees(place: Repository) -> list[str]:
@@ -356,7 +353,7 @@ def _with(
     if not group:
         return table._replace(rows={**rows, row: item}), {}
     newest = max((int(name[:8], 16) for name in rows if kept_table.ROW.match(name)), default=0)
-    if not kept_table.is_of_run(group):
+    if not _opens(group):
         names = kept_table.closed(repository, table, group)
         sequence = 1 + max([newest, *(kept.sequence for kept in names.values())])
         names[row] = Kept(sequence, item)

@@ -57,6 +57,7 @@ class _Pack(NamedTuple):
 
 def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """Pack what the writer has put among git's loose objects, as far as idumb's refs reach it now."""
+    _note_replaced(repository, writer)
     names, writer.loose, writer.packed = writer.loose | writer.unreached, set(), True
     writer.unreached = names
     with contextlib.suppress(*_HARMLESS):
@@ -68,6 +69,7 @@ def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> No
 
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
     """At the end of a command, note what is loose for the next one. Pack it if that is much, or the rest of a run."""
+    _note_replaced(repository, writer)
     names, replaced = writer.loose | writer.unreached, writer.replaced
     writer.loose, writer.unreached, writer.replaced = set(), set(), {}
     noted = _state(place, "loose-objects")
@@ -82,6 +84,16 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
                 replaced_trees.delete(place, repository, replaced, _noted(place))
             _append(noted, [name + _REPLACED for name in replaced])
             _pack(place, repository, names.union(replaced))
+
+
+def _note_replaced(repository: pygit2.Repository, writer: Writer) -> None:
+    """Note the trees that the moves of our ref replaced. That is left for now, because a move is part of each task."""
+    moved, writer.moved = writer.moved, []
+    for before, after in moved:
+        with contextlib.suppress(errors.Refusal):  # a tree that cannot be read may stay
+            for oid in kept_table.replaced(repository, before, kept_table.tree(repository, bytes.fromhex(after))):
+                writer.replaced.pop(oid, None)
+                writer.replaced[oid] = None
 
 
 def _read_notes(path: str) -> tuple[set[str], list[str]]:

@@ -70,11 +70,6 @@ def is_plain(row: str) -> bool:
     return row != CLOSED and not row.startswith(CHUNK) and not ROW.match(row)
 
 
-def is_of_run(group: str) -> bool:
-    """Return whether a group of names is that of a run, in which many names are expected."""
-    return RUNS in group.split(":")
-
-
 def collect(read: Read, rows: Mapping[str, Item], into: dict[str, Kept]) -> None:
     """Add the names in these rows, and in the chunks among them; the newest object of a name counts."""
     for name, item in rows.items():

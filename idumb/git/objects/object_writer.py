@@ -75,6 +75,8 @@ class Writer:
         """The loose objects that this writer created since the last pack."""
         self.unreached: set[str] = set()
         """Those from before that no name led to when idumb packed; a later name may."""
+        self.moved: list[tuple[str, str]] = []
+        """The trees that a ref of ours named before and after each move since the last pack."""
         self.replaced: dict[str, None] = {}
         """The trees of names that newer ones replaced, in this order: see `kept_table.replaced`."""
         self.packed = False
