@@ -190,6 +190,12 @@ def own(common_dir: str, below: str) -> Mapping[str, str]:
     return {**packed, **loose} if packed else loose
 
 
+def packed(common_dir: str) -> list[str]:
+    """Return what refs name again if their files are removed: the content of `packed-refs`, idumb's refs included."""
+    packed = _packed(common_dir)
+    return [*packed.user.values(), *packed.own.values()]
+
+
 def present(common_dir: str, names: Iterable[str]) -> dict[str, str]:
     """Return those of these refs of idumb that exist: name to content. No folder is listed. Raises OSError."""
     found, rest = dict[str, str](), list[str]()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import shutil
@@ -63,8 +64,7 @@ def pack(place: Repository, repository: pygit2.Repository, writer: Writer) -> No
     with contextlib.suppress(*_HARMLESS):
         names -= replaced_trees.delete(place, repository, writer.replaced, _noted(place))
     with contextlib.suppress(*_HARMLESS):
-        _, earlier = _read_notes(_state(place, "loose-objects"))
-        names -= _pack(place, repository, names.union(writer.replaced, earlier))
+        names -= _pack(place, repository, names)
 
 
 def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> None:
@@ -76,14 +76,16 @@ def settle(place: Repository, repository: pygit2.Repository, writer: Writer) -> 
     with contextlib.suppress(*_HARMLESS):
         _append(noted, [*sorted(names - replaced.keys()), *(name + _REPLACED for name in replaced)])
         if writer.packed or os.stat(noted).st_size >= object_writer.MANY * (40 + 1):
-            names, marked = _read_notes(noted)
+            lines = _read(noted)
             os.unlink(noted)
+            marked = (line.removesuffix(_REPLACED) for line in lines if line.endswith(_REPLACED))
             # Whatever happened to the file, no object of the user is deleted.
-            replaced = {name: None for name in marked if kept_table.is_ours(repository, name)}
+            named = filter(replaced_trees.is_name, marked)
+            replaced = {name: None for name in named if kept_table.is_ours(repository, name)}
             with contextlib.suppress(*_HARMLESS):
                 replaced_trees.delete(place, repository, replaced, _noted(place))
             _append(noted, [name + _REPLACED for name in replaced])
-            _pack(place, repository, names.union(replaced))
+            _pack(place, repository, set(filter(replaced_trees.is_name, lines)))
 
 
 def _note_replaced(repository: pygit2.Repository, writer: Writer) -> None:
@@ -96,15 +98,10 @@ def _note_replaced(repository: pygit2.Repository, writer: Writer) -> None:
                 writer.replaced[oid] = None
 
 
-def _read_notes(path: str) -> tuple[set[str], list[str]]:
-    """Return the loose objects that earlier commands noted, and the trees among them that newer ones replaced."""
-    try:
-        with open(path, "rb", opener=_private) as stream:
-            lines = stream.read(_NOTES).decode("ascii", "replace").splitlines()
-    except FileNotFoundError:
-        return set(), []
-    marked = [name for line in lines if replaced_trees.is_name(name := line.removesuffix(_REPLACED)) and name != line]
-    return {line for line in lines if replaced_trees.is_name(line)}, marked
+def _read(path: str) -> list[str]:
+    """Return the lines of a file of notes."""
+    with open(path, "rb", opener=_private) as stream:
+        return stream.read(_NOTES).decode("ascii", "replace").splitlines()
 
 
 def _append(path: str, lines: Sequence[str]) -> None:
@@ -123,19 +120,13 @@ def _state(place: Repository, name: str) -> str:
 
 
 def _pack(place: Repository, repository: pygit2.Repository, candidates: Collection[str]) -> set[str]:
-    """Return the candidates that need not be looked at again: they are packed, or too large.
-
-    They include the replaced trees. Those in use are added, because a folder of the user can be a copy of one: it is
-    then packed with what names it, and so it stays when it is replaced.
-    """
+    """Return the candidates that need not be looked at again: they are packed, or too large."""
     objects = os.path.join(place.common_dir, "objects")
     with _alone(_state(place, "packs.lock")) as is_alone:
         if not is_alone:
             return set()
         packs = _known(place, os.path.join(objects, "pack"))
-        roots = refs.own(place.common_dir, refs.ROOTS).values()
-        present = {oid.hex() for root in roots for oid in kept_table.replaceable(repository, root)}
-        named = dict(_reached(place, repository, present.union(candidates)))
+        named = dict(_reached(place, repository, candidates))
         new = {name: path for name, path in named.items() if _is_small(replaced_trees.loose(objects, name))}
         if not new:
             return set(named)
@@ -244,19 +235,28 @@ def _reached(
 ) -> Iterator[tuple[str, str]]:
     """Yield those of the objects that the names below idumb's refs lead to, with a path in the tree that has them.
 
-    What a tree leads to that is no candidate existed before it, so it is not read.
+    What a tree leads to that is no candidate existed before it, so it is not read. But a folder of the user can be a
+    copy of a tree of names. This is packed too, with what names it, so that it stays when a newer one replaces it.
     """
-    remaining = {bytes.fromhex(name) for name in candidates}
+    is_copy = functools.cache(functools.partial(_is_loose_and_ours, place, repository))
+    remaining, done = {bytes.fromhex(name) for name in candidates}, set[bytes]()
     pending = [(name, item) for root in _roots(place, repository) for name, item in root]
     while pending:
         path, item = pending.pop()
         if item.oid not in remaining or item.mode == tree_objects.SUBMODULE:
             continue
         remaining.remove(item.oid)
+        done.add(item.oid)
         yield item.oid.hex(), path
         if item.mode == tree_objects.FOLDER:
             rows = tree_objects.rows(repository, item.oid).items()
+            remaining.update(below.oid for _, below in rows if below.oid not in done and is_copy(below))
             pending += [(f"{path}/{row}", below) for row, below in rows if below.oid in remaining]
+
+
+def _is_loose_and_ours(place: Repository, repository: pygit2.Repository, item: tree_objects.Item) -> bool:
+    path = replaced_trees.loose(os.path.join(place.common_dir, "objects"), item.oid.hex())
+    return item.mode == tree_objects.FOLDER and os.path.exists(path) and kept_table.is_ours(repository, item.oid.hex())
 
 
 def _roots(place: Repository, repository: pygit2.Repository) -> Iterator[list[tuple[str, tree_objects.Item]]]:

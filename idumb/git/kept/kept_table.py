@@ -30,6 +30,7 @@ CLOSED, CHUNK = "closed", "chunk"
 RUNS = "runs"
 WIDTH, LEVELS = 16, 3
 ROW = lazy_pattern.compile(r"[0-9a-f]{8}:")
+_PART = lazy_pattern.compile(r"[0-9a-f]{2}")
 
 Write = Callable[[Mapping[str, Item]], bytes]
 Read = Callable[[bytes], Mapping[str, Item]]
@@ -130,21 +131,12 @@ def replaced(repository: pygit2.Repository, root: str, rows: Mapping[str, Item])
     yield from (item.oid.hex() for item in [*([old] if unique else ()), *unique])
 
 
-def replaceable(repository: pygit2.Repository, root: str) -> Iterator[bytes]:
-    """Yield the trees of our tree that a new name can replace: itself, and those above the closed groups."""
-    yield bytes.fromhex(root)
-    closed = tree(repository, bytes.fromhex(root)).get(CLOSED)
-    if closed is not None:
-        yield closed.oid
-        yield from (part.oid for part in _rows(repository, closed).values())
-
-
 def everything(repository: pygit2.Repository, root: str) -> Iterator[bytes]:
-    """Yield all trees of names in our tree, itself included, and the objects that have names."""
-    yield from replaceable(repository, root)
+    """Yield all trees of names in our tree, and the objects that have names."""
     rows = tree(repository, bytes.fromhex(root))
     yield from _below(repository, rows)
     for part in _rows(repository, rows.get(CLOSED)).values():
+        yield part.oid
         for group in _rows(repository, part).values():
             yield group.oid
             yield from _below(repository, _rows(repository, group))
@@ -163,8 +155,8 @@ def is_ours(repository: pygit2.Repository, oid: str) -> bool:
         if repository.odb.read_header(pygit2.Oid(hex=oid))[0] != ObjectType.TREE:
             return False  # the notes are damaged, and a file may be large
         rows = tree(repository, bytes.fromhex(oid))
-        folders = (item for item in rows.values() if item.mode == FOLDER)
-        return _has_run(rows) or any(_has_run(tree(repository, item.oid)) for item in folders)
+        parts = (item for name, item in rows.items() if item.mode == FOLDER and _PART.fullmatch(name))
+        return _has_run(rows) or any(_has_run(tree(repository, item.oid)) for item in parts)
     except (errors.Refusal, KeyError, ValueError, pygit2.GitError):
         return False
 

@@ -92,7 +92,8 @@ def _used(
 
 
 def _in_use(place: Repository, repository: pygit2.Repository) -> Iterator[str]:
-    """Yield what refs name, those of each working tree included, and all that our trees name."""
+    """Yield what refs name, or did when git packed them; those of each working tree; and all that our trees name."""
+    yield from refs.packed(place.common_dir)
     worktrees = os.path.join(place.common_dir, "worktrees")
     linked = os.listdir(worktrees) if os.path.isdir(worktrees) else []
     for folder in (place.common_dir, *(os.path.join(worktrees, name) for name in linked)):

@@ -652,6 +652,13 @@ def test_an_early_tree_of_names_that_is_a_chunk_now_stays_if_an_agent_sets_the_r
     run.verify()
 
 
+def copy_into(sandbox: GitSandbox, folder: Path, tree: str) -> None:
+    sandbox.git("worktree", "add", "--quiet", "--no-checkout", "--detach", str(folder))
+    sandbox.git("-C", str(folder), "read-tree", "-u", "--reset", tree)
+    (folder / ".git").unlink()
+    sandbox.git("worktree", "prune")
+
+
 @pytest.mark.parametrize("packs", ["during", "later"])
 def test_a_tree_of_names_stays_if_a_folder_of_the_user_is_a_copy_of_it(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, packs: str
@@ -663,19 +670,53 @@ def test_a_tree_of_names_stays_if_a_folder_of_the_user_is_a_copy_of_it(
     run.trees.close()
     run.trees = GitTrees(discover.find(str(sandbox.root)))
     backup = sandbox.root / "backup"
-    sandbox.git("worktree", "add", "--quiet", "--no-checkout", "--detach", str(backup))
-    sandbox.git("-C", str(backup), "read-tree", "-u", "--reset", root)
-    (backup / ".git").unlink()
+    copy_into(sandbox, backup, root)
     if packs == "later":
         monkeypatch.setattr(object_writer, "MANY", 10**6)
     run.tasks(10)
     assert sandbox.git("rev-parse", f"{run.kept[f'{RUN}/T10/1/checkpoint']}:worktree/backup") == root
     shutil.rmtree(backup)
-    sandbox.git("worktree", "prune")
     run.tasks(*range(11, 30))
     run.trees.writer.packed = True
     run.trees.close()
     assert root in loose(sandbox) | all_packed(sandbox)
+    run.verify()
+
+
+def test_a_tree_of_names_stays_if_another_working_tree_has_a_copy_of_it(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The process that packs the copy does not know which trees of names another process will delete."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    sandbox.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "other"))
+    other = Run(GitSandbox(tmp_path / "other"))
+    run.tasks(*range(10))
+    root = sandbox.git("rev-parse", ROOT)
+    with monkeypatch.context() as patch:
+        patch.setattr(object_writer, "MANY", 10**6)
+        run.tasks(10, 11)
+    copy_into(sandbox, tmp_path / "other/backup", root)
+    other.tasks(1)
+    shutil.rmtree(tmp_path / "other/backup")
+    other.tasks(*range(2, 12))
+    other.trees.writer.packed = True
+    other.trees.close()
+    run.tasks(*range(12, 30))
+    run.trees.close()
+    other.verify()
+    run.verify()
+
+
+def test_a_tree_of_names_stays_while_git_has_it_among_packed_refs(
+    sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If an agent removes the file of the ref, that is what the ref names."""
+    monkeypatch.setattr(replaced_trees, "RECENT", 2)
+    run.tasks(*range(12))
+    sandbox.git("pack-refs", "--all")
+    run.tasks(*range(12, 40))
+    (sandbox.common_dir / ROOT).unlink()
+    run.tasks(40)
     run.verify()
 
 
