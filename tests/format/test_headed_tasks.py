@@ -118,9 +118,10 @@ def test_headings_and_checklists_are_tasks(section: str, ids: list[str]) -> None
             "### T" + "1" * 60_000 + "(",
         ),
         *("## Tasks\n\n- [ ] T" + "1" * 60_000 + "(", "### T02: A\n\n- **Depends on:** " + "1" * 60_000 + "-"),
-        "### Task 1: Task " + "1" * 60_000 + "(",
+        *("### Task 1: Task " + "1" * 60_000 + "(", "### Task 1: a" + "\t" * 60_000 + "x"),
+        "### Task 1: A\n\n- **Estimate:** a" + "\t" * 60_000 + "x",
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_long_runs_of_one_character_are_read_in_linear_time(lines: str) -> None:
     """A quadratic search takes minutes for these; the limit of a test ends it."""

@@ -30,7 +30,7 @@ _ITEM = lazy_pattern.compile(r"[ \t]{0,3}- id:[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*$
 _SECTION = lazy_pattern.compile(
     r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE
 )
-_CODE = lazy_pattern.compile(r"[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
+_CODE = lazy_pattern.compile(r"(?<![ \t])[ \t]*`(est|time):[^`]*`", re.IGNORECASE)
 _KIND = lazy_pattern.compile(
     r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE
 )

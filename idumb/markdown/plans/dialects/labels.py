@@ -28,7 +28,7 @@ _NOTE = lazy_pattern.compile(r"(?<![ \t])[ \t]*\([^()]*\)")
 _CHECK = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+check:\s*(`+)(.+?)\1\s*$")
 _BY_HAND = lazy_pattern.compile(r"\s+(?:—|–|--?)\s+human\s*$")
 _AN_ID = lazy_pattern.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
-_ESTIMATE = lazy_pattern.compile(r"~?[ \t]*(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
+_ESTIMATE = lazy_pattern.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 # Labels without notes in brackets, in lower case, and what they mean.
 _FIELDS = {
     "files": ("file", "files", "files involved", "files to create", "files to modify", "files to edit", "files created",
