@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from idumb.domain import contract
 from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Task
 from idumb.markdown.plans import foreign_formats, plan_parser
+from idumb.markdown.plans.dialects import elements
 from idumb.markdown.syntax import writeback
 
 HEAD = "---\nphase: 03-greet\nplan: 02\ntype: execute\nwave: 1\ndepends_on: []\nautonomous: true\n---\n"
@@ -74,10 +76,26 @@ def test_a_note_in_brackets_behind_a_path_says_that_it_goes(line: str, verb: str
     assert only_task(BODY.replace("a.py", line)).files == (FileClaim(verb, "a.py"),)
 
 
-@pytest.mark.parametrize("line", ["x" + "\t" * 60_000 + "x", "x" + " (a)" * 60_000 + "x", "x" + " (a)" * 60_000])
+@pytest.mark.parametrize("line", ["x" + "\t" * 60_000 + "x", "x" + " (a)" * 15_000 + "x", "x" + " (a)" * 15_000])
 def test_a_long_line_of_files_is_read_in_linear_time(line: str) -> None:
     """A quadratic search takes minutes for these; the limit of a test ends it."""
     read(tagged(task(BODY.replace("a.py", line))))
+
+
+@pytest.mark.parametrize("tag", ["<automated>", "<human>", "<option>", "<option><name>"])
+def test_tags_that_nothing_closes_are_read_in_linear_time(tag: str) -> None:
+    """Looking for the end of each takes minutes; the limit of a test ends it."""
+    tags = f"{tag}\n" * 40_000
+    read(tagged(task(BODY.replace("</verify>", f"{tags}</verify>"))))
+    read(tagged(task(f"<name>A</name><options>{tags}</options>", ' type="checkpoint:decision"')))
+
+
+def test_an_element_ends_at_the_first_closing_tag_of_its_name() -> None:
+    any_tag = re.compile(r"<([\w-]+)>")
+    text = "<c>a<a>1<b>2</a>3</a><b></b></c-d><a"
+    found = [(one.opening[1], one.text, text[one.after :][:2]) for one in elements.find(text, any_tag)]
+    assert found == [("a", "1<b>2", "3<"), ("b", "", "</")]
+    assert elements.blanked(text, any_tag) == "<c>a" + " " * 12 + "3</a>" + " " * 7 + "</c-d><a"
 
 
 def test_tasks_of_one_plan_run_in_document_order_with_stable_ids() -> None:

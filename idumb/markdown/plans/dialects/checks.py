@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.dialects import titles
+from idumb.markdown.plans.dialects import elements, titles
 from idumb.markdown.plans.dialects.drafts import Part
 
-_AUTOMATED = lazy_pattern.compile(r"<automated>(.*?)</automated>", re.DOTALL)
-_BY_HAND = lazy_pattern.compile(r"<(human-check|human|manual)>(.*?)</\1>", re.DOTALL)
+_AUTOMATED = lazy_pattern.compile("<(automated)>")
+_BY_HAND = lazy_pattern.compile("<(human-check|human|manual)>")
 _FENCE = lazy_pattern.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"", "sh", "bash", "shell", "zsh", "console"})
 _SPAN = lazy_pattern.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -35,19 +35,16 @@ class Verification:
 def read(part: Part) -> Verification:
     """Read a verification: `<automated>` commands, or text of nothing but commands in backticks or shell fences."""
     text, at = part
-    marked = [command for match in _AUTOMATED.finditer(text) for command in _commands(match[1])]
-    by_hand = tuple((flat(match[2]), at + match.start(2)) for match in _BY_HAND.finditer(text) if match[2].strip())
-    rest = _BY_HAND.sub(_blank, _AUTOMATED.sub(_blank, text))
+    marked = [command for element in elements.find(text, _AUTOMATED) for command in _commands(element.text)]
+    asked = (element for element in elements.find(text, _BY_HAND) if element.text.strip())
+    by_hand = tuple((flat(element.text), at + element.opening.end()) for element in asked)
+    rest = elements.blanked(elements.blanked(text, _AUTOMATED), _BY_HAND)
     if not rest.strip():
         return Verification(tuple(marked), by_hand)
     alone = _only_commands(rest) if not marked else None
     if alone is not None:
         return Verification(tuple(alone), by_hand)
     return Verification(tuple(marked), by_hand, tuple(items((rest, at))))
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
 
 
 def _commands(text: str) -> Iterator[str]:

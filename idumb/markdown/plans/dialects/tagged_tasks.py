@@ -14,12 +14,14 @@ from dataclasses import field
 from idumb import lazy_pattern
 from idumb.domain.plans.plan import HUMAN, Option
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans.dialects import checks, drafts, labels, titles
+from idumb.markdown.plans.dialects import checks, drafts, elements, labels, titles
 from idumb.markdown.plans.dialects.drafts import CriterionDraft, Part, TaskDraft
 from idumb.markdown.syntax.problems import Problems
 
 _OPEN = lazy_pattern.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
 _ATTRIBUTE = lazy_pattern.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_OPTION = lazy_pattern.compile(r"<(option)\b([^<>]*)>")
+_ANY = lazy_pattern.compile(r"<([\w-]+)>")
 _BLANK = lazy_pattern.compile(r"\s*")
 _LINE = lazy_pattern.compile(r"[^\n]*")
 _FENCE = lazy_pattern.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -342,13 +344,11 @@ def _criteria(draft: TaskDraft, part: Part) -> None:
 
 
 def _options(draft: TaskDraft, part: Part) -> None:
-    for match in re.finditer(r"<option\b([^<>]*)>(.*?)</option>", part[0], re.DOTALL):
-        attributes = {a[1]: a[2] or a[3] or "" for a in _ATTRIBUTE.finditer(match[1])}
-        words = "; ".join(
-            f"{tag[1]}: {checks.flat(tag[2])}" for tag in re.finditer(r"<([\w-]+)>(.*?)</\1>", match[2], re.DOTALL)
-        )
+    for option in elements.find(part[0], _OPTION):
+        attributes = {a[1]: a[2] or a[3] or "" for a in _ATTRIBUTE.finditer(option.opening[2])}
+        words = "; ".join(f"{one.opening[1]}: {checks.flat(one.text)}" for one in elements.find(option.text, _ANY))
         id = attributes.get("id") or f"option-{len(draft.options) + 1}"
-        draft.options.append(Option(id, words.removeprefix("name: ") or checks.flat(match[2]) or id))
+        draft.options.append(Option(id, words.removeprefix("name: ") or checks.flat(option.text) or id))
 
 
 _READERS: dict[str, Callable[[TaskDraft, Part], None]] = {
