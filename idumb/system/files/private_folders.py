@@ -162,6 +162,7 @@ class TemporaryFolder:
 
     def close(self) -> None:
         unlock(self.path, self._lock)
+        remove_empty(os.path.dirname(self.path))
 
 
 def lock(top: str) -> tuple[str, int]:
