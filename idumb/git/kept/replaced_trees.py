@@ -1,9 +1,9 @@
 """Deletes trees of names that newer ones replaced, but for the newest few hundred.
 
 Each name replaces the tree that the ref names. Git would keep the old ones for two weeks, and warn of too many loose
-objects until then. A tree is deleted only if no ref and no other object names it. All loose objects are read for that,
-whoever wrote them: a folder of the user can be a copy of such a tree. A pack that came later may name it, except for
-idumb's, which get what their objects name.
+objects until then. A tree is deleted only if no ref and no other object names it. To find out, idumb reads every loose
+object, including its own, because a user's folder can be a copy of such a tree. Any later pack may name the tree too.
+Only idumb's packs cannot: they include what their objects name.
 """
 
 from __future__ import annotations

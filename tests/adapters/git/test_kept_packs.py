@@ -377,6 +377,20 @@ def unreachable(sandbox: GitSandbox) -> set[str]:
     return {row.split()[2] for row in rows}
 
 
+def replaced(run: Run) -> dict[str, None]:
+    """The trees of names that newer ones replaced, as idumb finds them when it packs."""
+    kept_packs._note_replaced(run.trees.repository, run.trees.writer)
+    return run.trees.writer.replaced
+
+
+def committed_root(sandbox: GitSandbox) -> tuple[str, str]:
+    """Keep the tree of names in a commit of the user's; return both."""
+    root = sandbox.git("rev-parse", ROOT)
+    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
+    sandbox.git("update-ref", "refs/heads/backup", commit)
+    return root, commit
+
+
 def test_of_the_trees_that_newer_ones_replaced_only_the_newest_stay(
     sandbox: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,7 +453,8 @@ def test_a_chunk_that_was_the_whole_tree_of_names_stays(
         roots.add(sandbox.git("rev-parse", ROOT))
     chunk = {row.split()[2] for row in sandbox.git("ls-tree", ROOT).splitlines() if "chunk" in row}
     assert chunk & roots
-    assert not chunk & run.trees.writer.replaced.keys()
+    assert not chunk & replaced(run).keys()
+    assert roots & replaced(run).keys()
     run.trees.writer.packed = True
     run.trees.close()
     run.verify()
@@ -503,12 +518,10 @@ def test_a_tree_of_names_in_a_commit_or_a_tree_of_the_user_is_not_deleted(
 ) -> None:
     monkeypatch.setattr(replaced_trees, "RECENT", 2)
     run.tasks(*range(10))
-    committed = sandbox.git("rev-parse", ROOT)
-    commit = sandbox.git("commit-tree", committed, "-m", "what idumb keeps")
+    committed, _ = committed_root(sandbox)
     run.tasks(10)
     inside = sandbox.git("rev-parse", ROOT)
     tree = sandbox.git("mktree", given=f"040000 tree {inside}\tkept\n".encode())
-    sandbox.git("update-ref", "refs/heads/backup", commit)
     sandbox.git("tag", "mine", tree)
     run.tasks(*range(11, 30))
     run.trees.close()
@@ -521,9 +534,7 @@ def test_a_tree_of_names_stays_if_a_pack_that_came_later_may_name_it(
 ) -> None:
     monkeypatch.setattr(replaced_trees, "RECENT", 2)
     run.tasks(*range(10))
-    root = sandbox.git("rev-parse", ROOT)
-    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
-    sandbox.git("update-ref", "refs/heads/backup", commit)
+    root, commit = committed_root(sandbox)
     sandbox.git("pack-objects", "-q", str(sandbox.common_dir / "objects/pack/pack"), given=f"{commit}\n".encode())
     (sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}").unlink()
     run.tasks(*range(10, 30))
@@ -596,9 +607,7 @@ def test_an_object_that_vanishes_does_not_hide_another(
 ) -> None:
     monkeypatch.setattr(replaced_trees, "RECENT", 2)
     run.tasks(*range(10))
-    root = sandbox.git("rev-parse", ROOT)
-    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
-    sandbox.git("update-ref", "refs/heads/backup", commit)
+    root, commit = committed_root(sandbox)
     for number in range(50):  # as a file that is listed, and gone when it is opened
         (sandbox.common_dir / f"objects/{commit[:2]}/tmp_obj_{number}").symlink_to("nothing")
     run.tasks(*range(10, 30))
@@ -613,8 +622,9 @@ def test_a_tree_that_is_gone_already_does_not_save_the_others(
     monkeypatch.setattr(object_writer, "MANY", 10**6)
     run.tasks(*range(20))
     monkeypatch.setattr(replaced_trees, "RECENT", 2)
-    replaced, real = run.trees.writer.replaced, os.unlink
-    old = set(list(replaced)[:-2])
+    noted, real = replaced(run), os.unlink
+    old = set(list(noted)[:-2])
+    assert old
 
     def unlink(path: str) -> None:
         real(path)
@@ -622,7 +632,7 @@ def test_a_tree_that_is_gone_already_does_not_save_the_others(
 
     monkeypatch.setattr(os, "unlink", unlink)
     run.trees.writer.packed = True
-    replaced_trees.delete(discover.find(str(sandbox.root)), run.trees.repository, replaced, ())
+    replaced_trees.delete(discover.find(str(sandbox.root)), run.trees.repository, noted, ())
     monkeypatch.setattr(os, "unlink", real)
     assert not old & loose(sandbox)
     run.verify()
@@ -645,7 +655,8 @@ def test_an_early_tree_of_names_that_is_a_chunk_now_stays_if_an_agent_sets_the_r
         run.trees = GitTrees(discover.find(str(sandbox.root)))
     sandbox.git("update-ref", ROOT, early)
     run.tasks(10)
-    assert early not in run.trees.writer.replaced
+    assert early not in replaced(run)
+    assert replaced(run)
     monkeypatch.setattr(object_writer, "MANY", MANY)
     run.tasks(*range(11, 30))
     run.trees.close()
@@ -764,9 +775,7 @@ def test_a_tree_of_names_stays_if_a_commit_names_it_that_is_older_by_the_clock(
     """The clock was set back, or git refreshed the time of the tree when it was to write the same again."""
     monkeypatch.setattr(replaced_trees, "RECENT", 2)
     run.tasks(*range(10))
-    root = sandbox.git("rev-parse", ROOT)
-    commit = sandbox.git("commit-tree", root, "-m", "what idumb keeps")
-    sandbox.git("update-ref", "refs/heads/backup", commit)
+    root, commit = committed_root(sandbox)
     os.utime(sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}", (1, 1))
     run.tasks(*range(10, 30))
     run.trees.close()
