@@ -24,7 +24,7 @@ from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
 from idumb.git.kept import kept_names
-from idumb.git.objects import tree_objects
+from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 from idumb.git.scan import ignores, nested_repositories, uncommitted
@@ -109,7 +109,7 @@ class Snapshots:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
             if not tree_objects.is_stored(self._repository, self._folder, item.oid):
-                raise kept_names.unreadable(item.oid.hex())
+                raise object_writer.unreadable(item.oid.hex())
         oid = self._writer.tree(items)
         kept_names.put(self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), reason=reason)
         return oid.hex()
@@ -158,7 +158,7 @@ class Snapshots:
         )
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         if (lost := damaged(trusting=True, whole=False)) is not None:
-            raise kept_names.unreadable(lost)
+            raise object_writer.unreadable(lost)
         self._verified = worktree
         return Snapshot(oid.hex(), tree, ref, root)
 
@@ -168,6 +168,7 @@ class Snapshots:
         Whoever moved our ref may also have removed objects; then everything is read again but HEAD's tree, which is
         git's, and of which a partial clone has only a part.
         """
+        self._writer.see_packs()
         repository = self._repository
         if trusting or self._verified is None:
             trees = [(items[WORKTREE].oid, self._verified)]

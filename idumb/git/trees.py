@@ -13,8 +13,7 @@ from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git import commit_tree, guarded_files, open_repository, snapshot
 from idumb.git.discover import Repository
-from idumb.git.kept import kept_names
-from idumb.git.objects import durable_files, tree_objects
+from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
 from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
@@ -96,7 +95,7 @@ class GitTrees:
         try:
             return self.snapshots.take(ref, tree, reason, scans.inventory, self._nested())
         except errors.Refusal as refusal:
-            if refusal.code != kept_names.UNREADABLE:
+            if refusal.code != object_writer.UNREADABLE:
                 raise
         # `git gc --prune=now` may have removed objects that were scanned and not yet referenced, or a power cut emptied
         # an object that was written without fsync: write all of it again.
@@ -303,7 +302,7 @@ class GitTrees:
                 manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
-            raise kept_names.unreadable(str(problem.args[0])) from problem
+            raise object_writer.unreadable(str(problem.args[0])) from problem
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.missing(self.root, folders)

@@ -23,7 +23,6 @@ from idumb.git.objects import object_writer
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 
-UNREADABLE = "git.snapshot-unreadable"
 _WORKTREES = f"{refs.PREFIX}worktrees/"
 _ROLES = "roles"
 _TRIES = 5
@@ -35,10 +34,6 @@ class _Damaged(Protocol):
 
 # The tables that this process wrote last, by shared git folder and working tree.
 _tables: dict[tuple[str, str], Table] = {}
-
-
-def unreadable(oid: str) -> errors.Refusal:
-    return errors.Refusal(UNREADABLE, f"object {oid} of a snapshot is missing or damaged", hint="git fsck")
 
 
 def find(repository: pygit2.Repository, place: Repository, name: str) -> str | None:
@@ -214,7 +209,7 @@ def _move(
         root = writer.tree(after.rows).hex()
         writer.flush()
         if (oid := damaged(trusting=known is not None)) is not None:
-            raise unreadable(oid)
+            raise object_writer.unreadable(oid)
         if refs.replace(repository, place, ref, before.root, root, reason):
             if before.root is not None and root != before.root:
                 writer.moved.append((before.root, root))

@@ -22,17 +22,20 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.domain import errors
+from idumb.git import open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, Item
 from idumb.system import host_identity
 from idumb.system.files import file_systems, private_folders
 
+UNREADABLE = "git.snapshot-unreadable"
 MANY = 2_000
 """So many loose objects are worth a pack."""
 _TOO_LARGE = 2 << 30
 _TRIES = 3
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_Packs = dict[str, tuple[int, frozenset[str]]]
 _LITTLE, _FEW = 1 << 20, 16
 _BLOCK = 4096  # the least space that a file takes
 
@@ -82,24 +85,54 @@ class Writer:
         self.packed = False
         """Whether this writer has created so many that they were packed."""
         self._repository = repository
-        self._odb = repository.odb
         self._stores: dict[bool, pygit2.Repository] = {}
         self._begun = False
         self._trusting = True
         self._pending: set[str] = set()
+        self._reused: set[str] = set()
+        """Objects that were in a pack already, and are therefore not pending."""
+        self._lenders = [os.path.join(folder, "pack") for folder in open_repository.lenders(objects)]
+        self._packs: _Packs | None = None
+        self._former: pygit2.Odb | None = None
         self._failed: OSError | None = None
         _collect(os.path.dirname(self._beside))
 
+    def see_packs(self) -> bool:
+        """Let libgit2 find only what is in packs that exist now. Return whether there were others before.
+
+        It goes on finding objects in a pack that git has removed, and reads them from the open file. If it then did not
+        write such an object, the snapshot would lack it.
+        """
+        packs = {folder: _listed(folder) for folder in self._lenders}
+        if packs == self._packs:
+            return False
+        self._packs = packs
+        self._former = self._repository.odb  # what libgit2 is reading may still need it
+        present = pygit2.Odb(self._folder)
+        if self._begun:
+            present.add_disk_alternate(self._beside)
+        self._repository.set_odb(present)
+        self._stores = {}
+        return True
+
+    def _begin(self) -> None:
+        """The packs are looked at before the first object after each flush, and at the flush itself."""
+        if not self._pending and not self._reused:
+            self.see_packs()
+
     def blob(self, data: bytes) -> bytes:
+        self._begin()
         oid = pygit2.hash(data)
-        if self._trusting and oid in self._odb and not os.path.exists(self._path(str(oid))):
+        if self._trusting and oid in self._repository.odb and not os.path.exists(self._path(str(oid))):
             # Read packs only: for each packed object that it finds, libgit2 would otherwise touch the whole pack file.
+            self._reused.add(str(oid))
             return oid.raw
         return self._note(self._store().create_blob(data))
 
     def existing(self, oid: str) -> bool:
         """Force an existing object together with the new ones. Return False if it does not exist."""
-        if pygit2.Oid(hex=oid) not in self._odb:
+        self._begin()
+        if pygit2.Oid(hex=oid) not in self._repository.odb:
             return False
         self._pending.add(oid)
         return True
@@ -148,7 +181,7 @@ class Writer:
         try:
             folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                return pygit2.Oid(hash_at(folder, os.path.basename(path), status)) in self._odb
+                return pygit2.Oid(hash_at(folder, os.path.basename(path), status)) in self._repository.odb
             finally:
                 os.close(folder)
         except OSError:
@@ -158,11 +191,17 @@ class Writer:
         """Force everything that was written, and what existed before, because its writer may not have forced it.
 
         Raises OSError. A failed fsync is not retried: the system dropped the data, so a retry would falsely succeed.
-        Nothing, including a cache, may be built on the unforced objects.
+        Nothing, including a cache, may be built on the unforced objects. Refusal `git.snapshot-unreadable` if git has
+        removed one that existed.
         """
         if self._failed is not None:
             raise self._failed
         names, self._pending = self._pending, set()
+        reused, self._reused = self._reused, set()
+        if not names and not reused:
+            return
+        if self.see_packs():
+            self._require_stored(reused)
         try:
             try:
                 self._place(names)
@@ -177,7 +216,7 @@ class Writer:
         moves = [(path, self._path(name)) for name, path in beside.items()]
         existing = [path for name in names if name not in beside and os.path.exists(path := self._path(name))]
         if len(moves) + len(existing) < len(names):
-            self._require_packed(names)
+            self._require_stored(names)
         durable_files.force([*beside.values(), *existing])
         for source, target in moves:
             try:
@@ -192,28 +231,28 @@ class Writer:
 
     def _store(self, *, trusting: bool | None = None) -> pygit2.Repository:
         """Return the repository with a database that writes privately and skips objects that exist."""
+        self._begin()
         if not self._begun:
             private_folders.make_below(self._git_folder, self._beside)
+            self._repository.odb.add_disk_alternate(self._beside)
             self._begun = True
         trusting = self._trusting if trusting is None else trusting
         if trusting not in self._stores:
             beside = pygit2.Odb(self._beside)
             if trusting:
                 beside.add_disk_alternate(self._folder)
-            if not self._stores:
-                self._odb.add_disk_alternate(self._beside)
             self._stores[trusting] = pygit2.Repository(self._repository.path)
             self._stores[trusting].set_odb(beside)
         return self._stores[trusting]
 
-    def _require_packed(self, names: Iterable[str]) -> None:
+    def _require_stored(self, names: Iterable[str]) -> None:
         """libgit2 sometimes reports success for an object that did not fit on the disk."""
         for name in names:
-            if not os.path.exists(self._path(name, self._beside)) and pygit2.Oid(hex=name) not in self._odb:
+            if not os.path.exists(self._path(name, self._beside)) and pygit2.Oid(hex=name) not in self._repository.odb:
                 room = file_systems.room(self._folder)
-                full = room.bytes < _LITTLE or (room.files is not None and room.files < _FEW)
-                number = errno.ENOSPC if full else errno.EIO
-                raise OSError(number, os.strerror(number), self._path(name))
+                if room.bytes < _LITTLE or (room.files is not None and room.files < _FEW):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path(name))
+                raise unreadable(name)
 
     def close(self) -> None:
         """Remove the folders of objects before their rename. After each flush, that would cost a tenth of a task.
@@ -233,6 +272,18 @@ class Writer:
     def _note(self, oid: pygit2.Oid) -> bytes:
         self._pending.add(str(oid))
         return oid.raw
+
+
+def unreadable(oid: str) -> errors.Refusal:
+    return errors.Refusal(UNREADABLE, f"object {oid} of a snapshot is missing or damaged", hint="git fsck")
+
+
+def _listed(folder: str) -> tuple[int, frozenset[str]]:
+    """Return what is in a folder of packs, and when that last changed."""
+    try:
+        return os.stat(folder).st_mtime_ns, frozenset(os.listdir(folder))
+    except OSError:
+        return 0, frozenset()
 
 
 def private_folder(objects: Repository) -> str:

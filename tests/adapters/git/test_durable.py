@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from idumb.domain import errors
 from idumb.git import discover
 from idumb.git.objects import durable_files
 from idumb.git.trees import GitTrees
@@ -110,7 +111,7 @@ def test_an_object_that_is_missing_after_its_write_is_an_error(sandbox: GitSandb
     trees.writer.blob(b"never seen before\n")
     (lost,) = (sandbox.git_dir / "idumb" / "incoming").glob("*/*/*")
     lost.unlink()
-    with pytest.raises(OSError, match=lost.name):
+    with pytest.raises(errors.Refusal, match=lost.name):
         trees.writer.flush()
 
 

@@ -149,6 +149,76 @@ def test_scanning_still_works_after_unreferenced_objects_were_collected(sandbox:
     assert sorted(sandbox.tree(snapshot.tree)) == ["a", "d/b"]
 
 
+def packed_and_unreachable(sandbox: GitSandbox) -> tuple[str, str]:
+    """Return a blob, and the tree `d` of a file `d/b`, that a pack has and no ref reaches."""
+    sandbox.write("a", "1")
+    sandbox.commit()
+    sandbox.write("d/b", "precious\n")
+    sandbox.commit()
+    blob, tree = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("rev-parse", "HEAD:d")
+    sandbox.git("gc", "--quiet")
+    sandbox.git("update-ref", "refs/heads/main", "HEAD~1")
+    sandbox.git("read-tree", "HEAD")
+    sandbox.git("reflog", "expire", "--expire=all", "--all")
+    shutil.rmtree(sandbox.root / "d")
+    return blob, tree
+
+
+def test_a_snapshot_has_what_git_removed_from_a_pack_that_idumb_had_open(sandbox: GitSandbox) -> None:
+    """libgit2 goes on finding objects in a pack that `git gc --prune=now` has replaced."""
+    blob, tree = packed_and_unreachable(sandbox)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    trees.snapshot(REF, "first")
+    assert blob in trees.repository
+    sandbox.git("gc", "--quiet", "--prune=now")
+    sandbox.write("d/b", "precious\n")
+    trees.snapshot(f"{REF}2", "second")
+    assert sandbox.git("cat-file", "blob", blob) == "precious"
+    assert sandbox.git("ls-tree", "--name-only", tree) == "b"
+    sandbox.git("fsck", "--strict")
+
+
+def test_a_snapshot_has_what_git_removed_while_it_was_made(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, _ = packed_and_unreachable(sandbox)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    trees.snapshot(REF, "first")
+    sandbox.write("d/b", "precious\n")
+    flush, calls = trees.writer.flush, iter((lambda: sandbox.git("gc", "--quiet", "--prune=now"),))
+
+    def late() -> None:
+        next(calls, str)()
+        flush()
+
+    monkeypatch.setattr(trees.writer, "flush", late)
+    trees.snapshot(f"{REF}2", "second")
+    assert next(calls, None) is None
+    assert sandbox.git("cat-file", "blob", blob) == "precious"
+    sandbox.git("fsck", "--strict")
+
+
+def test_an_object_that_git_removed_since_the_last_one_was_stored_is_written(sandbox: GitSandbox) -> None:
+    blob, _ = packed_and_unreachable(sandbox)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    assert trees.store(b"precious\n") == blob
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert trees.store(b"precious\n") == blob
+    assert sandbox.git("cat-file", "blob", blob) == "precious"
+
+
+def test_objects_that_git_removed_before_they_are_kept_are_refused(sandbox: GitSandbox) -> None:
+    blob, _ = packed_and_unreachable(sandbox)
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    assert trees.writer.blob(b"precious\n").hex() == blob
+    sandbox.git("gc", "--quiet", "--prune=now")
+    with pytest.raises(errors.Refusal, match=blob) as caught:
+        trees.writer.flush()
+    assert caught.value.code == "git.snapshot-unreadable"
+    assert trees.store(b"precious\n") == blob
+    assert sandbox.git("cat-file", "blob", blob) == "precious"
+
+
 def test_a_snapshot_with_a_missing_object_is_refused(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     tree = trees.scan()
