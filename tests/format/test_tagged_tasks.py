@@ -90,6 +90,12 @@ def test_tags_that_nothing_closes_are_read_in_linear_time(tag: str) -> None:
     read(tagged(task(f"<name>A</name><options>{tags}</options>", ' type="checkpoint:decision"')))
 
 
+def test_many_closing_tags_inside_a_line_are_read_in_linear_time() -> None:
+    """Looking for one at the end of a line takes minutes if each search reads the whole plan."""
+    rows = [task(BODY.replace("</verify>", "\n```bash\ntrue\n```</verify>"), f' id="{n}"') for n in range(12_000)]
+    assert read(tagged("\n".join(rows)))
+
+
 def test_an_element_ends_at_the_first_closing_tag_of_its_name() -> None:
     any_tag = re.compile(r"<([\w-]+)>")
     text = "<c>a<a>1<b>2</a>3</a><b></b></c-d><a"

@@ -61,11 +61,16 @@ class Tag:
 
 @dataclass(slots=True)
 class Scanner:
-    """Finds tags in one document. `absent` remembers up to where a closing tag is known to be missing."""
+    """Finds tags in one document.
+
+    `absent` remembers up to where a closing tag is known to be missing; `inline` between which offsets each one stands
+    inside a line.
+    """
 
     text: str
     problems: Problems
     absent: dict[str, int] = field(default_factory=dict)
+    inline: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def tag(self, position: int, end: int) -> Tag | None:
         """Return the tag that opens at a position, with its content; None if none opens there or it never closes."""
@@ -87,7 +92,12 @@ class Scanner:
         A closing tag stands at an end of its line or beside another tag. Only if there is none (`strict` False), one
         inside a line closes the tag.
         """
-        depth = 0
+        first, last = self.inline.get(name, (end, start))
+        is_known = strict and first <= start and end <= last
+        if is_known:  # except in this line, because now less of it stands before a closing tag
+            line_end = self.text.find("\n", start, end)
+            end = end if line_end == -1 else line_end
+        depth, is_inline = 0, True
         for match in _either(name).finditer(self.text, start, end):
             line = self.text.rfind("\n", max(start, match.start() - _LONGEST_LINE), match.start()) + 1 or start
             before = self.text[line : match.start()]
@@ -96,9 +106,11 @@ class Scanner:
             elif strict and (before.count("`") % 2 or not (not before.strip() or _ENDS.match(self.text, match.end()))):
                 continue
             elif depth:
-                depth -= 1
+                depth, is_inline = depth - 1, False
             else:
                 return match.start(), match.end()
+        if strict and is_inline and not is_known:
+            self.inline[name] = start, end
         return None
 
 
