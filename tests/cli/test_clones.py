@@ -40,6 +40,19 @@ def test_a_clone_is_in_the_user_s_state_directory_and_private(project: Project, 
     assert not project.repo.clones.parent.exists()
 
 
+@pytest.mark.parametrize("then", ["another run", "doctor --fix"])
+def test_what_a_command_left_that_was_killed_while_it_tried_the_place_of_clones_goes_with_the_next(
+    project: Project, tmp_path: Path, then: str
+) -> None:
+    for folder in (project.repo.clones.parent, project.repo.clones, project.repo.clones / ".probe"):
+        folder.mkdir(parents=True, mode=0o700)
+    if then == "another run":
+        where(project, tmp_path)
+    else:
+        assert project.quick("doctor", "--fix", "--json").code in (0, 1)
+    assert not project.repo.clones.parent.exists()
+
+
 def test_without_a_variable_clones_are_in_the_system_s_state_directory(
     project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

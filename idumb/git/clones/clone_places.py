@@ -20,6 +20,7 @@ COPIES = "rehearsals"
 _CLONES = "clones"
 _SHORT = 16  # of the repository's id: programs in a clone may create sockets there, whose paths must be short
 _UP = "up"
+_PROBE = ".probe"
 _OF_RUN = lazy_pattern.compile(r"[0-9a-f]{16}(?:\.taken)?")
 _DEPENDENCIES = "node_modules"
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
@@ -67,11 +68,13 @@ def prepare(folder: str, common_dir: str) -> str:
     """
     require_plain(folder)
     deepest = os.path.join(folder, *[_UP] * (len(_dependencies(folder, common_dir)) - 1))
-    probe = os.path.join(deepest, f".probe-{os.getpid()}")
+    probe = os.path.join(deepest, _PROBE)
     try:
         private_folders.make(deepest)
-        os.mkdir(probe, 0o700)
-        os.rmdir(probe)
+        with contextlib.suppress(FileExistsError):  # of a killed command, or of another one
+            os.mkdir(probe, 0o700)
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(probe)
     except OSError as problem:
         if problem.errno not in _REFUSED:
             raise
@@ -160,6 +163,8 @@ def clones(root: str, common_dir: str) -> list[str]:
 def tidy(folder: str) -> None:
     """Remove the folder of a repository's clones once it holds only what was made for them."""
     for at in reversed([*levels(folder)]):
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(at, _PROBE))
         with contextlib.suppress(OSError):
             link = os.path.join(at, _DEPENDENCIES)
             if os.listdir(at) == [_DEPENDENCIES] and os.path.islink(link):
