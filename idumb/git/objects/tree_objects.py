@@ -71,7 +71,7 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
     return parse(repository[pygit2.Oid(oid)].read_raw())
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=32)  # most are earlier forms of one large folder
 def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
     """Return cached `rows`; do not modify them.
 

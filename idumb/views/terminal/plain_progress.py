@@ -74,7 +74,7 @@ class PlainProgress:
 
 @dataclass(slots=True)
 class LineContext:
-    """Context of progress lines: titles in execution order, and data of earlier events."""
+    """Context of progress lines: titles in execution order, and checkpoints of tasks whose line is still to come."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     escape: Callable[[str], str] = markup.visible
@@ -189,7 +189,7 @@ def _decision(event: Event, context: LineContext) -> str:
 
 
 def _completed(event: Event, context: LineContext) -> str:
-    kept = context.checkpoints.get(event.task or "", {})
+    kept = context.checkpoints.pop(event.task or "", {})
     took = f" in {quantities.duration(kept['seconds'])}" if "seconds" in kept else ""
     commit = f", commit {quantities.short(kept['commit'])}" if kept.get("commit") else ""
     return f"    completed{took}{commit}"
