@@ -209,7 +209,7 @@ def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> Non
 
 
 def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> None:
-    if pygit2.Oid(oid) in user.repository.odb and kind != ObjectType.COMMIT:
+    if kind != ObjectType.COMMIT and user.writer.existing(oid.hex()):
         return
     if user.writer.raw(kind, objects.read(oid, kind)) != oid:
         raise Unusable(f"object {oid.hex()[:12]} does not match its id")

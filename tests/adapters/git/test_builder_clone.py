@@ -110,6 +110,20 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_commits_have_what_git_removed_from_a_pack_that_idumb_had_open(
+    sandbox: GitSandbox, trees: GitTrees, scene: CloneScene
+) -> None:
+    blob = sandbox.git("hash-object", "-w", "--stdin", given=b"one\n")
+    sandbox.git("pack-objects", "-q", str(sandbox.common_dir / "objects/pack/pack"), given=f"{blob}\n".encode())
+    sandbox.git("prune-packed")
+    assert blob in trees.repository
+    sandbox.git("gc", "-q", "--prune=now")
+    offered = scene.offered(PLAIN)
+    assert scene.commits.keep(offered, REF) == ""
+    assert sandbox.git("cat-file", "blob", blob) == "one"
+    sandbox.git("fsck", "--strict")
+
+
 @pytest.mark.parametrize("history", REFUSED)
 def test_commits_that_cannot_be_taken_are_refused_with_a_reason(
     sandbox: GitSandbox, scene: CloneScene, history: str
