@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from idumb import lazy_pattern
+
 ALWAYS_PROTECTED = (".git", ".git/**", ".idumb", ".idumb/**", ".planning", ".planning/**")
 """No plan and no setting can unprotect these."""
 
@@ -39,6 +41,8 @@ PROTECTED_UNLESS_DECLARED = (
 )
 """Protected unless a task declares exactly that path, without wildcards, under Files."""
 
+_DRIVE = lazy_pattern.compile(r"[A-Za-z]:[\\/]")
+_HOME = lazy_pattern.compile(r"~[\w.+-]*(/|$)")
 # HFS+ ignores these characters in names, so `.g\u200cit` is `.git` there.
 _OVERLOOKED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 
@@ -49,9 +53,9 @@ def problem(path: str) -> str | None:
         return "is empty"
     if "\0" in path:
         return "contains a NUL character"
-    if path.startswith("/") or re.match(r"[A-Za-z]:[\\/]", path):
+    if path.startswith("/") or (path[1:2] == ":" and _DRIVE.match(path)):
         return "is absolute"
-    if re.match(r"~[\w.+-]*(/|$)", path):
+    if path.startswith("~") and _HOME.match(path):
         return "starts with ~, which shells expand to a home directory"
     parts = path.split("/")
     if ".." in parts:
@@ -67,7 +71,7 @@ def is_outside(path: str) -> bool:
 
 
 def has_wildcard(path: str) -> bool:
-    return any(c in path for c in "*?[{") or path.endswith("/")
+    return "*" in path or "?" in path or "[" in path or "{" in path or path.endswith("/")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -45,7 +45,8 @@ def check(
     data["untracked"] = untracked
     data["read"] = _read(loaded, only)
     _require_hash(expected, phase, data, loaded.contract)
-    unsorted = [*plan_checks.findings(services, loaded, mode), *_unusable_agents(services, loaded.contract)]
+    case = None if loaded.contract is None else plan_checks.case(services, loaded, loaded.contract, mode)
+    unsorted = [*plan_checks.findings(services, loaded, mode, case), *_unusable_agents(services, loaded.contract)]
     if run_checks and loaded.contract is not None and not only_errors(unsorted):
         from idumb.app.review import check_runs  # most checks of plans run nothing
 
@@ -56,8 +57,7 @@ def check(
     if only is not None:
         unsorted = [finding for finding in unsorted if finding.path == only or finding.path not in loaded.paths]
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
-    if loaded.contract is not None:
-        case = plan_checks.case(services, loaded, loaded.contract, mode)
+    if loaded.contract is not None and case is not None:
         data |= _contract_fields(services, loaded.contract)
         data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]

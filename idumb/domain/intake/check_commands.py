@@ -47,7 +47,7 @@ def hidden_failures(case: Case) -> Iterator[Finding]:
 def unclosed(case: Case) -> Iterator[Finding]:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
     for plan, task, command, line, field in _proving(case):
-        mark = shell.read(command).unclosed
+        mark = "" if shell.simple_command(command) else shell.read(command).unclosed
         if mark:
             message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
             mend = f"Close the `{mark}`, or omit it."
@@ -91,31 +91,29 @@ class _OwnCheck:
     tests: tuple[str, ...]
 
 
-def own_programs(case: Case) -> Iterator[Finding]:
-    """Find tasks that may write the script, or the targets, of the only checks that prove them."""
-    for plan, task in case.pairs:
-        for check in _own_checks(case, plan, task):
-            if check.programs:
-                message = (
-                    f"{task.id} may write {check.programs[0]}, which its own check runs, so the builder can make the"
-                    " check pass without doing the work."
-                )
-                mend = "Let an earlier task write the file, or add a check that runs nothing that this task writes."
-                code, field, line = "check.own-program", check.field, check.line
-                yield case.at(code, plan, task, short(check.command), message, mend, field=field, line=line)
-                break
+def own_checks(case: Case) -> Iterator[Finding]:
+    """Find tasks that may write the script, or the targets, of the only checks that prove them.
 
-
-def own_tests(case: Case) -> Iterator[Finding]:
-    """Find the tasks of each plan that only tests prove which they write themselves."""
+    Find also the tasks of each plan that only tests prove which they write themselves.
+    """
     for plan in case.contract.plans:
         written: dict[str, str] = {}
         first: tuple[Task, _OwnCheck] | None = None
         for task in plan.tasks:
-            for check in _own_checks(case, plan, task):
+            checks = _own_checks(case, plan, task)
+            for check in checks:
                 if check.tests and task.id not in written:
                     written[task.id] = check.tests[0]
                     first = first or (task, check)
+            own = next((check for check in checks if check.programs), None)
+            if own is not None:
+                message = (
+                    f"{task.id} may write {own.programs[0]}, which its own check runs, so the builder can make the"
+                    " check pass without doing the work."
+                )
+                mend = "Let an earlier task write the file, or add a check that runs nothing that this task writes."
+                code, field, line = "check.own-program", own.field, own.line
+                yield case.at(code, plan, task, short(own.command), message, mend, field=field, line=line)
         if first is not None:
             task, check = first
             verb = (

@@ -38,10 +38,12 @@ def limits(case: Case) -> Iterator[Finding]:
 def change_classes(case: Case) -> Iterator[Finding]:
     """Find tasks that declare a harmless change, and symbols that make it a higher class."""
     for plan, task in case.pairs:
+        if task.change is None:
+            continue
         callable_ = [path for path in ledger.written_paths(task.files) if not run_files.has_no_callers(path)]
         certain = all(map(_shows_public_names, ledger.written_paths(task.files)))
         for least, names in _least(task) if callable_ else ():
-            if task.change is not None and _RANKS.index(task.change) < _RANKS.index(least):
+            if _RANKS.index(task.change) < _RANKS.index(least):
                 verb = "removes" if least == "breaking" else "adds"
                 message = f"{task.id} declares {task.change}, and its Symbols {verb} {wording.listed(names)}: {least}."
                 fix = f"Declare `- **Change:** {least}`, or correct Symbols."

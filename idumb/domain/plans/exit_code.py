@@ -40,6 +40,8 @@ class Hidden:
 @functools.lru_cache(maxsize=256)
 def hidden_failures(command: str) -> tuple[Hidden, ...]:
     """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
+    if shell.simple_command(command):
+        return ()
     try:
         status = _read(command, bash=False, errexit=False, pipefail=False)
     except (Unreadable, RecursionError):

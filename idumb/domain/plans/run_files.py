@@ -76,7 +76,7 @@ def has_no_callers(path: str) -> bool:
     return is_test(path) or _ASIDE.search(path) is not None
 
 
-@functools.lru_cache(maxsize=4096)  # two checks of a plan ask for each command, one after the other
+@functools.lru_cache(maxsize=512)
 def of_command(command: str) -> RunFiles:
     """Return the files of the project that a command runs."""
     folder = ""

@@ -25,6 +25,7 @@ BUILTINS = frozenset({
 _OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
 _CLOSING = frozenset({"fi", "done", "esac", "}"})
 # fmt: on
+_RESERVED = _OPENING | _CLOSING | {"case", "for", "select"}
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _STARTERS = frozenset({"env", "exec", "command", "nohup"})
 """Programs whose first argument, after options, is a program too."""
@@ -32,6 +33,10 @@ _OPERATOR = lazy_pattern.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|(
 _ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
 _PLAIN = lazy_pattern.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
 """Characters that mean themselves, wherever they are in a word."""
+_WORD = lazy_pattern.compile(r"""(?:[^'"\\`$ \t\r#;&|()<>\n*?\[]++|'[^']*+'|"[^"\\`$]*+")++""")
+_WORDS = lazy_pattern.compile(rf"(?: *+{_WORD.pattern})*+ *+")
+"""Words without expansions, and no operator."""
+_QUOTED = lazy_pattern.compile(r"'[^']*'|\"[^\"]*\"")
 _VARIABLE = lazy_pattern.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
@@ -72,9 +77,33 @@ def tokens(command: str) -> tuple[Word | str, ...]:
     return tuple(scanner.tokens)
 
 
+def simple_command(command: str) -> tuple[Word, ...]:
+    """Return the words of a command string that is one simple command, without expansions and scripts in it.
+
+    Return () for any other.
+    """
+    if _WORDS.fullmatch(command) is None:
+        return ()
+    if "'" in command or '"' in command:
+        words = tuple(map(_unquoted, _WORD.findall(command)))
+    else:
+        words = tuple(map(Word, filter(None, command.split(" "))))
+    if not words or (words[0].text in _RESERVED and not words[0].quoted) or inner_script(words) is not None:
+        return ()
+    return words
+
+
+def _unquoted(word: str) -> Word:
+    text, quoted = _QUOTED.subn(lambda match: match[0][1:-1], word)
+    return Word(text, quoted=quoted > 0)
+
+
 @functools.lru_cache(maxsize=512)
 def read(command: str, depth: int = 0) -> Script:
     """Parse a command string with everything nested in it. It accepts text that a shell would reject."""
+    simple = simple_command(command)
+    if simple:  # as most checks are: a plan can have thousands, and several rules read each of them
+        return Script((simple,))
     scanner = _Scanner(command)
     scanner.scan()
     reader = _Reader()
@@ -103,7 +132,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
 def inner_script(words: Sequence[Word]) -> str | None:
     """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
     names = [word.text for word in words]
-    at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)
+    at = next((n for n, name in enumerate(names) if name.endswith("sh") and name.rpartition("/")[2] in _SHELLS), None)
     if at is None:
         return None
     for n in range(at + 1, len(names) - 1):
