@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 
 from bench import install_peers, material, measure
@@ -43,11 +44,9 @@ def engine(name: str, steps: int, folder: str) -> Callable[[], Mapping[str, floa
     module = {"DBOS": "dbos", "LangGraph": "langgraph.checkpoint.sqlite"}[name]
     if not _works([install_peers.PYTHON, "-c", f"import {module}"]):
         return None
-    numbers = iter(range(10**9))
 
     def case() -> Mapping[str, float]:
-        place = os.path.join(folder, f"{name}{next(numbers)}")
-        os.makedirs(place)
+        place = tempfile.mkdtemp(prefix=name, dir=folder)
         argv = [install_peers.PYTHON, os.path.join(_HERE, "peer_engine.py"), name, str(steps), place]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, env=material.environment(place))
         if done.returncode != 0:
