@@ -88,11 +88,12 @@ class GuardedFiles:
     accepted: frozenset[tuple[str, str]] = frozenset()
 
 
-class _KnowsUncommitted:
-    """Answers what is not committed without a look at every task each time. Equal states may differ in this."""
+class _KnowsChanges:
+    """Answers what is not committed and what changed, without a look at every task. Equal states may differ in this."""
 
-    __slots__ = ("_without_commit",)
+    __slots__ = ("_changed", "_without_commit")
     tasks: dict[str, TaskState]
+    _changed: dict[str, None]
     _without_commit: dict[str, tuple[str, ...]]
 
     def uncommitted(self) -> tuple[str, ...]:
@@ -102,8 +103,16 @@ class _KnowsUncommitted:
             self.note(*self.tasks.values())
         return tuple(dict.fromkeys(path for paths in self._without_commit.values() for path in paths))
 
+    def changed_tasks(self) -> tuple[TaskState, ...]:
+        """Return the tasks that may have changed since the last call: at first, and after an event of the run, all."""
+        changed: Iterable[str] = self._changed if hasattr(self, "_changed") else self.tasks
+        self._changed = {}
+        return tuple(self.tasks[task_id] for task_id in changed)
+
     def note(self, *tasks: TaskState) -> None:
-        """Keep the answer up to date, after these tasks have changed."""
+        """Keep the answers up to date, after these tasks have changed."""
+        if hasattr(self, "_changed"):
+            self._changed.update((task.id, None) for task in tasks)
         if not hasattr(self, "_without_commit"):
             return
         for task in tasks:
@@ -119,10 +128,12 @@ class _KnowsUncommitted:
         """Look at every task again: any of them may have changed."""
         if hasattr(self, "_without_commit"):
             del self._without_commit
+        if hasattr(self, "_changed"):
+            del self._changed
 
 
 @dataclass(slots=True)
-class RunState(_KnowsUncommitted):
+class RunState(_KnowsChanges):
     """The state of one run.
 
     - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt.
