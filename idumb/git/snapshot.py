@@ -157,6 +157,8 @@ class Snapshots:
             self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), damaged=damaged, reason=reason
         )
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
+        if self._writer.relies_on_packs:
+            self._writer.see_packs()
         if (lost := damaged(trusting=True, whole=False)) is not None:
             raise object_writer.unreadable(lost)
         self._verified = worktree
@@ -168,7 +170,6 @@ class Snapshots:
         Whoever moved our ref may also have removed objects; then everything is read again but HEAD's tree, which is
         git's, and of which a partial clone has only a part.
         """
-        self._writer.see_packs()
         repository = self._repository
         if trusting or self._verified is None:
             trees = [(items[WORKTREE].oid, self._verified)]

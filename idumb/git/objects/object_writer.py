@@ -22,7 +22,6 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM, Item
@@ -35,7 +34,7 @@ MANY = 2_000
 _TOO_LARGE = 2 << 30
 _TRIES = 3
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_Packs = dict[str, tuple[int, frozenset[str]]]
+_Packs = tuple[int, frozenset[str]]
 _LITTLE, _FEW = 1 << 20, 16
 _BLOCK = 4096  # the least space that a file takes
 
@@ -91,7 +90,8 @@ class Writer:
         self._pending: set[str] = set()
         self._reused: set[str] = set()
         """Objects that were in a pack already, and are therefore not pending."""
-        self._lenders = [os.path.join(folder, "pack") for folder in open_repository.lenders(objects)]
+        self.relies_on_packs = False
+        """Whether the last flush found objects in packs, and did not write them."""
         self._packs: _Packs | None = None
         self._former: pygit2.Odb | None = None
         self._failed: OSError | None = None
@@ -101,9 +101,10 @@ class Writer:
         """Let libgit2 find only what is in packs that exist now. Return whether there were others before.
 
         It goes on finding objects in a pack that git has removed, and reads them from the open file. If it then did not
-        write such an object, the snapshot would lack it.
+        write such an object, the snapshot would lack it. Packs of a repository that lends objects are not looked at:
+        git does not write an object either that it finds there.
         """
-        packs = {folder: _listed(folder) for folder in self._lenders}
+        packs = _listed(os.path.join(self._folder, "pack"))
         if packs == self._packs:
             return False
         self._packs = packs
@@ -200,6 +201,7 @@ class Writer:
         reused, self._reused = self._reused, set()
         if not names and not reused:
             return
+        self.relies_on_packs = bool(reused)
         if self.see_packs():
             self._require_stored(reused)
         try:
@@ -217,6 +219,7 @@ class Writer:
         existing = [path for name in names if name not in beside and os.path.exists(path := self._path(name))]
         if len(moves) + len(existing) < len(names):
             self._require_stored(names)
+            self.relies_on_packs = True
         durable_files.force([*beside.values(), *existing])
         for source, target in moves:
             try:
@@ -278,7 +281,7 @@ def unreadable(oid: str) -> errors.Refusal:
     return errors.Refusal(UNREADABLE, f"object {oid} of a snapshot is missing or damaged", hint="git fsck")
 
 
-def _listed(folder: str) -> tuple[int, frozenset[str]]:
+def _listed(folder: str) -> _Packs:
     """Return what is in a folder of packs, and when that last changed."""
     try:
         return os.stat(folder).st_mtime_ns, frozenset(os.listdir(folder))
