@@ -19,14 +19,16 @@ from idumb.domain.intake.self_check import Answer
 from idumb.domain.runs.run import COMPLETED, RunState
 
 
-def findings(services: Services, loaded: Loaded, mode: str | None = None, judged: Case | None = None) -> list[Finding]:
-    """Every finding of format, graph and checks, including those about present files and programs.
+def findings(
+    services: Services, loaded: Loaded, mode: str | None = None, present: StartState | None = None
+) -> list[Finding]:
+    """Every finding of format, graph and checks, including those about `present` files and programs.
 
-    `judged` is the `case` of the contract, if the caller has it.
+    They are looked at if the caller has not done so.
     """
-    if judged is None and loaded.contract is not None:
-        judged = case(services, loaded, loaded.contract, mode)
-    return loading.all_findings(services, loaded, mode, None if judged is None else judged.present)
+    if present is None and loaded.contract is not None:
+        present = _present(services, loaded.contract)
+    return loading.all_findings(services, loaded, mode, present)
 
 
 def case(services: Services, loaded: Loaded, contract: Contract, mode: str | None = None) -> Case:
@@ -45,7 +47,7 @@ def open_questions(services: Services, contract: Contract) -> tuple[Answer, ...]
     """The questions that an approval of this contract must answer."""
     loaded = _loaded(services, contract)
     judged = case(services, loaded, contract)
-    return self_check.open_questions(judged, findings(services, loaded, judged=judged))
+    return self_check.open_questions(judged, findings(services, loaded, present=judged.present))
 
 
 def unmet_claims(services: Services, contract: Contract, state: RunState) -> tuple[ground.UnmetClaim, ...]:

@@ -90,8 +90,8 @@ def _add_completed(context: RunContext, rounds: _Rounds) -> list[TaskState]:
     changed = context.journal.state.changed_tasks()
     for task_state in changed:
         if task_state.status != outcome.COMPLETED:
-            rounds.inputs.pop(task_state.id, None)
-            rounds.passed.pop(task_state.id, None)
+            for known in (rounds.inputs, rounds.passed, rounds.behind):
+                known.pop(task_state.id, None)
     new = [t for t in changed if t.status == outcome.COMPLETED and t.id not in rounds.inputs]
     for task_state in sorted(new, key=_when):
         checks = tuple(own_checks.of_task(context.contract.tasks[task_state.id]))
@@ -162,21 +162,17 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
     accepted = regression.accepted(context.journal.state)
     left_over = []
     # In a run of thousands of tasks that change nothing, only the newest is looked at.
-    looked_at = (
-        [known for known in rounds.behind if known in rounds.passed] if tree == rounds.tree else [*rounds.passed]
-    )
-    rounds.tree, rounds.behind = tree, dict.fromkeys(looked_at)
+    looked_at = [*rounds.behind] if tree == rounds.tree else [*rounds.passed]
+    rounds.tree = ""  # until the round is over
     for task_id in looked_at:
         last = rounds.passed[task_id]
         if last == tree:
-            del rounds.behind[task_id]
             continue
         if last not in changed_since:
             changed_since[last] = _changes(context, last, tree)
         task = context.contract.tasks[task_id]
         if not _are_affected(rounds.inputs[task_id], changed_since[last]):
             rounds.passed[task_id] = tree
-            del rounds.behind[task_id]
             continue
         checks = tuple(own_checks.of_task(task))
         commands = tuple(check.command or repr(check.condition) for check in checks)
@@ -192,9 +188,10 @@ def _round(context: RunContext, rounds: _Rounds, tree: str, seconds: float) -> l
                     broken += [Broken(task_id, each, culprit) for each in failed]
                     continue
                 _report_outside(context, rounds, failed)
-        del rounds.passed[task_id], rounds.behind[task_id]
+        del rounds.passed[task_id]
         rounds.passed[task_id] = tree
         rounds.inputs[task_id] = _inputs(context, checks, tree)
+    rounds.tree, rounds.behind = tree, dict.fromkeys(known for known in looked_at if rounds.passed[known] != tree)
     rounds.is_complete = not left_over
     _report(context, rounds, left_over)
     return broken

@@ -46,7 +46,8 @@ def check(
     data["read"] = _read(loaded, only)
     _require_hash(expected, phase, data, loaded.contract)
     case = None if loaded.contract is None else plan_checks.case(services, loaded, loaded.contract, mode)
-    unsorted = [*plan_checks.findings(services, loaded, mode, case), *_unusable_agents(services, loaded.contract)]
+    present = None if case is None else case.present
+    unsorted = [*plan_checks.findings(services, loaded, mode, present), *_unusable_agents(services, loaded.contract)]
     if run_checks and loaded.contract is not None and not only_errors(unsorted):
         from idumb.app.review import check_runs  # most checks of plans run nothing
 
@@ -57,9 +58,9 @@ def check(
     if only is not None:
         unsorted = [finding for finding in unsorted if finding.path == only or finding.path not in loaded.paths]
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
-    if loaded.contract is not None and case is not None:
-        data |= _contract_fields(services, loaded.contract)
-        data["mode"] = STRICT if mode == STRICT else loaded.contract.mode
+    if case is not None:
+        data |= _contract_fields(services, case.contract)
+        data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
             {"id": question.id, "question": question.question} for question in self_check.open_questions(case, findings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import validator_of
@@ -47,7 +47,7 @@ def hidden_failures(case: Case) -> Iterator[Finding]:
 def unclosed(case: Case) -> Iterator[Finding]:
     """Find checks that no shell can run, such as `test -s "a.txt`."""
     for plan, task, command, line, field in _proving(case):
-        mark = "" if shell.simple_command(command) else shell.read(command).unclosed
+        mark = shell.read(command).unclosed
         if mark:
             message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
             mend = f"Close the `{mark}`, or omit it."
@@ -92,38 +92,45 @@ class _OwnCheck:
 
 
 def own_checks(case: Case) -> Iterator[Finding]:
-    """Find tasks that may write the script, or the targets, of the only checks that prove them.
-
-    Find also the tasks of each plan that only tests prove which they write themselves.
-    """
+    """Find tasks whose only proof is a script, or tests, that they may write themselves."""
     for plan in case.contract.plans:
-        written: dict[str, str] = {}
-        first: tuple[Task, _OwnCheck] | None = None
-        for task in plan.tasks:
-            checks = _own_checks(case, plan, task)
-            for check in checks:
-                if check.tests and task.id not in written:
-                    written[task.id] = check.tests[0]
-                    first = first or (task, check)
-            own = next((check for check in checks if check.programs), None)
-            if own is not None:
-                message = (
-                    f"{task.id} may write {own.programs[0]}, which its own check runs, so the builder can make the"
-                    " check pass without doing the work."
-                )
-                mend = "Let an earlier task write the file, or add a check that runs nothing that this task writes."
-                code, field, line = "check.own-program", own.field, own.line
-                yield case.at(code, plan, task, short(own.command), message, mend, field=field, line=line)
-        if first is not None:
-            task, check = first
-            verb = (
-                "writes the tests that alone prove it" if len(written) == 1 else "write the tests that alone prove them"
-            )
-            found = wording.listed((f"{id}: {path}" for id, path in written.items()), 5)
-            message = f"{wording.listed(written, 5)} {verb}, so the builder can weaken them."
-            mend = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
-            field, line = check.field, check.line
-            yield case.at("check.own-tests", plan, task, found, message, mend, field=field, line=line)
+        found = [(task, check) for task in plan.tasks for check in _own_checks(case, plan, task)]
+        yield from _own_programs(case, plan, found)
+        yield from _own_tests(case, plan, found)
+
+
+def _own_programs(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) -> Iterator[Finding]:
+    """Report for each task the first check that runs a script, or a target of it, which the task may write."""
+    for task, check in _firsts((task, check) for task, check in found if check.programs).values():
+        message = (
+            f"{task.id} may write {check.programs[0]}, which its own check runs, so the builder can make the check"
+            " pass without doing the work."
+        )
+        mend = "Let an earlier task write the file, or add a check that does not depend on this task's files."
+        code, field, line = "check.own-program", check.field, check.line
+        yield case.at(code, plan, task, short(check.command), message, mend, field=field, line=line)
+
+
+def _own_tests(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) -> Iterator[Finding]:
+    """Report once for a plan the tasks that only tests prove which they write themselves."""
+    firsts = _firsts((task, check) for task, check in found if check.tests)
+    if not firsts:
+        return
+    task, check = next(iter(firsts.values()))
+    verb = "writes the tests that alone prove it" if len(firsts) == 1 else "write the tests that alone prove them"
+    paths_by_task = wording.listed((f"{id}: {own.tests[0]}" for id, (_, own) in firsts.items()), 5)
+    message = f"{wording.listed(firsts, 5)} {verb}, so the builder can weaken them."
+    mend = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
+    field, line = check.field, check.line
+    yield case.at("check.own-tests", plan, task, paths_by_task, message, mend, field=field, line=line)
+
+
+def _firsts(found: Iterable[tuple[Task, _OwnCheck]]) -> dict[str, tuple[Task, _OwnCheck]]:
+    """Return the first check of each task, by the task's id."""
+    firsts: dict[str, tuple[Task, _OwnCheck]] = {}
+    for task, check in found:
+        firsts.setdefault(task.id, (task, check))
+    return firsts
 
 
 def _own_checks(case: Case, plan: Plan, task: Task) -> tuple[_OwnCheck, ...]:

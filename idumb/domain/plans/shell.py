@@ -33,7 +33,7 @@ _OPERATOR = lazy_pattern.compile(r";;|&&|\|\||\|&|<<<|<<-?|>>|>\||[<>]&|<>|[;&|(
 _ASSIGNED = lazy_pattern.compile(r"[A-Za-z_]\w*\+?=")
 _PLAIN = lazy_pattern.compile(r"[^'\"\\`$ \t\r#;&|()<>\n*?\[]+")
 """Characters that mean themselves, wherever they are in a word."""
-_WORD = lazy_pattern.compile(r"""(?:[^'"\\`$ \t\r#;&|()<>\n*?\[]++|'[^']*+'|"[^"\\`$]*+")++""")
+_WORD = lazy_pattern.compile(rf"""(?:{_PLAIN.pattern}+|'[^']*+'|"[^"\\`$]*+")++""")
 _WORDS = lazy_pattern.compile(rf"(?: *+{_WORD.pattern})*+ *+")
 """Words without expansions, and no operator."""
 _QUOTED = lazy_pattern.compile(r"'[^']*'|\"[^\"]*\"")
@@ -132,7 +132,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
 def inner_script(words: Sequence[Word]) -> str | None:
     """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
     names = [word.text for word in words]
-    at = next((n for n, name in enumerate(names) if name.endswith("sh") and name.rpartition("/")[2] in _SHELLS), None)
+    at = next((n for n, name in enumerate(names) if name.rpartition("/")[2] in _SHELLS), None)
     if at is None:
         return None
     for n in range(at + 1, len(names) - 1):

@@ -93,7 +93,6 @@ class Writer:
         self.relies_on_packs = False
         """Whether the last flush found objects in packs, and did not write them."""
         self._packs: _Packs | None = None
-        self._former: pygit2.Odb | None = None
         self._failed: OSError | None = None
         _collect(os.path.dirname(self._beside))
 
@@ -108,7 +107,6 @@ class Writer:
         if packs == self._packs:
             return False
         self._packs = packs
-        self._former = self._repository.odb  # what libgit2 is reading may still need it
         present = pygit2.Odb(self._folder)
         if self._begun:
             present.add_disk_alternate(self._beside)
