@@ -13,6 +13,7 @@ from tests.support.gitrepo import GitSandbox
 if TYPE_CHECKING:
     import pytest
 
+ROOT = "refs/idumb/kept/main"
 RUN = "refs/idumb/worktrees/main/runs/r"
 MANY = 24
 """So many objects are packed after `pack_early`."""
