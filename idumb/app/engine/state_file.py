@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
@@ -24,7 +24,7 @@ RECORDED = "history.recorded"
 def text(services: Services) -> str | None:
     """Return the whole file; None if the log has nothing to put in it."""
     history = _recorded_lines(services)
-    history += _unrecorded(services, history)
+    history += _unrecorded(services, _runs(history))
     return services.documents.state([line for _, line in sorted(history, key=_place)]) if history else None
 
 
@@ -112,17 +112,18 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 
 def _earlier(services: Services, run: str) -> dict[str, Any]:
     """Return lines of earlier runs, recorded once so that no later command must replay those runs."""
-    lines = [(seq, line) for seq, line in _unrecorded(services, _recorded_lines(services)) if line.run != run]
+    lines = _unrecorded(services, {run, *_runs(_recorded_lines(services))})
     rows = [{"seq": seq, "phase": line.phase, **line.as_dict()} for seq, line in lines]
     return {"earlier": rows} if rows else {}
 
 
-def _unrecorded(
-    services: Services, recorded: Sequence[tuple[int, HistoryEntry | ImportedState]]
-) -> list[tuple[int, HistoryEntry]]:
-    """Return lines of ended runs that have none, each at the place of the run's end."""
-    recorded_runs = state_file.runs([line for _, line in recorded])
-    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded_runs]
+def _runs(recorded: Sequence[tuple[int, HistoryEntry | ImportedState]]) -> Collection[str]:
+    return state_file.runs([line for _, line in recorded])
+
+
+def _unrecorded(services: Services, recorded: Collection[str]) -> list[tuple[int, HistoryEntry]]:
+    """Return lines of the ended runs other than these, each at the place of the run's end."""
+    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded]
     return [(s.last_seq, _entry(s.moved_at, s.id, _entry_fields(s))) for s in states if s.state != ACTIVE]
 
 
