@@ -89,9 +89,9 @@ def _of_scope(body: list[Any], owner: str) -> Iterator[Place]:
         if isinstance(statement, assignments):  # most statements of many modules
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in () if owner else targets:
-                nodes = (target,) if isinstance(target, ast.Name) else ast.walk(target)
-                names = (node.id for node in nodes if isinstance(node, ast.Name))
-                yield from ((name, statement.lineno - 1, statement.end_lineno) for name in names)
+                for node in (target,) if isinstance(target, ast.Name) else ast.walk(target):
+                    if isinstance(node, ast.Name):
+                        yield node.id, statement.lineno - 1, statement.end_lineno
             continue
         if isinstance(statement, definitions):
             first = min([statement, *statement.decorator_list], key=lambda node: node.lineno)

@@ -103,10 +103,8 @@ def differences(read: _Read, old: bytes | None, new: bytes | None) -> Iterator[t
         if left == right:
             continue
         before, after = read(left) if left else {}, read(right) if right else {}
-        for name in before.keys() | after.keys():
+        for name in {name for name, _ in before.items() ^ after.items()}:
             pair = before.get(name), after.get(name)
-            if pair[0] == pair[1]:
-                continue
             folders = [item if item and item.mode == FOLDER else None for item in pair]
             if any(folders):
                 old_folder, new_folder = folders

@@ -127,14 +127,21 @@ class Walk:
         while self._stack:
             folder, prefix, parent, name = self._stack.pop()
             try:
-                with os.scandir(self._base + prefix) as listing:
-                    entries = list(listing)
+                opened = os.open(self._base + prefix, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except (FileNotFoundError, NotADirectoryError):
                 if parent is None:
                     raise
                 parent.forget(name)
                 continue
-            self._compare(folder, prefix, entries)
+            try:
+                # From an open folder, the system finds a file by its name instead of its whole path.
+                with os.scandir(opened) as listing:
+                    self._compare(folder, prefix, list(listing))
+            except PermissionError as problem:
+                path = f"{self._base}{prefix}{problem.filename}"
+                raise PermissionError(problem.errno, problem.strerror, path) from None
+            finally:
+                os.close(opened)
             self.visited.append((folder, prefix, parent, name))
 
     def _compare(self, folder: Folder, prefix: str, entries: list[os.DirEntry[str]]) -> None:
@@ -172,6 +179,7 @@ class Walk:
                 if name == IGNORE_FILE:
                     self._check_rules(folder, prefix)
             else:
+                entry.is_dir(follow_symlinks=False)  # some file systems tell the type only while the folder is open
                 self.unknown.append((folder, prefix, entry))
         if present_count != len(files) + len(folders) or folder.links or folder.rules:
             self._drop_missing(folder, {entry.name for entry in entries})

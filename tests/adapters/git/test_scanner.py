@@ -359,6 +359,17 @@ def test_an_unreadable_file_is_named(sandbox: GitSandbox, trees: GitTrees) -> No
         trees.scan()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_in_a_folder_that_nobody_may_enter_is_named_with_its_folder(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    sandbox.write("folder/a", "1")
+    trees.scan()
+    (sandbox.root / "folder").chmod(0o400)
+    with pytest.raises(errors.Refusal, match="folder/a cannot be read"):
+        trees.scan()
+
+
 def test_a_linked_worktree_is_scanned_by_itself(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F10."""
     sandbox.write("a", "1")
