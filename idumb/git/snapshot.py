@@ -167,12 +167,14 @@ class Snapshots:
     def _damaged(self, oid: bytes, items: Mapping[str, Item], *, trusting: bool, whole: bool = True) -> str | None:
         """Return the first object of a snapshot that is missing or damaged. `trusting`: what was verified still exists.
 
-        Whoever moved our ref may also have removed objects; then everything is read again but HEAD's tree, which is
-        git's, and of which a partial clone has only a part.
+        Without `whole`, what HEAD reaches still exists too: no garbage collection removes that. Whoever moved our ref
+        may also have removed objects; then everything is read again but HEAD's tree, which is git's, and of which a
+        partial clone has only a part.
         """
         repository = self._repository
         if trusting or self._verified is None:
-            trees = [(items[WORKTREE].oid, self._verified)]
+            kept = items[HEAD].oid if HEAD in items and not whole else None
+            trees = [(items[WORKTREE].oid, self._verified or kept)]
             if nested_repositories.KEPT in items:
                 trees.append((items[nested_repositories.KEPT].oid, None))
         else:

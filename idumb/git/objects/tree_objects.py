@@ -104,15 +104,14 @@ def differences(read: _Read, old: bytes | None, new: bytes | None) -> Iterator[t
             continue
         before, after = read(left) if left else {}, read(right) if right else {}
         for name in {name for name, _ in before.items() ^ after.items()}:
-            pair = before.get(name), after.get(name)
-            folders = [item if item and item.mode == FOLDER else None for item in pair]
-            if any(folders):
-                old_folder, new_folder = folders
-                stack.append((f"{prefix}{name}/", old_folder and old_folder.oid, new_folder and new_folder.oid))
-                yield f"{prefix}{name}/", old_folder, new_folder
-            files = [None if folder else item for folder, item in zip(folders, pair, strict=True)]
-            if any(files):
-                yield prefix + name, files[0], files[1]
+            left_item, right_item = before.get(name), after.get(name)
+            left_folder = left_item if left_item and left_item.mode == FOLDER else None
+            right_folder = right_item if right_item and right_item.mode == FOLDER else None
+            if left_folder or right_folder:
+                stack.append((f"{prefix}{name}/", left_folder and left_folder.oid, right_folder and right_folder.oid))
+                yield f"{prefix}{name}/", left_folder, right_folder
+            if left_item is not left_folder or right_item is not right_folder:
+                yield prefix + name, None if left_folder else left_item, None if right_folder else right_item
 
 
 def _change(path: str, left: Item | None, right: Item | None) -> Change:
@@ -210,18 +209,42 @@ def damaged(
     for tree, verified in trees:
         if tree != verified and not is_stored(repository, objects, tree, whole=whole):
             return tree.hex()
-        for _, _, item in differences(functools.partial(shared_rows, repository), verified, tree):
-            if item is None or item.mode == SUBMODULE:
-                continue
-            if not is_stored(repository, objects, item.oid, whole=whole and item.mode == FOLDER):
+        for item in _new_items(repository, verified, tree):
+            if item.mode != SUBMODULE and not is_stored(
+                repository, objects, item.oid, whole=whole and item.mode == FOLDER
+            ):
                 return item.oid.hex()
     return None
+
+
+def _new_items(repository: pygit2.Repository, old: bytes | None, new: bytes) -> Iterator[Item]:
+    """Yield the rows of the tree `new` that `old` does not have at the same path, a folder's before its content."""
+    stack = [(old, new)]
+    while stack:
+        left, right = stack.pop()
+        if left == right:
+            continue
+        before = _present_rows(repository, left)
+        for name, item in shared_rows(repository, right).items():
+            other = before.get(name)
+            if item != other:
+                yield item
+                if item.mode == FOLDER:
+                    stack.append((other.oid if other and other.mode == FOLDER else None, item.oid))
+
+
+def _present_rows(repository: pygit2.Repository, tree: bytes | None) -> Mapping[str, Item]:
+    """Return the rows of a tree; none if it is missing, as trees of a partial clone's own commits can be."""
+    try:
+        return shared_rows(repository, tree) if tree else {}
+    except KeyError:
+        return {}
 
 
 def is_stored(repository: pygit2.Repository, objects: str, oid: bytes, *, whole: bool = False) -> bool:
     """Find an object on disk; `whole` reads it and checks its hash, bypassing libgit2's cache."""
     name = oid.hex()
-    path = os.path.join(objects, name[:2], name[2:])
+    path = f"{objects}/{name[:2]}/{name[2:]}"
     try:
         if not whole:
             return os.stat(path).st_size > 0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from idumb.domain import errors
-from idumb.git import discover
+from idumb.git import discover, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -196,6 +196,39 @@ def test_a_snapshot_has_what_git_removed_while_it_was_made(
     assert next(calls, None) is None
     assert sandbox.git("cat-file", "blob", blob) == "precious"
     sandbox.git("fsck", "--strict")
+
+
+@pytest.mark.parametrize("changed", ["a", "d/b", "new"])
+def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """The first of a process looks again only for what HEAD does not reach, because git keeps the rest."""
+    sandbox.write_all({"a": "1", "d/b": "1"})
+    sandbox.commit()
+    sandbox.write(changed, "changed\n")
+    blob = sandbox.git("hash-object", changed)
+    replace = refs.replace
+
+    def late(*arguments: Any) -> bool:
+        (sandbox.root / ".git/objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
+        return replace(*arguments)
+
+    monkeypatch.setattr(refs, "replace", late)
+    with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
+        trees.snapshot(REF, "r")
+
+
+def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandbox) -> None:
+    """A partial clone may lack them."""
+    sandbox.write_all({"a": "1", "d/b": "1", "e/c": "1"})
+    sandbox.commit()
+    missing = [sandbox.git("rev-parse", f"HEAD:{name}") for name in ("d", "e")]
+    shutil.rmtree(sandbox.root / "e")
+    sandbox.write("d/b", "2")
+    for name in missing:
+        (sandbox.root / ".git/objects" / name[:2] / name[2:]).unlink()
+    snapshot = GitTrees(discover.find(str(sandbox.root))).snapshot(REF, "r")
+    assert sorted(sandbox.tree(snapshot.tree)) == ["a", "d/b"]
 
 
 def test_an_object_that_git_removed_since_the_last_one_was_stored_is_written(sandbox: GitSandbox) -> None:
