@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
 
+from idumb import lazy_pattern
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
 
@@ -32,6 +35,9 @@ class Item(NamedTuple):
     oid: bytes
 
 
+_ROW = lazy_pattern.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_MODES = {b"%o" % mode: mode for mode in (FOLDER, FILE, PROGRAM, LINK, SUBMODULE)}
+_NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _Rows = dict[str, Item]
 _Wanted = dict[tuple[str, ...], Entry | None]
 _Write = Callable[[Mapping[str, Item]], bytes]
@@ -40,15 +46,7 @@ _Read = Callable[[bytes], Mapping[str, Item]]
 
 def parse(data: bytes) -> _Rows:
     """Return the rows of a tree by name. Names are decoded like file names."""
-    rows: _Rows = {}
-    at = 0
-    while at < len(data):
-        space = data.index(b" ", at)
-        end = data.index(b"\0", space)
-        name = os.fsdecode(data[space + 1 : end])
-        rows[name] = Item(int(data[at:space], 8), data[end + 1 : end + 21])
-        at = end + 21
-    return rows
+    return {name.decode(*_NAMES): Item(_MODES.get(mode) or int(mode, 8), oid) for mode, name, oid in _ROW.findall(data)}
 
 
 def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
