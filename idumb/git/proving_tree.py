@@ -368,7 +368,8 @@ class ProvingTree:
             try:
                 self._rebuild(tree, head)
             except OSError as problem:  # a full disk, for example; its name is relative to an open folder, or missing
-                raise OSError(problem.errno, problem.strerror, self.root) from problem
+                place = self._top if self._folder is None else self._folder.root
+                raise OSError(problem.errno, problem.strerror, place) from problem
         self._tree, self._head = tree, head
         self._opened.note_verified()
 

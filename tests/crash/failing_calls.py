@@ -111,7 +111,9 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
         locks = point.kind == UNLINK
         if answer.code != 0:
             trial.finish(stage, saw, may_leave_locks=locks)
-        trial.judge_end(saw, leftovers=not locks)
+        # Nor can a folder be removed if no folder can be opened. The next command removes it with its lock.
+        closed = point.kind == OPEN and error.for_good and answer.code == 0
+        trial.judge_end(saw, leftovers=not locks and not closed)
     trial.close()
 
 

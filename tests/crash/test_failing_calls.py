@@ -74,6 +74,17 @@ def test_the_programme_detects_an_ignored_fsync_failure(play: Play, fault: str, 
     assert any(words in failure.words for failure in caught.failures), caught
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_checks_on_a_file_system_that_becomes_read_only_end_in_one_clear_line(play: Play) -> None:
+    scene, tally = scenes.all_of(play.stage)["verify-work"], Tally()
+    opened = failing_calls.count(play.stage, play.faults, scene)[shim.OPEN]
+    for part in range(16, 32, 2):
+        point = Point(scene.name, shim.OPEN, opened * part // 32, Error(errno.EROFS, for_good=True))
+        failing_calls.play(play.stage, play.faults, scene, point, tally)
+    assert not tally.failures
+
+
 def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:
     counts = {"one": (5,) * len(shim.NAMES), "two": (0, 9) + (1,) * (len(shim.NAMES) - 2)}
     points = failing_calls.sample(counts, 19, 3)
