@@ -36,6 +36,7 @@ class Play:
     faults: Shim
     scene: Scene
     forced: int  # fsyncs of the undisturbed command
+    verifying: Scene
 
     def points(self) -> list[Point]:
         """Some fsyncs from the middle of the command, where objects are synced."""
@@ -51,8 +52,10 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     except CannotRun as reason:
         pytest.skip(str(reason))
     with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
-        scene = scenes.all_of(stage)["rollback"]
-        yield Play(stage, faults, scene, failing_calls.count(stage, faults, scene)[shim.FSYNC])
+        scene_of = scenes.all_of(stage)
+        scene = scene_of["rollback"]
+        forced = failing_calls.count(stage, faults, scene)[shim.FSYNC]
+        yield Play(stage, faults, scene, forced, scene_of["verify-work"])
 
 
 @pytest.mark.slow
@@ -77,7 +80,7 @@ def test_the_programme_detects_an_ignored_fsync_failure(play: Play, fault: str, 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_checks_on_a_file_system_that_becomes_read_only_end_in_one_clear_line(play: Play) -> None:
-    scene, tally = scenes.all_of(play.stage)["verify-work"], Tally()
+    scene, tally = play.verifying, Tally()
     opened = failing_calls.count(play.stage, play.faults, scene)[shim.OPEN]
     for part in range(16, 32, 2):
         point = Point(scene.name, shim.OPEN, opened * part // 32, Error(errno.EROFS, for_good=True))
