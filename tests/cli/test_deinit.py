@@ -15,6 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.support import warm
 from tests.support.gitrepo import ByteLedger, GitSandbox
 from tests.support.project import Project, making, shell, task
 
@@ -237,22 +238,18 @@ def test_only_the_user_can_read_the_backup(project: Project, tmp_path: Path) -> 
     assert modes == {0}
 
 
-KILLED = """
-import os, signal, sys
-from idumb.cli import main
+_POINTS = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "subprocess.Popen", "shutil.rmtree"})
 
-number, point = int(sys.argv[1]), 0
 
-def count(event, arguments):
-    global point
-    if event in {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "subprocess.Popen", "shutil.rmtree"}:
-        point += 1
-        if point == number:
+def die_at(number: int) -> None:
+    """In the process of a command, before it starts: kill it at the point with this number."""
+    points = iter(range(1, number))
+
+    def count(event: str, arguments: object) -> None:
+        if event in _POINTS and next(points, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-sys.addaudithook(count)
-sys.exit(main.run(["deinit", "--yes", "--json"]))
-"""
+    sys.addaudithook(count)
 
 
 @pytest.mark.slow
@@ -276,11 +273,10 @@ def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(project: Proje
 
 def _killed_at(project: Project, number: int) -> bool:
     """Return False if it finished before."""
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(number)], cwd=project.start, capture_output=True, text=True, check=False
-    )
-    assert done.returncode in {0, -signal.SIGKILL}, done.stderr
-    return done.returncode != 0
+    arguments = ("deinit", "--yes", "--json")
+    done = warm.of_this_process().run(project.start, *arguments, hook=f"{__name__}:die_at", given=number)
+    assert done.code in {0, -signal.SIGKILL}, done
+    return done.code != 0
 
 
 def test_after_deinit_the_commits_still_tell_what_was_done(project: Project) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
+import importlib
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.project import Project, making, shell, task
 
@@ -53,31 +54,13 @@ def run_id(project: Project) -> str:
     return str(project.quick("plan-diff", "1", "--json").data["since"]["run"])
 
 
-_DIES = """
-import os
-import sys
-
-import {module} as module
-from idumb.cli import main
-
-
-def die(*_, **__):
-    os._exit(137)
-
-
-module.{name} = die
-sys.exit(main.run(sys.argv[1:]))
-"""
+def die_before(function: Mapping[str, str]) -> None:
+    """In the process of a command, before it starts: put the end of the process in the place of a function."""
+    setattr(importlib.import_module(function["module"]), function["name"], lambda *_, **__: os._exit(137))
 
 
 def run_killed_before(project: Project, function: Callable[..., Any], *arguments: str) -> None:
     """A command whose process ends, as by a kill, just before it calls this function by the name of its module."""
-    done = subprocess.run(
-        [sys.executable, "-c", _DIES.format(module=function.__module__, name=function.__name__), *arguments],
-        cwd=project.start,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 137, done
+    place = {"module": function.__module__, "name": function.__name__}
+    done = warm.of_this_process().run(project.start, *arguments, hook=f"{__name__}:die_before", given=place)
+    assert done.code == 137, done
