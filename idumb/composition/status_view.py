@@ -14,6 +14,7 @@ from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the name
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -63,7 +64,7 @@ def refresh(services: Container) -> dict[str, Any]:
         consent.FileConsentStore(repository.common_dir, project.folder).folder,
     ]
     observed = status_view.observe(project.state_dir, project.root, inputs)
-    view = status.view(services)
+    view = status.view(services, *_kept_readings(services))
     redactor = services.redaction
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
@@ -78,6 +79,25 @@ def refresh(services: Container) -> dict[str, Any]:
     except OSError:
         pass  # a read-only repository still shows its status
     return _with_owner(view, _owner(repository))
+
+
+def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Return the readers of the roadmap and of the commits that load a library only if these changed."""
+    from idumb.app.running import outside_work
+    from idumb.git import head_file
+    from idumb.markdown.plan_files import ROADMAP
+    from idumb.store.readings import Readings
+
+    repository, has_folder = services.repository, os.path.isdir(os.path.join(services.root, ".idumb"))
+    kept = Readings(services.project.state_dir, lambda text: has_folder and not services.redaction.holds(text))
+    return (
+        lambda: kept.get("roadmap", lambda: services.files.digests([ROADMAP]).get(ROADMAP), services.plans.roadmap),
+        lambda: kept.get(
+            "commits",
+            lambda: head_file.commit(repository),
+            lambda: services.history.trailers_since(None, outside_work.COMMITS),
+        ),
+    )
 
 
 def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str, Any]:

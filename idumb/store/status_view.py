@@ -35,7 +35,7 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
     try:
         # Read the view first and the signature after it: a view cannot know of a later commit.
         with open(os.path.join(folder, NAME), "rb") as stream:
-            stored = json.loads(_checked(stream.read()))
+            stored = json.loads(unsealed(stream.read()))
         if stored["schema"] != SCHEMA or stored["root"] != root:
             return None
         signatures = stored["seen"]
@@ -49,8 +49,13 @@ def read(folder: str, root: str) -> dict[str, Any] | None:
         return None
 
 
-def _checked(data: bytes) -> bytes:
-    """Return the rest of the first line after the checksum; ValueError if it does not match."""
+def sealed(body: bytes) -> bytes:
+    """Return the bytes with a checksum before them: a flipped bit in the file then shows."""
+    return b"%08x\n" % zlib.crc32(body) + body
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return what `sealed` was given; ValueError if the checksum does not match."""
     checksum, _, body = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(body):
         raise ValueError
@@ -76,8 +81,7 @@ def write(
     observed = observe(folder, root, inputs) if seen is None else seen
     text = json.dumps({"schema": SCHEMA, "root": root, "seen": observed, "view": view}, separators=(",", ":"))
     private_folders.make(folder)
-    body = text.encode("ascii")
-    atomic_write.write(os.path.join(folder, NAME), b"%08x\n" % zlib.crc32(body) + body, durable=False, mode=0o600)
+    atomic_write.write(os.path.join(folder, NAME), sealed(text.encode("ascii")), durable=False, mode=0o600)
 
 
 def store_signature(path: str) -> list[int] | bool | None:

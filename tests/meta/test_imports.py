@@ -31,6 +31,7 @@ NOT_FOR_STATUS = HEAVY | {
     "inspect",
     "sqlite3",
 }
+NOT_AFTER_AN_EDIT = frozenset({"idumb.git.history", "mistune", "pygit2", "subprocess"})
 
 PLAN = """\
 ---
@@ -84,6 +85,21 @@ def test_a_repeated_status_is_answered_from_the_record(sandbox: GitSandbox, comm
     sandbox.commit()
     loaded(sandbox.root, command)
     assert among(loaded(sandbox.root, command), NOT_FOR_STATUS) == set()
+
+
+@pytest.mark.parametrize("command", ["status", "roadmap"])
+def test_the_first_status_after_an_edit_loads_no_library_for_what_did_not_change(
+    sandbox: GitSandbox, command: str
+) -> None:
+    """What commits and the roadmap say is kept from the status before."""
+    plan = ".planning/phases/1/01-01-PLAN.md"
+    sandbox.write(plan, PLAN)
+    sandbox.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 1: A file\n")
+    loaded(sandbox.root, "init")
+    sandbox.commit()
+    loaded(sandbox.root, command)
+    sandbox.write(plan, PLAN + "<!-- edited -->\n")
+    assert among(loaded(sandbox.root, command), NOT_AFTER_AN_EDIT) == set()
 
 
 def test_a_command_that_exits_runs_no_garbage_collection(tmp_path: Path) -> None:

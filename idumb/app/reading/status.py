@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
 from idumb.app.core.services import Services
-from idumb.app.running.outside_work import OutsideWork
+from idumb.app.running.outside_work import OutsideWork, Trailers
 from idumb.app.session import next_steps
 from idumb.domain import agent, finding, outcome, whole_numbers
 from idumb.domain import contract as contracts
@@ -25,18 +25,25 @@ CONSENT = "consent"
 VIEW_SCHEMA = 1
 
 
-def view(services: Services) -> dict[str, Any]:
-    """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
+def view(
+    services: Services,
+    roadmap: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
+    trailers: Callable[[], Trailers] | None = None,
+) -> dict[str, Any]:
+    """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries.
+
+    `roadmap` and `trailers` return the phases of the roadmap and what commits say, if the caller has kept them.
+    """
     initialised = services.reports.exists(".idumb/config.yaml")
     inner = () if initialised else services.inner_projects
-    roadmap = {number: (title, line) for number, title, line in services.plans.roadmap()}
+    listed = {number: (title, line) for number, title, line in (roadmap or services.plans.roadmap)()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
     }
-    numbers = sorted({*roadmap, *folders}, key=_phase_key)
+    numbers = sorted({*listed, *folders}, key=_phase_key)
     numbers = _merged(numbers, folders)
-    outside = OutsideWork(services)
-    phases = [_phase(services, outside, n, roadmap.get(n), folders.get(n)) for n in numbers]
+    outside = OutsideWork(services, trailers)
+    phases = [_phase(services, outside, n, listed.get(n), folders.get(n)) for n in numbers]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     phases = [row for row in phases if not (numbered_phases.is_numbered(row["phase"]) and _is_done(row))]
     phases += [_phase(services, outside, n, None, step_plan.folder_of(n)) for n in _step_plans(services)]

@@ -6,8 +6,7 @@ It is only shown. It completes no task.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass  # noqa: TID251 - cached properties need no slots
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.contract import legacy_claims
@@ -19,14 +18,19 @@ from idumb.domain.errors import IdumbError
 PASSED = "passed"
 
 # Each thousand takes a few milliseconds. Beyond that, use the reports or `idumb doctor`.
-_COMMITS = 5000
+COMMITS = 5000
+
+Trailers = Sequence[tuple[str, Mapping[str, str]]]
+"""Commits with their Idumb trailers, newest first."""
 
 
-@dataclass(frozen=True)
 class OutsideWork:
     """Outside work by phase. Expensive lookups happen once for each instance."""
 
-    services: Services
+    def __init__(self, services: Services, trailers: Callable[[], Trailers] | None = None) -> None:
+        """`trailers` returns those of the newest `COMMITS`, if the caller has kept them."""
+        self.services = services
+        self._trailers = trailers or (lambda: services.history.trailers_since(None, COMMITS))
 
     def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
         """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
@@ -49,7 +53,7 @@ class OutsideWork:
     @functools.cached_property
     def _commits(self) -> dict[str, dict[str, Any]]:
         try:
-            commits = self.services.history.trailers_since(None, _COMMITS)
+            commits = self._trailers()
         except IdumbError:
             return {}  # other checks report a repository that cannot be read
         recorded = {event.run for event in self.services.log.events(kind="run.started")}
