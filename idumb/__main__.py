@@ -30,9 +30,9 @@ def main() -> None:
 def _run(arguments: list[str]) -> int:
     from idumb.cli import cached_view
 
+    gc.set_threshold(_OBJECTS)
     code = cached_view.answer(arguments)
     if code is None:
-        gc.set_threshold(_OBJECTS)
         from idumb.cli import main as command_line
 
         code = command_line.run(arguments)

@@ -141,7 +141,6 @@ def group() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing, except a defect under --debug."""
-    name = next((word for word in argv if not word.startswith("-")), "idumb")
     output.redact_by()  # no secrets are known before the repository is
     try:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False)
@@ -149,19 +148,25 @@ def run(argv: Sequence[str]) -> int:
         return ended.exit_code
     except SystemExit:  # click hides a closed pipe in wrapped streams and exits
         return output.unwritten(BrokenPipeError())
-    except (Exception, KeyboardInterrupt) as problem:  # the boundary: users never see a traceback
-        error = _explain(problem, argv)
-        if error.code == "internal" and "--debug" in argv:
-            raise
-        try:
-            code = output.fail(name, error, as_json="--json" in argv)
-            output.write(sys.stdout, "")
-        except OSError as unwritable:
-            unwritten = output.unwritten(unwritable)
-            # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
-            return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
-        return code
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the boundary: users never see a traceback
+        return failed(problem, argv)
     return code if isinstance(code, int) else 0
+
+
+def failed(problem: BaseException, argv: Sequence[str]) -> int:
+    """Print why the command failed and return its exit code. Raises a defect under --debug."""
+    name = next((word for word in argv if not word.startswith("-")), "idumb")
+    error = _explain(problem, argv)
+    if error.code == "internal" and "--debug" in argv:
+        raise problem
+    try:
+        code = output.fail(name, error, as_json="--json" in argv)
+        output.write(sys.stdout, "")
+    except OSError as unwritable:
+        unwritten = output.unwritten(unwritable)
+        # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
+        return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
+    return code
 
 
 def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:

@@ -263,7 +263,7 @@ def test_fifty_interrupts_in_a_row_print_no_traceback(
 
 def test_a_second_signal_gives_a_complete_error_answer() -> None:
     """R-RUN-7: also by the process that ends at once."""
-    script = "from idumb.cli import options; options._report_forced_stop(2, as_json=True)"
+    script = "from idumb.cli import opened_services; opened_services._report_forced_stop(2, as_json=True)"
     done = subprocess.run([IDUMB[0], "-c", script], capture_output=True, text=True, check=True)
     assert Answer(130, done.stdout, done.stderr).error["details"]["status"] == "interrupted"
 

@@ -43,6 +43,7 @@ def project(sandbox: GitSandbox) -> Project:
         ("running.cancel", "cancel"),
         ("upkeep.log_files", "backup"),
         ("upkeep.doctor", "doctor"),
+        ("reading.status", "status"),
     ],
 )
 def test_ctrl_c_during_a_command_exits_with_130_and_one_line(

@@ -31,7 +31,7 @@ NOT_FOR_STATUS = HEAVY | {
     "inspect",
     "sqlite3",
 }
-NOT_AFTER_AN_EDIT = frozenset({"idumb.git.history", "mistune", "pygit2", "subprocess"})
+NOT_AFTER_AN_EDIT = frozenset({"click", "idumb.git.history", "mistune", "pygit2", "subprocess"})
 
 PLAN = """\
 ---

@@ -1,0 +1,120 @@
+"""Opens and closes the services that a command runs with.
+
+`idumb status` imports this module, so it does not know the command line library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from idumb.cli import output
+from idumb.composition.container import Container
+
+TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the names
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from idumb.app.ports.ui import Asker, Reporter
+    from idumb.git.discover import Project
+
+
+@contextlib.contextmanager
+def opened(*, as_json: bool, events: bool = False, progress: bool = False, writes: bool = False) -> Iterator[Container]:
+    """Yield the services of the repository that contains the current folder.
+
+    With `progress` or `writes`, a signal does not end the process: tasks stop at the next safe point.
+    """
+    if progress and sys.platform == "win32":
+        from idumb.domain.errors import Refusal
+
+        raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
+    container = Container(
+        os.getcwd(),
+        lambda: _asker(container, as_json=as_json or events),
+        lambda: _reporter(as_json=as_json, events=events, progress=progress),
+        lambda number: _report_forced_stop(number, as_json=as_json),
+    )
+    output.redact_by(lambda: container.redaction)
+    _note_unused_project(container.project)
+    if progress or writes:
+        container.interrupts.install()
+    try:
+        yield container
+    finally:
+        _stop(container)
+        container.close()
+
+
+def _note_unused_project(project: Project) -> None:
+    """Warn if the command was started in a folder whose own plans or configuration are not used."""
+    from idumb.git import discover
+
+    folder = discover.unused_project(os.getcwd(), project)
+    if folder is not None:
+        output.note(
+            f"Plans and settings of {folder}/ are not used: idumb uses those of {project.root}, the project around it."
+            " See idumb help configuration"
+        )
+
+
+def _asker(container: Container, *, as_json: bool) -> Asker:
+    from idumb.views.terminal import ask
+
+    if as_json:
+        return ask.Nobody()
+    return ask.at_terminal(container.interrupts.armed, lambda: _ask_timeout(container), output.redacted)
+
+
+def _ask_timeout(container: Container) -> float:
+    """Return how many seconds a question waits; the default if the configuration is unreadable, reported elsewhere."""
+    from idumb.domain.errors import IdumbError
+    from idumb.domain.settings import ASK_TIMEOUT
+
+    try:
+        return float(container.settings.ask.get("timeout", ASK_TIMEOUT))
+    except (IdumbError, OSError):
+        return float(ASK_TIMEOUT)
+
+
+def _reporter(*, as_json: bool, events: bool, progress: bool) -> Reporter:
+    from idumb.cli import reporters
+
+    if events:
+        return reporters.EventLines(sys.stdout)
+    if as_json or not progress:
+        return reporters.Silent()
+    return reporters.for_people()
+
+
+def _report_forced_stop(number: int, *, as_json: bool) -> None:
+    """Report a second stop signal, bypassing all buffers: the process ends at once."""
+    import json
+
+    from idumb.domain.errors import Interrupted
+    from idumb.domain.refusals import table
+    from idumb.views import answer
+
+    interrupted = Interrupted(number)
+    message = "Stopped at once. The next idumb resume recovers the interrupted work"
+    command = next((a for a in sys.argv[1:] if not a.startswith("-")), "idumb")
+    error: dict[str, Any] = {
+        "code": interrupted.code,
+        "message": message,
+        "hint": interrupted.hint,
+        "details": table.failed(message, {}, interrupted=True),
+    }
+    if as_json:
+        os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
+    else:
+        if sys.stderr is not None and sys.stderr.isatty():
+            os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
+        os.write(2, f"idumb: {message} [{interrupted.code}]\n  next: {interrupted.hint}\n".encode("ascii"))
+
+
+def _stop(container: Container) -> None:
+    stop = getattr(container.__dict__.get("reporter"), "stop", None)
+    if stop is not None:
+        stop()
