@@ -77,6 +77,7 @@ def tokens(command: str) -> tuple[Word | str, ...]:
     return tuple(scanner.tokens)
 
 
+@functools.lru_cache(maxsize=4096)  # one rule after the other reads every check of a plan
 def simple_command(command: str) -> tuple[Word, ...]:
     """Return the words of a command string that is one simple command, without expansions and scripts in it.
 
