@@ -15,7 +15,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from idumb import lazy_pattern
 
@@ -217,6 +216,8 @@ def spellings(value: str) -> set[str]:
 
     Programs often quote each other's output, so JSON escapes may be nested.
     """
+    from urllib.parse import quote, quote_plus  # without secrets, as in most commands, nothing needs it
+
     raw = value.encode("utf-8", "surrogateescape")
     texts = {
         value,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -90,6 +89,8 @@ class NamedFiles:
         return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:
+        import shutil  # it loads all compressors
+
         root = os.path.realpath(self._root) + os.sep
         places = {name: shutil.which(name) for name in names if "/" not in name or os.path.isabs(name)}
         programs = {name: os.path.abspath(place) for name, place in places.items() if place is not None}
@@ -99,6 +100,8 @@ class NamedFiles:
         return {name: place for name, place in programs.items() if place not in inside}
 
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
+        import shutil
+
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
         return frozenset(name for name, place in placed if shutil.which(place) is not None)
 
