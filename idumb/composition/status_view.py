@@ -33,7 +33,7 @@ def saved(start: str) -> dict[str, Any] | None:
 
     project = project_folder.find(start)
     if discover.unused_project(start, project) is not None:
-        return None  # the full command line says so
+        return None  # a new view warns of it
     view = status_view.read(project.state_dir, project.root)
     return None if view is None else _with_owner(view, _owner(project.repository))
 
@@ -91,12 +91,28 @@ def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[],
     repository, has_folder = services.repository, os.path.isdir(os.path.join(services.root, ".idumb"))
     kept = Readings(services.project.state_dir, lambda text: has_folder and not services.redaction.holds(text))
     return (
-        lambda: kept.get("roadmap", lambda: services.files.digests([ROADMAP]).get(ROADMAP), services.plans.roadmap),
+        lambda: kept.get(
+            "roadmap", lambda: services.files.digests([ROADMAP]).get(ROADMAP), services.plans.roadmap, _are_phases
+        ),
         lambda: kept.get(
             "commits",
             lambda: head_file.commit(repository),
             lambda: services.history.trailers_since(None, outside_work.COMMITS),
+            _are_trailers,
         ),
+    )
+
+
+def _are_phases(rows: Any) -> bool:
+    return type(rows) is list and all(type(row) is list and [type(x) for x in row] == [str, str, int] for row in rows)
+
+
+def _are_trailers(rows: Any) -> bool:
+    return type(rows) is list and all(
+        type(row) is list
+        and [type(x) for x in row] == [str, dict]
+        and all(type(value) is str for value in row[1].values())
+        for row in rows
     )
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # `typing` is slow to import; type checkers know the name
 if TYPE_CHECKING:
     from idumb.git.discover import Repository
 
-_BRANCH = lazy_pattern.compile(rb"ref: (refs/heads/(?!.*\.\.)[^\n]+)\n")
+_BRANCH = lazy_pattern.compile(rb"ref: (refs/heads/(?!.*\.\.)[^\0\n]+)\n")
 _COMMIT = lazy_pattern.compile(rb"([0-9a-f]{40})\n")
 
 
@@ -21,7 +21,7 @@ def commit(place: Repository) -> str | None:
     """
     if any(os.path.lexists(os.path.join(place.common_dir, name)) for name in ("shallow", "info/grafts")):
         return None  # these files change what a commit's parents are
-    text = _read(os.path.join(place.git_dir, "HEAD"))
+    text = _read(os.path.join(place.git_dir, "HEAD")) or b""
     branch = _BRANCH.fullmatch(text)
     if branch is not None:
         text = _value(place.common_dir, branch[1])
@@ -31,16 +31,19 @@ def commit(place: Repository) -> str | None:
 
 def _value(common_dir: str, ref: bytes) -> bytes:
     loose = _read(os.path.join(common_dir, os.fsdecode(ref)))
-    if loose:
+    if loose is not None:
         return loose
-    rows = (line.partition(b" ") for line in _read(os.path.join(common_dir, "packed-refs")).splitlines(keepends=True))
+    packed = _read(os.path.join(common_dir, "packed-refs")) or b""
+    rows = (line.partition(b" ") for line in packed.splitlines(keepends=True))
     return next((oid + b"\n" for oid, _, name in rows if name == ref + b"\n"), b"")
 
 
-def _read(path: str) -> bytes:
-    """Return the bytes of a file; nothing if it cannot be read."""
+def _read(path: str) -> bytes | None:
+    """Return the bytes of a file: none of one that cannot be read, and None if there is no file."""
     try:
         with open(path, "rb") as stream:
             return stream.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
     except OSError:
         return b""

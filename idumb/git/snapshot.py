@@ -167,14 +167,12 @@ class Snapshots:
     def _damaged(self, oid: bytes, items: Mapping[str, Item], *, trusting: bool, whole: bool = True) -> str | None:
         """Return the first object of a snapshot that is missing or damaged. `trusting`: what was verified still exists.
 
-        Without `whole`, what HEAD reaches still exists too: no garbage collection removes that. Whoever moved our ref
-        may also have removed objects; then everything is read again but HEAD's tree, which is git's, and of which a
-        partial clone has only a part.
+        Without `whole`, what HEAD reaches still exists too. Whoever moved our ref may also have removed objects; then
+        everything is read again but HEAD's tree, which is git's, and of which a partial clone has only a part.
         """
         repository = self._repository
         if trusting or self._verified is None:
-            kept = items[HEAD].oid if HEAD in items and not whole else None
-            trees = [(items[WORKTREE].oid, self._verified or kept)]
+            trees = [(items[WORKTREE].oid, self._verified or (None if whole else self._reached(items)))]
             if nested_repositories.KEPT in items:
                 trees.append((items[nested_repositories.KEPT].oid, None))
         else:
@@ -184,6 +182,17 @@ class Snapshots:
                     return item.oid.hex()
             trees = [(item.oid, None) for name, item in items.items() if item.mode == FOLDER and name != HEAD]
         return tree_objects.damaged(repository, self._folder, oid, trees, whole=whole)
+
+    def _reached(self, items: Mapping[str, Item]) -> bytes | None:
+        """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
+
+        A repository that lends objects does not know the borrower's HEAD.
+        """
+        head = self._head_commit()
+        if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
+            return None
+        tree: bytes = self._repository[head].peel(pygit2.Commit).tree_id.raw
+        return tree if tree == items[HEAD].oid else None
 
     def _head_commit(self) -> str | None:
         return None if self._repository.head_is_unborn else str(self._repository.head.target)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "readings.json"
+_SCHEMA = 1  # raise it if a reader returns something else for the same source
 
 
 class Readings:
@@ -27,8 +28,10 @@ class Readings:
         self._folder = folder
         self._may_keep = may_keep
 
-    def get(self, name: str, source: Callable[[], str | None], read: Callable[[], Any]) -> Any:
-        """Return what `read` returns, as JSON would: the kept value if it was read from the same source.
+    def get(
+        self, name: str, source: Callable[[], str | None], read: Callable[[], Any], fits: Callable[[Any], bool]
+    ) -> Any:
+        """Return what `read` returns, as JSON would: the kept value if it was read from the same source and `fits`.
 
         `source` identifies what is read by its content, or returns None if that is unknown.
         """
@@ -36,7 +39,7 @@ class Readings:
         if before is None:
             return read()
         kept = self._kept()
-        if name in kept and kept[name][0] == before:
+        if name in kept and kept[name][0] == before and fits(kept[name][1]):
             return kept[name][1]
         value = read()
         if source() == before:
@@ -47,18 +50,20 @@ class Readings:
         try:
             with open(os.path.join(self._folder, NAME), "rb") as stream:
                 stored = json.loads(status_view.unsealed(stream.read()))
-            kept: dict[str, Any] = stored["kept"] if stored["version"] == __version__ else {}
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            kept: dict[str, Any] = stored["kept"] if stored["version"] == [__version__, _SCHEMA] else {}
+            return {name: [source, value] for name, (source, value) in kept.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
-        return kept
 
     def _keep(self, kept: dict[str, Any]) -> None:
-        text = json.dumps({"version": __version__, "kept": kept}, separators=(",", ":"))
-        if not self._may_keep(text):
-            return
+        text = json.dumps({"version": [__version__, _SCHEMA], "kept": kept}, separators=(",", ":"))
+        path = os.path.join(self._folder, NAME)
         try:
+            if not self._may_keep(text):
+                if os.path.lexists(path):  # something in it may have become a secret since
+                    os.unlink(path)
+                return
             private_folders.make(self._folder)
-            path = os.path.join(self._folder, NAME)
             atomic_write.write(path, status_view.sealed(text.encode("ascii")), durable=False, mode=0o600)
         except OSError:
             pass  # a read-only repository still shows its status

@@ -29,6 +29,7 @@ struct order {
     int error;    /* errno, or SHORT for a write that writes less than it was given */
     int sticky;   /* all later calls of the kind fail too */
     int repeated; /* fsyncs, after one failed, of the file whose fsync failed */
+    int renewed;  /* fsyncs, after one failed, that succeeded for a file at the path of that one */
     long nth;     /* from 1; 0 fails nothing and counts */
     long fired;
     long counts[KINDS];
@@ -221,8 +222,15 @@ static int forced(int file, int (*force)(int))
         return force(file);
     if (all->inode == status.st_ino && all->device == status.st_dev)
         __sync_fetch_and_add(&all->repeated, 1);
-    if (!refused(FSYNC, file, NULL))
-        return force(file);
+    if (!refused(FSYNC, file, NULL)) {
+        char path[4096];
+        int result = force(file), error = errno;
+        resolve(file, NULL, path);
+        if (result == 0 && all->inode && strcmp(path, all->where) == 0)
+            __sync_fetch_and_add(&all->renewed, 1);
+        errno = error;
+        return result;
+    }
     if (!all->inode) {
         all->inode = status.st_ino;
         all->device = status.st_dev;

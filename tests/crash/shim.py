@@ -30,6 +30,7 @@ class Order(ctypes.Structure):
         ("error", ctypes.c_int),
         ("sticky", ctypes.c_int),
         ("repeated", ctypes.c_int),
+        ("renewed", ctypes.c_int),
         ("nth", ctypes.c_long),
         ("fired", ctypes.c_long),
         ("counts", ctypes.c_long * len(NAMES)),
@@ -60,7 +61,7 @@ class Shim:
         """While the block runs, the nth call of a kind about paths below a folder fails; 0 only counts."""
         order = self.order
         order.kind, order.error, order.nth, order.sticky = kind, error, nth, int(for_good)
-        order.fired = order.repeated = order.device = order.inode = 0
+        order.fired = order.repeated = order.renewed = order.device = order.inode = 0
         order.counts = type(order.counts)()
         order.below, order.where = os.fsencode(below.resolve()), b""
         order.armed = 1

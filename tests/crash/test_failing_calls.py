@@ -88,6 +88,18 @@ def test_checks_on_a_file_system_that_becomes_read_only_end_in_one_clear_line(pl
     assert not tally.failures
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_working_tree_of_checks_is_removed_although_one_of_its_folders_fails_to_close(play: Play) -> None:
+    scene, tally = play.verifying, Tally()
+    closed = failing_calls.count(play.stage, play.faults, scene)[shim.CLOSE]
+    for back in range(12, 48, 4):
+        failing_calls.play(
+            play.stage, play.faults, scene, Point(scene.name, shim.CLOSE, closed - back, Error(errno.EIO)), tally
+        )
+    assert not tally.failures
+
+
 def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:
     counts = {"one": (5,) * len(shim.NAMES), "two": (0, 9) + (1,) * (len(shim.NAMES) - 2)}
     points = failing_calls.sample(counts, 19, 3)

@@ -32,7 +32,7 @@ def view(
 ) -> dict[str, Any]:
     """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries.
 
-    `roadmap` and `trailers` return the phases of the roadmap and what commits say, if the caller has kept them.
+    `roadmap` and `trailers` return the phases of the roadmap and what commits say. Without them, both are read.
     """
     initialised = services.reports.exists(".idumb/config.yaml")
     inner = () if initialised else services.inner_projects

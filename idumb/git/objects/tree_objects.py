@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +12,6 @@ from typing import NamedTuple
 
 import pygit2
 
-from idumb import lazy_pattern
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
 
@@ -35,7 +33,6 @@ class Item(NamedTuple):
     oid: bytes
 
 
-_ROW = lazy_pattern.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _MODES = {b"%o" % mode: mode for mode in (FOLDER, FILE, PROGRAM, LINK, SUBMODULE)}
 _NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _Rows = dict[str, Item]
@@ -46,7 +43,16 @@ _Read = Callable[[bytes], Mapping[str, Item]]
 
 def parse(data: bytes) -> _Rows:
     """Return the rows of a tree by name. Names are decoded like file names."""
-    return {name.decode(*_NAMES): Item(_MODES.get(mode) or int(mode, 8), oid) for mode, name, oid in _ROW.findall(data)}
+    rows: _Rows = {}
+    at = 0
+    while at < len(data):
+        space = data.index(b" ", at)
+        end = data.index(b"\0", space)
+        mode = data[at:space]
+        name = data[space + 1 : end].decode(*_NAMES)
+        rows[name] = Item(_MODES.get(mode) or int(mode, 8), data[end + 1 : end + 21])
+        at = end + 21
+    return rows
 
 
 def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
@@ -232,10 +238,10 @@ def _new_items(repository: pygit2.Repository, old: bytes | None, new: bytes) -> 
 
 
 def _present_rows(repository: pygit2.Repository, tree: bytes | None) -> Mapping[str, Item]:
-    """Return the rows of a tree; none if it is missing, as trees of a partial clone's own commits can be."""
+    """Return the rows of a tree; none if it is missing or damaged: a partial clone may lack trees of HEAD."""
     try:
         return shared_rows(repository, tree) if tree else {}
-    except KeyError:
+    except (KeyError, pygit2.GitError):
         return {}
 
 

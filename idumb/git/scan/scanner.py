@@ -5,6 +5,7 @@ git is never asked what is modified, so assume-unchanged, filters and line endin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable
@@ -137,9 +138,10 @@ class Walk:
                 # From an open folder, the system finds a file by its name instead of its whole path.
                 with os.scandir(opened) as listing:
                     self._compare(folder, prefix, list(listing))
-            except PermissionError as problem:
-                path = f"{self._base}{prefix}{problem.filename}"
-                raise PermissionError(problem.errno, problem.strerror, path) from None
+            except OSError as problem:
+                if isinstance(problem.filename, str):
+                    problem.filename = os.path.join(self._base + prefix, problem.filename)
+                raise
             finally:
                 os.close(opened)
             self.visited.append((folder, prefix, parent, name))
@@ -179,8 +181,9 @@ class Walk:
                 if name == IGNORE_FILE:
                     self._check_rules(folder, prefix)
             else:
-                entry.is_dir(follow_symlinks=False)  # some file systems tell the type only while the folder is open
-                self.unknown.append((folder, prefix, entry))
+                with contextlib.suppress(FileNotFoundError):
+                    entry.stat(follow_symlinks=False)  # some file systems tell the type only while the folder is open
+                    self.unknown.append((folder, prefix, entry))
         if present_count != len(files) + len(folders) or folder.links or folder.rules:
             self._drop_missing(folder, {entry.name for entry in entries})
 

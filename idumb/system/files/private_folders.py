@@ -260,7 +260,8 @@ def remove_tree(folder: str) -> None:
         require_no_mounts(folder)
     import shutil
 
-    with contextlib.suppress(RecursionError):  # folders may be nested more deeply than functions
+    # Folders may be nested more deeply than functions, and the system may fail to close one.
+    with contextlib.suppress(RecursionError, OSError):
         shutil.rmtree(folder, ignore_errors=True)
     if os.path.isdir(folder):
         with contextlib.suppress(OSError):

@@ -94,6 +94,17 @@ def a_cut_branch(sandbox: GitSandbox) -> None:
     branch.write_text(branch.read_text()[:20])
 
 
+def an_empty_branch(sandbox: GitSandbox) -> None:
+    """The packed value is an older one."""
+    sandbox.git("pack-refs", "--all")
+    sandbox.commit()
+    (sandbox.git_dir / "refs/heads/main").write_bytes(b"")
+
+
+def a_zero_byte(sandbox: GitSandbox) -> None:
+    (sandbox.git_dir / "HEAD").write_bytes(b"ref: refs/heads/ma\0in\n")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -104,6 +115,8 @@ def a_cut_branch(sandbox: GitSandbox) -> None:
         an_outside_file,
         refs_in_another_format,
         a_cut_branch,
+        an_empty_branch,
+        a_zero_byte,
     ],
 )
 def test_what_the_files_do_not_say_plainly_is_unknown(

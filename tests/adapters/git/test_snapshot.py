@@ -202,7 +202,7 @@ def test_a_snapshot_has_what_git_removed_while_it_was_made(
 def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
-    """The first of a process looks again only for what HEAD does not reach, because git keeps the rest."""
+    """The first of a process looks again only for what HEAD does not reach."""
     sandbox.write_all({"a": "1", "d/b": "1"})
     sandbox.commit()
     sandbox.write(changed, "changed\n")
@@ -218,7 +218,54 @@ def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
         trees.snapshot(REF, "r")
 
 
-def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandbox) -> None:
+def test_a_snapshot_has_what_the_repository_that_lends_the_objects_of_head_removed_meanwhile(
+    sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "1")
+    sandbox.commit()
+    sandbox.git("checkout", "-q", "-b", "topic")
+    sandbox.write("d/b", "precious")
+    sandbox.commit()
+    sandbox.git("clone", "-q", "--shared", str(sandbox.root), str(tmp_path / "side"))
+    trees, replace = GitTrees(discover.find(str(tmp_path / "side"))), refs.replace
+
+    def late(*arguments: Any) -> bool:
+        if (
+            arguments[2].startswith(refs.ROOTS)
+            and sandbox.try_git("rev-parse", "-q", "--verify", "topic").returncode == 0
+        ):
+            sandbox.git("checkout", "-q", "main")
+            sandbox.git("branch", "-q", "-D", "topic")
+            sandbox.git("reflog", "expire", "--expire=all", "--all")
+            sandbox.git("gc", "--quiet", "--prune=now")
+        return replace(*arguments)
+
+    monkeypatch.setattr(refs, "replace", late)
+    snapshot = trees.snapshot(REF, "r")
+    assert GitSandbox(tmp_path / "side").git("cat-file", "blob", f"{snapshot.commit}:worktree/d/b") == "precious"
+
+
+def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_refused(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"a": "1", "d/b": "precious"})
+    sandbox.commit()
+    blob, amended = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("commit-tree", "-m", "amended", "HEAD:d")
+    replace = refs.replace
+
+    def late(*arguments: Any) -> bool:
+        if arguments[2].startswith(refs.ROOTS):
+            sandbox.git("update-ref", "refs/heads/main", amended)
+            (sandbox.root / ".git/objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
+        return replace(*arguments)
+
+    monkeypatch.setattr(refs, "replace", late)
+    with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
+        trees.snapshot(REF, "r")
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"garbage", bytes(40)], ids=["missing", "empty", "garbage", "zeros"])
+def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandbox, damage: bytes | None) -> None:
     """A partial clone may lack them."""
     sandbox.write_all({"a": "1", "d/b": "1", "e/c": "1"})
     sandbox.commit()
@@ -226,7 +273,10 @@ def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandb
     shutil.rmtree(sandbox.root / "e")
     sandbox.write("d/b", "2")
     for name in missing:
-        (sandbox.root / ".git/objects" / name[:2] / name[2:]).unlink()
+        file = sandbox.root / ".git/objects" / name[:2] / name[2:]
+        file.unlink()
+        if damage is not None:
+            file.write_bytes(damage)
     snapshot = GitTrees(discover.find(str(sandbox.root))).snapshot(REF, "r")
     assert sorted(sandbox.tree(snapshot.tree)) == ["a", "d/b"]
 
