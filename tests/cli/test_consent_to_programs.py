@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.cli import options
+from idumb.cli import opened_services
 from idumb.domain import decision
 from idumb.domain.decision import Decision
 from tests.support import project as projects
@@ -110,7 +110,7 @@ def test_consent_at_the_terminal_covers_the_program_that_was_shown(
             return decision.Answer(question.id, "run", "me")
 
     with monkeypatch.context() as at_terminal:
-        at_terminal.setattr(options, "_asker", lambda *_, **__: Slow())
+        at_terminal.setattr(opened_services, "_asker", lambda *_, **__: Slow())
         stopped = again(project)
     assert (stopped.code, stopped.error["code"]) == (4, "consent.other-program")
     changed = {"binding": "b", "was": str(one), "now": str(two / "coder")}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.cli import options
+from idumb.cli import opened_services
 from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
 from tests.crash import harness
@@ -168,7 +168,7 @@ def test_a_file_that_changes_while_its_change_is_shown_is_not_overwritten(
         (plan, project.read(PLAN) + "\nMine.\n", ("import", SOURCE)),
     ):
         person = Editing(place, text)
-        monkeypatch.setattr(options, "_asker", lambda *_, person=person, **__: person)
+        monkeypatch.setattr(opened_services, "_asker", lambda *_, person=person, **__: person)
         answer = project.quick(*arguments, "--json")
         assert (answer.code, answer.error["code"]) == (4, f"{arguments[0]}.changed"), answer
         assert place.read_text(encoding="utf-8") == text

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from idumb.cli import options
+from idumb.cli import opened_services
 from idumb.views.terminal import ask
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
@@ -37,7 +37,9 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     """A terminal without a user, for commands in this process; a question waits a hundredth of a second."""
     shown, (master, slave) = Screen(), pty.openpty()
     with os.fdopen(slave, "r", encoding="utf-8") as read:
-        monkeypatch.setattr(options, "_asker", lambda *_, **__: ask.Terminal(read, shown, "me", timeout=lambda: 0.01))
+        monkeypatch.setattr(
+            opened_services, "_asker", lambda *_, **__: ask.Terminal(read, shown, "me", timeout=lambda: 0.01)
+        )
         yield shown
     os.close(master)
 

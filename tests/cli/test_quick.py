@@ -13,7 +13,7 @@ import pytest
 from idumb.app.contract import loading
 from idumb.app.running import execute_phase, quick, run_lifecycle
 from idumb.app.worktree import preconditions
-from idumb.cli import options
+from idumb.cli import opened_services
 from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
@@ -313,7 +313,7 @@ def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
     project: Project, monkeypatch: pytest.MonkeyPatch, judged: str, code: int
 ) -> None:
     person = Person(judged)
-    monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
+    monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
     assert project.quick("quick", "Fix the typo").code == code
     assert person.asked[-1].kind == ("criterion" if judged == "yes" else "exhausted")
     assert [d.kind for d in person.asked[:2]] == ["consent", "criterion"]
@@ -323,6 +323,6 @@ def test_at_a_terminal_a_person_sees_the_plan_and_judges_the_change(
 def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person("yes")
     monkeypatch.setattr(person, "ask", lambda decision: UserAnswer(decision.id, "no", "pat"))
-    monkeypatch.setattr(options, "_asker", lambda *_, **__: person)
+    monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
     assert project.quick("quick", "Fix the typo").code == 4
     assert not project.exists(".planning/quick")
