@@ -169,11 +169,9 @@ class TreeFiles:
                 if folder != last:
                     last, at = folder, -1
                     at = folders.at(folder)
-                if at >= 0 and before.ctime < settled:
-                    status = os.stat(name, dir_fd=at, follow_symlinks=False)
-                    # No program can set ctime, so the rest is as it was.
-                    if status.st_ctime_ns == before.ctime and status.st_ino == before.inode:
-                        continue
+                is_certain = at >= 0 and before.ctime < settled
+                if is_certain and _is_same(os.stat(name, dir_fd=at, follow_symlinks=False), before):
+                    continue
             except OSError:
                 pass
             suspects.append(path)
@@ -205,9 +203,7 @@ class TreeFiles:
                     if path in written:
                         item, before = written[path]
                         present.add(path)
-                        status = entry.stat(follow_symlinks=False)
-                        is_same = status.st_ctime_ns == before.ctime and status.st_ino == before.inode
-                        if before.ctime >= settled or not is_same:
+                        if before.ctime >= settled or not _is_same(entry.stat(follow_symlinks=False), before):
                             suspects.append(path)
                         if item.mode == tree_objects.SUBMODULE and entry.is_dir(follow_symlinks=False):
                             stack.append(f"{path}/")
@@ -314,6 +310,11 @@ def _remove_with_folders(path: str, folders: OpenFolders) -> None:
         while folder:
             folder, _, name = folder.rpartition("/")
             os.rmdir(name, dir_fd=folders.at(folder))
+
+
+def _is_same(status: os.stat_result, before: Stamp) -> bool:
+    """Return whether a file has its stamp. No program can set ctime, so the rest is as it was."""
+    return status.st_ctime_ns == before.ctime and status.st_ino == before.inode
 
 
 def _digest(data: Content) -> bytes:

@@ -167,8 +167,8 @@ class Snapshots:
     def _damaged(self, oid: bytes, items: Mapping[str, Item], *, trusting: bool, whole: bool = True) -> str | None:
         """Return the first object of a snapshot that is missing or damaged. `trusting`: what was verified still exists.
 
-        Without `whole`, what HEAD reaches still exists too. Whoever moved our ref may also have removed objects; then
-        everything is read again but HEAD's tree, which is git's, and of which a partial clone has only a part.
+        Without `whole`, so does what HEAD reaches. If another process moved our ref, it may also have removed objects;
+        then everything is read again except HEAD's tree, which is git's, and which a partial clone may lack in part.
         """
         repository = self._repository
         if trusting or self._verified is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,17 @@ class Play:
         middle = self.forced // 2
         return [Point(self.scene.name, shim.FSYNC, middle + n, Error(errno.EIO)) for n in range(4)]
 
+    def verification_counts(self) -> tuple[int, ...]:
+        return failing_calls.count(self.stage, self.faults, self.verifying)
+
+    def verify_failing(self, kind: int, numbers: Iterable[int], error: Error) -> Tally:
+        """Run `verify-work` once for each of these calls of a kind, which fails."""
+        tally = Tally()
+        for number in numbers:
+            point = Point(self.verifying.name, kind, number, error)
+            failing_calls.play(self.stage, self.faults, self.verifying, point, tally)
+        return tally
+
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
@@ -80,24 +91,17 @@ def test_the_programme_detects_an_ignored_fsync_failure(play: Play, fault: str, 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_checks_on_a_file_system_that_becomes_read_only_end_in_one_clear_line(play: Play) -> None:
-    scene, tally = play.verifying, Tally()
-    opened = failing_calls.count(play.stage, play.faults, scene)[shim.OPEN]
-    for part in range(16, 32, 2):
-        point = Point(scene.name, shim.OPEN, opened * part // 32, Error(errno.EROFS, for_good=True))
-        failing_calls.play(play.stage, play.faults, scene, point, tally)
-    assert not tally.failures
+    opened = play.verification_counts()[shim.OPEN]
+    numbers = (opened * part // 32 for part in range(16, 32, 2))
+    assert not play.verify_failing(shim.OPEN, numbers, Error(errno.EROFS, for_good=True)).failures
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_working_tree_of_checks_is_removed_although_one_of_its_folders_fails_to_close(play: Play) -> None:
-    scene, tally = play.verifying, Tally()
-    closed = failing_calls.count(play.stage, play.faults, scene)[shim.CLOSE]
-    for back in range(12, 48, 4):
-        failing_calls.play(
-            play.stage, play.faults, scene, Point(scene.name, shim.CLOSE, closed - back, Error(errno.EIO)), tally
-        )
-    assert not tally.failures
+    closed = play.verification_counts()[shim.CLOSE]
+    numbers = (closed - back for back in range(12, 48, 4))
+    assert not play.verify_failing(shim.CLOSE, numbers, Error(errno.EIO)).failures
 
 
 def test_points_of_a_sample_are_spread_over_scenes_and_kinds() -> None:

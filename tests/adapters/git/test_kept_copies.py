@@ -10,14 +10,10 @@ import pytest
 from idumb.git import discover
 from idumb.git.history import GitHistory
 from tests.support.gitrepo import GitSandbox
-from tests.support.kept import Run, loose, pack_early, packs, strays
+from tests.support.kept import Run, loose, packs, strays
 
 Copy = Callable[[GitSandbox], GitSandbox]
-
-
-@pytest.fixture(autouse=True)
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack_early(monkeypatch)
+pytestmark = pytest.mark.usefixtures("early_packs")
 
 
 @pytest.fixture
