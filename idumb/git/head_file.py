@@ -1,8 +1,9 @@
-"""HEAD's commit, read from git's files alone: no process and no pygit2."""
+"""The commits that HEAD and branches name, read from git's files alone: no process and no pygit2."""
 
 from __future__ import annotations
 
 import os
+import stat
 
 from idumb import lazy_pattern
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 _BRANCH = lazy_pattern.compile(rb"ref: (refs/heads/(?!.*\.\.)[^\0\n]+)\n")
 _COMMIT = lazy_pattern.compile(rb"([0-9a-f]{40})\n")
+_PACKED = lazy_pattern.compile(rb"([0-9a-f]{40}) (.*)")
+_MOST = 1 << 20
 
 
 def commit(place: Repository) -> str | None:
@@ -21,29 +24,37 @@ def commit(place: Repository) -> str | None:
     """
     if any(os.path.lexists(os.path.join(place.common_dir, name)) for name in ("shallow", "info/grafts")):
         return None  # these files change what a commit's parents are
-    text = _read(os.path.join(place.git_dir, "HEAD")) or b""
-    branch = _BRANCH.fullmatch(text)
-    if branch is not None:
-        text = _value(place.common_dir, branch[1])
-    oid = _COMMIT.fullmatch(text)
+    head = text(os.path.join(place.git_dir, "HEAD")) or b""
+    branch = _BRANCH.fullmatch(head)
+    if branch is None:
+        return _commit(head)
+    path = os.path.join(place.common_dir, os.fsdecode(branch[1]))
+    loose = text(path)
+    if loose is None and (os.path.isdir(path) or not os.path.lexists(path)):
+        return packed(place.common_dir, branch[1])
+    return _commit(loose or b"")
+
+
+def _commit(content: bytes) -> str | None:
+    oid = _COMMIT.fullmatch(content)
     return None if oid is None else oid[1].decode("ascii")
 
 
-def _value(common_dir: str, ref: bytes) -> bytes:
-    loose = _read(os.path.join(common_dir, os.fsdecode(ref)))
-    if loose is not None:
-        return loose
-    packed = _read(os.path.join(common_dir, "packed-refs")) or b""
-    rows = (line.partition(b" ") for line in packed.splitlines(keepends=True))
-    return next((oid + b"\n" for oid, _, name in rows if name == ref + b"\n"), b"")
+def packed(folder: str, ref: bytes) -> str | None:
+    """Return what the file `packed-refs` in a git folder says of a ref."""
+    lines = (text(os.path.join(folder, "packed-refs")) or b"").splitlines()
+    rows = (row for line in lines if (row := _PACKED.fullmatch(line)) is not None)
+    return next((row[1].decode("ascii") for row in rows if row[2] == ref), None)
 
 
-def _read(path: str) -> bytes | None:
-    """Return the bytes of a file: none of one that cannot be read, and None if there is no file."""
+def text(path: str) -> bytes | None:
+    """Return the bytes of a small regular file; None if there is none. Never waits for a pipe."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return None
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        data = stream.read(_MOST + 1)
+    return data if len(data) <= _MOST else None

@@ -17,6 +17,7 @@ from pygit2.enums import ObjectType
 from idumb import lazy_pattern
 from idumb.domain.proof import builder_commits
 from idumb.domain.proof.builder_commits import Commit
+from idumb.git import head_file
 from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.tree_objects import SUBMODULE, Item
 from idumb.lazy_dataclass import dataclass
@@ -25,7 +26,6 @@ MOST_FILES = 200_000
 MOST_STEPS = 5_000_000
 """The most tree rows to read for all commits together: small trees can refer to each other exponentially."""
 MOST_BYTES = 512 << 20
-_MOST_TEXT = 1 << 20
 _OID = lazy_pattern.compile(r"[0-9a-f]{40}")
 
 
@@ -93,7 +93,7 @@ def require_plain(folder: str, alternates: bytes) -> None:
             raise Unusable(f"its git folder has more than {MOST_FILES} files")
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise Unusable(f"{os.path.relpath(path, folder)} in its git folder is not a regular file")
-    if _text(os.path.join(folder, "objects", "info", "alternates")) != alternates:
+    if head_file.text(os.path.join(folder, "objects", "info", "alternates")) != alternates:
         raise Unusable("it made its clone borrow objects from elsewhere")
 
 
@@ -112,28 +112,15 @@ def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
         raise Unusable(f"the objects of its clone cannot be read: {problem.strerror}") from problem
 
 
-def _text(path: str) -> bytes | None:
-    """Return the bytes of a small regular file; None if there is none. Never waits for a pipe."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with open(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        data = stream.read(_MOST_TEXT + 1)
-    return data if len(data) <= _MOST_TEXT else None
-
-
 def tip(folder: str, branch: str) -> str | None:
     """Return the commit of the branch that idumb created, None before the first; Unusable if HEAD is elsewhere."""
-    head = (_text(os.path.join(folder, "HEAD")) or b"").decode("utf-8", "replace").strip()
+    head = (head_file.text(os.path.join(folder, "HEAD")) or b"").decode("utf-8", "replace").strip()
     ref = f"refs/heads/{branch}"
     if _OID.fullmatch(head):
         raise Unusable(f"it left HEAD detached at {head[:12]}, not on the branch {branch} that it was given")
     if head != f"ref: {ref}":
         raise Unusable(f"it left HEAD on another branch than {branch}, which it was given")
-    loose = _text(os.path.join(folder, ref))
+    loose = head_file.text(os.path.join(folder, ref))
     if loose is not None:
         commit = loose.decode("ascii", "replace").strip()
         if not _OID.fullmatch(commit):
@@ -141,15 +128,7 @@ def tip(folder: str, branch: str) -> str | None:
         return commit
     if os.path.lexists(os.path.join(folder, ref)):
         raise Unusable(f"its branch {branch} is not a regular file")
-    return _packed(_text(os.path.join(folder, "packed-refs")) or b"", ref)
-
-
-def _packed(text: bytes, ref: str) -> str | None:
-    for line in text.decode("utf-8", "replace").splitlines():
-        oid, _, name = line.partition(" ")
-        if name == ref and _OID.fullmatch(oid):
-            return oid
-    return None
+    return head_file.packed(folder, os.fsencode(ref))
 
 
 def chain(

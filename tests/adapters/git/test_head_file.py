@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,12 @@ def a_zero_byte(sandbox: GitSandbox) -> None:
     (sandbox.git_dir / "HEAD").write_bytes(b"ref: refs/heads/ma\0in\n")
 
 
+def a_pipe(sandbox: GitSandbox) -> None:
+    branch = sandbox.git_dir / "refs/heads/main"
+    branch.unlink()
+    os.mkfifo(branch)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -117,6 +124,7 @@ def a_zero_byte(sandbox: GitSandbox) -> None:
         a_cut_branch,
         an_empty_branch,
         a_zero_byte,
+        a_pipe,
     ],
 )
 def test_what_the_files_do_not_say_plainly_is_unknown(
