@@ -54,7 +54,7 @@ def _with_slots(cls: Any, *, frozen: bool, kw_only: bool) -> type:
         nonlocal count
         count += 1
         if count > _FEW or (kw_only and arguments) or not _fill(self, kinds, defaults, arguments, named):
-            made.__init__ = _compiled_init(made, kinds, defaults, kw_only=kw_only)
+            compile_init(made)
             made.__init__(self, *arguments, **named)
 
     for name, method in {"__init__": __init__, **_methods(kinds, frozen=frozen)}.items():
@@ -153,22 +153,23 @@ def _default(default: Any) -> Any:
     return default.default if default.default_factory is dataclasses.MISSING else default.default_factory()
 
 
-def _compiled_init(
-    cls: Any, names: Mapping[str, Any], defaults: Mapping[str, Any], *, kw_only: bool
-) -> Callable[..., None]:
-    """Return an `__init__` that writes slots by their descriptors, because a frozen class refuses assignments."""
+def compile_init(cls: Any) -> None:
+    """Give a class its final `__init__`: it writes slots by their descriptors, as a frozen class refuses assignments.
+
+    A class does this itself when it has many instances.
+    """
+    defaults, kw_only = cls.__lazy_defaults__, not cls.__match_args__
     scope: dict[str, Any] = {"_ABSENT": dataclasses.MISSING}
     parameters, lines = ["self", "*"][: 1 + kw_only], []
-    for name in names:
+    for name in cls.__lazy_kinds__:
         scope[f"_set_{name}"] = getattr(cls, name).__set__
         parameter, value = _defaulted(name, defaults[name], scope) if name in defaults else (name, name)
         parameters.append(parameter)
         lines.append(f"\n _set_{name}(self, {value})")
     source = f"def __init__({', '.join(parameters)}):{''.join(lines)}"
     exec(compile(source, f"<__init__ of {cls.__qualname__}>", "exec"), scope)  # noqa: S102 - composed of names in code
-    init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
+    cls.__init__ = scope["__init__"]
+    cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
 
 
 def _defaulted(name: str, default: Any, scope: dict[str, Any]) -> tuple[str, str]:

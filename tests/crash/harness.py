@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +88,7 @@ def template(place: Path) -> tuple[Path, str]:
 
 
 def copy(place: Path, to: Path) -> Project:
-    shutil.copytree(place, to, symlinks=True)
+    subprocess.run(["cp", "-a", place, to], check=True)  # a third of the time of shutil.copytree
     return Project(GitSandbox(to), to)
 
 

@@ -257,7 +257,8 @@ class Trial:
         remaining = harness.left_behind(self.project)
         require(not remaining, f"left: {remaining} {saw}", LEFT_PROCESS)
         case = self.project.folder.parent
-        names = (path.relative_to(case) for path in case.rglob("*") if is_rest(path.name))
+        below = (Path(folder, name) for folder, folders, files in os.walk(case) for name in folders + files)
+        names = (path.relative_to(case) for path in below if is_rest(path.name))
         rest = [str(path) for path in names if spared not in path.parts]
         require(not leftovers or not rest, f"leftover files {rest} {saw}")
 
@@ -265,10 +266,11 @@ class Trial:
         # A checkpoint that an undo of the whole run gave up keeps its ref, so all refs are searched.
         for kind, words in harness.lost(self.project, self.kept):
             raise Wrong(kind, f"{words} {saw}")
-        for row in self.kept:
-            if "snapshot" in row:
-                snapshot = self.project.repo.try_git("cat-file", "-e", f"{row['snapshot']}^{{tree}}")
-                require(snapshot.returncode == 0, f"checkpoint of {row['task']} is gone {saw}", LOST_CHECKPOINT)
+        snapshots = {row["snapshot"]: row["task"] for row in self.kept if "snapshot" in row}
+        asked = "".join(f"{oid}\n" for oid in snapshots).encode("ascii")
+        found = self.project.repo.git("cat-file", "--batch-check", given=asked).splitlines()
+        for line, task_id in zip(found, snapshots.values(), strict=True):
+            require(" tree " in line, f"checkpoint of {task_id} is gone {saw}", LOST_CHECKPOINT)
 
     def finish(self, stage: Stage, saw: str, *, may_leave_locks: bool = False) -> None:
         """Assert that the user's commands after the fault succeed."""

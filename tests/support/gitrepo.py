@@ -178,8 +178,8 @@ class GitSandbox:
 
     def kept(self, prefix: str = "refs/idumb/") -> dict[str, str]:
         """Return what idumb keeps by name: refs of commits, and the rows of the trees that its own refs name."""
-        roots = self.refs("refs/idumb/kept/")
-        found = {name: oid for name, oid in self.refs("refs/idumb/").items() if name not in roots}
+        found = self.refs("refs/idumb/")
+        roots = {name: found.pop(name) for name in [*found] if name.startswith("refs/idumb/kept/")}
         for ref, root in roots.items():
             worktree = ref.removeprefix("refs/idumb/kept/")
             for _, name, oid in sorted(self._names(root)):

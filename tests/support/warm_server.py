@@ -45,7 +45,7 @@ _IMPORTED_LATE = (
 
 def _import_everything() -> None:
     import idumb
-    from idumb import lazy_pattern
+    from idumb import lazy_dataclass, lazy_pattern
 
     for module in pkgutil.walk_packages(idumb.__path__, "idumb."):
         if not module.name.endswith("__main__"):
@@ -53,9 +53,11 @@ def _import_everything() -> None:
     importlib.import_module("idumb.__main__")  # a command of another user may not be able to read the checkout
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
-    for pattern in gc.get_objects():
-        if type(pattern) is lazy_pattern.LazyPattern:
-            pattern.groups  # noqa: B018 - compiles it once for all commands
+    for found in gc.get_objects():
+        if type(found) is lazy_pattern.LazyPattern:
+            found.groups  # noqa: B018 - compiles it once for all commands
+        elif isinstance(found, type) and vars(found).get("__lazy_kinds__"):
+            lazy_dataclass.compile_init(found)
 
 
 def _set_libgit2_home(home: str) -> None:
