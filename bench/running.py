@@ -19,12 +19,13 @@ from bench.material import Place
 from bench.measure import Effort, Figure
 from bench.starting import CLICK, idumb
 from idumb.app.running import run_request
+from idumb.system.processes import process_tree
 
 _TASKS = 24
 
 
 class Arrived(NamedTuple):
-    """An event: its kind, and the moment and the CPU seconds of the command with its ended processes when it came."""
+    """An event: its kind, and the moment and the CPU seconds of the command and all its processes when it came."""
 
     kind: str
     moment: float
@@ -52,13 +53,14 @@ def watched(place: Place, *arguments: str, stop_after: str | None = None) -> lis
 
 
 def _cpu(pid: int) -> float:
-    """Return the CPU seconds of a process and of its children that ended; NaN where there is no /proc."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as stream:
-            ticks = stream.read().rpartition(")")[2].split()[11:15]
-    except OSError:
-        return math.nan
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU seconds of a process, its children that run, and all that ended; NaN where there is no /proc."""
+    seconds = [_own_cpu(one) for one in process_tree.descendants([pid])]
+    return sum((one for one in seconds[1:] if not math.isnan(one)), start=seconds[0])
+
+
+def _own_cpu(pid: int) -> float:
+    fields = process_tree.status(pid)
+    return math.nan if fields is None else sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def per_task(seen: list[Arrived]) -> measure.Took:

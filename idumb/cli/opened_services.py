@@ -106,6 +106,8 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         "hint": interrupted.hint,
         "details": table.failed(message, {}, interrupted=True),
     }
+    if as_json and output.has_printed_object():
+        return  # the command had its answer, and was about to exit
     if as_json:
         os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
     else:

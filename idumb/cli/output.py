@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _notes: list[str] = []  # warnings for the answer that is printed at the end
 _redactors: list[Callable[[], Redactor]] = []  # of the command's repository, once it is known
+_objects: list[str] = []  # the command whose object was printed
 READER_GONE = 128 + 13  # the exit code that a shell reports for SIGPIPE
 
 
@@ -121,6 +122,11 @@ def print_object(
     from idumb.views import answer
 
     _put(sys.stdout, as_line(answer.whole(command, data=data, warnings=warnings, error=error)))
+    _objects.append(command)
+
+
+def has_printed_object() -> bool:
+    return bool(_objects)
 
 
 def as_line(value: Mapping[str, Any]) -> str:

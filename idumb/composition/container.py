@@ -17,6 +17,7 @@ from idumb.system.files import user_folders
 TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+    from types import ModuleType
 
     from idumb.app.ports.agents import Agents
     from idumb.app.ports.checks import Checks, Gates
@@ -402,6 +403,7 @@ class Container:
             sandboxes=lambda: self.sandboxes,
             guarded=self._guarded(self.repository, self.user_repository),
         )
+        self._guardians.expect_guarded()
         return registry.build(equipment, aside=aside)
 
     def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
@@ -528,9 +530,17 @@ class Container:
             )
         return self._check_environments[run]
 
+    @cached_property
+    def _guardians(self) -> ModuleType:
+        from idumb.system.processes import started_program
+
+        return started_program
+
     def close(self) -> None:
-        """Remove what only checks need, and save the caches that speed up the next command."""
+        """Remove what only checks need, end the guardians, and save the caches that speed up the next command."""
         self.close_proving_tree()
+        if "_guardians" in self.__dict__:
+            self._guardians.end_free_guardians()
         for environment in self._check_environments.values():
             environment.close()
         if "_whole_trees" in self.__dict__:

@@ -123,7 +123,8 @@ class BaseChecks(Generic[TreeT]):
                 self._remember(key, made.result)
 
     def _started(self, pid: int) -> None:
-        self._process = pid, os.pidfd_open(pid) if sys.platform == "linux" else None
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and its guardian knows that already
+            self._process = pid, os.pidfd_open(pid) if sys.platform == "linux" else None
         if self._stopped.is_set():
             raise _StoppedError
 

@@ -37,10 +37,10 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-def checks(project: Project, *commands: str, **settings: Any) -> None:
+def checks(project: Project, *commands: str, made: str = "new.txt", **settings: Any) -> None:
     project.configure(json.dumps(settings))
     criteria = "".join(f"  - [ ] it holds — check: `{command}`\n" for command in commands)
-    project.plan([task("T1-01", files="create `new.txt`", steps=[write("new.txt", "x\n")], criteria=criteria)])
+    project.plan([task("T1-01", files=f"create `{made}`", steps=[write(made, "x\n")], criteria=criteria)])
 
 
 def recorded(project: Project) -> set[str | None]:
@@ -150,7 +150,8 @@ def test_strict_mode_with_a_sandbox_needs_a_choice_about_the_network(project: Pr
         assert code in {finding["code"] for finding in checked.data["findings"]}
         refused = project.quick("execute-phase", "1", "--mode", "strict", "--json")
         assert (refused.code, refused.error["code"]) == (4, code)
-    for settings in ({}, *({"sandbox": "auto", "checks": {"network": choice}} for choice in ("open", "none"))):
+    networks: list[dict[str, Any]] = [{"sandbox": "auto", "checks": {"network": name}} for name in ("open", "none")]
+    for settings in ({}, *networks):
         checks(project, "test -f new.txt", **settings)
         checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
         assert code not in {finding["code"] for finding in checked.data["findings"]}
@@ -202,7 +203,8 @@ def test_a_link_that_a_builder_left_opens_nothing_for_checks(level: str, project
 def test_checks_in_the_working_tree_have_no_sandbox_and_the_evidence_says_so(project: Project) -> None:
     if not SUPPORT.landlock:
         pytest.skip(SUPPORT.no_landlock)
-    checks(project, "test -f new.txt", sandbox="auto", checks={"tree": "here", "network": "open"})
+    here = {"tree": "here", "network": "open"}
+    checks(project, "test -f src/new.txt", made="src/new.txt", sandbox="auto", checks=here)
     consent = project.approval()
     refused = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
     assert (refused.code, refused.error["code"], refused.error["message"]) == (

@@ -88,6 +88,7 @@ def template(place: Path) -> tuple[Path, str]:
 
 
 def copy(place: Path, to: Path) -> Project:
+    to.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", place, to], check=True)  # a third of the time of shutil.copytree
     return Project(GitSandbox(to), to)
 

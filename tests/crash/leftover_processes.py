@@ -162,8 +162,9 @@ def planted(fault: str) -> None:
     process_tree.adopt_orphans = lambda: False
     process_tree.descendants = lambda roots: [*roots]
     process_tree.carrying = lambda *_: []
-    child_process._preparation = lambda *_: None
-    child_process._tree = lambda root, *, guarded: [root]
+    started = child_process._started
+    child_process._started = lambda *arguments, **options: started(*arguments, **{**options, "guarded": False})
+    process_tree.program_tree = lambda child: [child.group]
 
 
 def _strike(begun: Begun) -> None:

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).with_name("fault.c")
 OPEN, WRITE, FSYNC, RENAME, LINK, UNLINK, MKDIR, CLOSE, FORK, EXEC = range(10)
 NAMES = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir", "close", "fork", "execve")
 SHORT = -1
+_OPTIONS = ("-O2", "-Wall", "-Wextra", "-shared", "-fPIC")
 
 
 class Order(ctypes.Structure):
@@ -46,13 +47,12 @@ class Shim:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.library = folder / "fault.so"
-        build(self.library)
-        place = folder / "orders"
+        self.library, place = folder / "fault.so", folder / "orders"
+        build(self.library, place)
         place.write_bytes(bytes(ctypes.sizeof(Order)))
         with open(place, "r+b") as stream:
             self.order = Order.from_buffer(mmap.mmap(stream.fileno(), 0))
-        self.environment = {"LD_PRELOAD": str(self.library), "FAULT_FILE": str(place)}
+        self.environment = {"LD_PRELOAD": str(self.library)}
 
     @contextlib.contextmanager
     def armed(
@@ -71,12 +71,12 @@ class Shim:
             order.armed = 0
 
 
-def build(target: Path) -> None:
+def build(target: Path, orders: Path) -> None:
     compiler = shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
         raise CannotRun("system calls are made to fail on Linux with a C compiler")
     done = subprocess.run(
-        [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", str(target), str(SOURCE), "-ldl"],
+        [compiler, *_OPTIONS, f'-DFAULT_FILE="{orders.resolve()}"', "-o", str(target), str(SOURCE), "-ldl"],
         capture_output=True,
         text=True,
         check=False,

@@ -31,6 +31,9 @@ WITH_A_REASON = {
     # A private file for the process that is started next: who can write it could as well change idumb itself.
     "idumb/gates/project/own.py": {"pickle"},
     "idumb/gates/project/entry_point.py": {"pickle"},
+    # Through a pair of sockets between idumb and a process that it started; no other process has them.
+    "idumb/system/processes/started_program.py": {"pickle"},
+    "idumb/system/processes/guardian.py": {"pickle"},
     # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.
     "idumb/lazy_dataclass.py": {"exec"},
 }

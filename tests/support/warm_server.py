@@ -6,6 +6,7 @@ command has ended, `{id, status}` go out.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -97,6 +98,8 @@ def _child(request: dict[str, Any]) -> int:
         program.main()
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 1
+    finally:
+        atexit._run_exitfuncs()
     return 0
 
 

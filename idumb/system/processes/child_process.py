@@ -5,21 +5,20 @@ It waits for the process to end, not for its output to end: a daemon may hold th
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import functools
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from idumb.lazy_dataclass import dataclass
-from idumb.system.processes import guardian, process_tree, signals, stalls
+from idumb.system.processes import process_tree, signals, stalls, supervision
 from idumb.system.processes.duplex_pipe import Talk, Talking
 from idumb.system.processes.process_tree import GRACE, PROCESS_COOKIE
 from idumb.system.processes.supervision import (
-    Capture,
     Captured,
     Progress,
     Sink,
@@ -30,7 +29,7 @@ from idumb.system.processes.supervision import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
+    from idumb.system.processes.process_tree import Program
 
 RUN_COOKIE = "IDUMB_RUN"
 PLACE_COOKIE = "IDUMB_PLACE"
@@ -47,8 +46,6 @@ _LIMITS: Mapping[str, str] = {
     "open_files": "RLIMIT_NOFILE",
 }
 """The system's names of resource limits."""
-
-Ceilings = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,49 +135,51 @@ def run(
     cookie is ended with it, because this process may run git at the same time.
     """
     started = time.monotonic()
-    before = process_tree.baseline()
+    # From now on, this process adopts orphans.
+    before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
+    kills = process_tree.out_of_memory_kills()
     cookie = os.urandom(12).hex()
-    child: subprocess.Popen[bytes] | None = None
+    child: Program | None = None
+    guarded = guarded or bool(limits)
     supervisor: Supervisor | None = None
-    alive = os.pipe() if guarded else None
     leftovers: tuple[int, ...] = ()
     talking = None if talk is None else Talking(talk)
     try:
         variables = {**environment, PROCESS_COOKIE: cookie}
-        prepare = _preparation(limits or {}, alive, argv, variables)
         source = stdin if talking is None else talking.reader
         with signals.held():  # until everything that the cleanup needs is known
-            child = _spawn(argv, cwd, variables, source, cookie, separate=separate_errors, prepare=prepare)
-            captures = [Capture(child.stdout, sink, talking.tap if talking else None, progress)] if child.stdout else []
-            if child.stderr:
-                captures.append(Capture(child.stderr, sink, None, _no_progress if progress else None))
+            child = _started(
+                argv, cwd, variables, source, cookie, _ceilings(limits or {}), guarded=guarded, separate=separate_errors
+            )
+            captures = supervision.captures(child, sink, talking, progress)
             watching = None if watch is None else Watching(watch)
             supervisor = Supervisor(
                 child, captures, talking, watching, TimeLimits(started, timeout, idle_timeout, agent=agent)
             )
         if beside is not None:
-            beside(child.pid)
-        tree = functools.partial(_tree, child.pid, guarded=guarded)
+            beside(child.group)
+        tree = functools.partial(process_tree.program_tree, child)
         over = supervisor.until_over(tree)
         if not over:
             process_tree.send(tree(), signal.SIGTERM)
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:
-        leftovers = process_tree.end_program(child, cookie, None if beside else before.children, grace)
+        leftovers = process_tree.end_program(child, cookie, None if beside else before, grace)
         if supervisor is not None:
             supervisor.close()
-        for end in alive or ():
-            os.close(end)
         if talking is not None:
             talking.close()
+        if child is not None:
+            child.close()
+    code = child.wait()
     output, *errors = [capture.result() for capture in captures]
-    code, observation = child.returncode, supervisor.limits.observation
+    observation = supervisor.limits.observation
     limit, cause = "", None
     if observation is not None:
         limit, cause = observation.limit, stalls.cause_of(observation)
     elif code < 0 or code > _SIGNALLED:
-        starved = process_tree.out_of_memory_kills() > before.kills
+        starved = process_tree.out_of_memory_kills() > kills
         cause = stalls.of_signal(-code if code < 0 else code - _SIGNALLED, starved=starved)
     return Finished(
         code if code >= 0 else None,
@@ -197,49 +196,12 @@ def run(
     )
 
 
-def _no_progress(_: bytes) -> bool:
-    return False
-
-
-def _tree(root: int, *, guarded: bool) -> list[int]:
-    """Return the program and its descendants, without the guardian."""
-    return process_tree.descendants([root])[1 if guarded else 0 :]
-
-
-def _preparation(
-    limits: Mapping[str, int], alive: tuple[int, int] | None, argv: Sequence[str], variables: Mapping[str, str]
-) -> Callable[[], None] | None:
-    """Return the function to call in the new process before exec, or None, which makes the fork cheaper."""
-    if not limits and alive is None:
-        return None
-    ceilings = _ceilings(limits)
-
-    def prepare() -> None:
-        if alive is not None:
-            guardian.stand_between(alive[0], () if ceilings else argv, variables)
-        _set_limits(ceilings)
-
-    return prepare
-
-
-def _ceilings(limits: Mapping[str, int]) -> Ceilings:
+def _ceilings(limits: Mapping[str, int]) -> Sequence[tuple[int, int]]:
     """Return (system number, value) of each limit; omit names that the system does not have."""
     import resource
 
     numbers = ((getattr(resource, _LIMITS[name], None), value) for name, value in limits.items())
-    return tuple((number, value) for number, value in numbers if number is not None)
-
-
-def _set_limits(ceilings: Ceilings) -> None:
-    """Set the limits for this process, never above its current ones."""
-    import resource
-
-    for number, value in ceilings:
-        _, hard = resource.getrlimit(number)
-        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # Above a soft CPU limit comes a signal that can be caught; the hard limit kills.
-        top = most + 1 if number == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or most < hard) else most
-        resource.setrlimit(number, (most, top))
+    return [(number, value) for number, value in numbers if number is not None]
 
 
 def run_cookies(run: str, root: str) -> dict[str, str]:
@@ -250,40 +212,40 @@ def run_cookies(run: str, root: str) -> dict[str, str]:
     return {RUN_COOKIE: run, PLACE_COOKIE: f"{run}@{root}"}
 
 
-def _spawn(
+def _started(
     argv: Sequence[str],
     cwd: str,
     environment: Mapping[str, str],
     stdin: bytes | int | None,
     cookie: str,
+    ceilings: Sequence[tuple[int, int]],
     *,
+    guarded: bool,
     separate: bool,
-    prepare: Callable[[], None] | None,
-) -> subprocess.Popen[bytes]:
-    import subprocess
+) -> Program:
+    child: Program
+    with _opened(stdin) as source, process_tree.spawning:
+        from idumb.system.processes.started_program import GuardedProgram, PlainProgram
 
-    source = subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else _readable_file(stdin)
-    try:
-        with process_tree.spawning:
-            child = subprocess.Popen(
-                list(argv),
-                cwd=cwd,
-                env=environment,
-                stdin=source,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if separate else subprocess.STDOUT,
-                bufsize=0,
-                start_new_session=True,
-                preexec_fn=prepare,  # noqa: PLW1509 - what it calls takes no lock that a thread could hold
-            )
-            process_tree.running[cookie] = child.pid
-    except subprocess.SubprocessError as problem:
-        # Only the second fork can fail between fork and exec; Python reports it without an errno.
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), argv[0]) from problem
-    finally:
-        if stdin is not None:
-            os.close(source)
+        if guarded:
+            child = GuardedProgram(argv, cwd, environment, source, ceilings, separate=separate)
+        else:
+            child = PlainProgram(argv, cwd, environment, source, separate=separate)
+        process_tree.running[cookie] = child.pid
     return child
+
+
+@contextlib.contextmanager
+def _opened(stdin: bytes | int | None) -> Iterator[int]:
+    """Yield a descriptor of the input. It is closed afterwards: the program has its own."""
+    if isinstance(stdin, int):
+        source = stdin
+    else:
+        source = os.open(os.devnull, os.O_RDONLY) if stdin is None else _readable_file(stdin)
+    try:
+        yield source
+    finally:
+        os.close(source)
 
 
 def _readable_file(data: bytes) -> int:

@@ -1,130 +1,182 @@
-"""A process between idumb and an agent that ends the agent when idumb ends, for any reason.
+"""A process between idumb and a program that ends the program when idumb ends, for any reason.
 
-It adopts the orphans of the agent, so even a daemon with an empty environment in its own session is a descendant. It
-holds no file of idumb's, ignores requests to stop, and exits as the agent exits.
+It is a Python without `site`, which idumb keeps for the programs that follow. A fork of idumb could do the same, but
+the copy of idumb's memory costs more than most programs that a plan runs.
+
+It adopts the orphans of a program, so even a daemon with an empty environment in its own session is a descendant. It
+holds no file of idumb's and ignores requests to stop.
+
+Its standard input is a socket. An order is LENGTH and that many bytes: `marshal` of (places, argv, cwd, environment,
+limits), all text as bytes. With it come the program's three standard streams. Answers are ANSWER:
+
+- (STARTED, process id), or (NO_FOLDER, errno) or (NO_PROGRAM, errno);
+- when the program has ended, (ENDED, wait status). If it left something behind or changed the guardian, (LEFT, wait
+  status) instead: after one byte, the guardian exits, and idumb adopts what is left.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import marshal
 import os
+import resource
 import select
 import signal
-import stat
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import NoReturn
+import socket
+import struct
 
 from idumb.system.processes import process_tree
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import NoReturn
+
+LENGTH = struct.Struct("=Q")
+ANSWER = struct.Struct("=Bi")
+STARTED, NO_FOLDER, NO_PROGRAM, ENDED, LEFT = range(5)
+
+_CHUNK = 1 << 16
 _DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 _ROUNDS = 200
-_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-def stand_between(alive: int, argv: Sequence[str] = (), environment: Mapping[str, str] = _EMPTY) -> None:
-    """Become the guardian. Call in a new process before exec; returns in a second one, which executes the program.
+def main() -> None:
+    channel = socket.socket(fileno=0)
+    process_tree.become_reaper()  # before a program can leave an orphan
+    for deaf_to in _DEAF:
+        signal.signal(deaf_to, signal.SIG_IGN)
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    own = _own_state()
+    while True:
+        order, streams = _received(channel)
+        what, number = _started(order, streams, mask)
+        for stream in streams:
+            os.close(stream)
+        channel.send(ANSWER.pack(what, number))
+        if what == STARTED:
+            status = _status(number, channel, woken)
+            if not _any_child_left() and own == _own_state():
+                channel.send(ANSWER.pack(ENDED, status))
+            else:
+                channel.send(ANSWER.pack(LEFT, status))
+                if not channel.recv(1):
+                    _end_all(number)
+                os._exit(0)
 
-    `alive` is the read end of a pipe whose other end idumb holds. With `argv`, the program is started without a copy of
-    this process's memory, which costs more than most programs that a plan runs. If that fails, the second process is
-    made after all: there, it fails in the same way, and that is reported.
-    """
-    process_tree.become_reaper()  # before the program can leave an orphan
-    program = _started(argv, environment) if argv else None
-    if program is None:
+
+def _own_state() -> list[object]:
+    """Return what a program can change in this process, and the next one would inherit."""
+    processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    return [os.getpriority(os.PRIO_PROCESS, 0), processors, *map(resource.getrlimit, _LIMITS)]
+
+
+def _received(channel: socket.socket) -> tuple[bytes, Sequence[int]]:
+    """Return the next order; exit if idumb has ended."""
+    data, streams, _, _ = socket.recv_fds(channel, _CHUNK, 3, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+    while data and len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
+        more = channel.recv(_CHUNK)
+        data = data + more if more else b""
+    if not data:
+        os._exit(0)
+    for stream in streams:
+        os.set_inheritable(stream, False)  # noqa: FBT003 - the system's own
+    return data[LENGTH.size :], streams
+
+
+def _started(order: bytes, streams: Sequence[int], mask: Iterable[int]) -> tuple[int, int]:
+    """Start a program in a session of its own. Return the answer."""
+    try:
+        failed, fail = os.pipe()
+    except OSError as problem:
+        return NO_PROGRAM, problem.errno or 0
+    try:
         program = os.fork()
         if program == 0:
-            os.setsid()
-            return
-    try:
-        _watch(program, alive)
+            _become(order, streams, mask, fail)
+    except OSError as problem:
+        os.close(failed)
+        return NO_PROGRAM, problem.errno or 0
     finally:
+        os.close(fail)
+    answer = os.read(failed, ANSWER.size)
+    os.close(failed)
+    if not answer:
+        return STARTED, program
+    os.waitpid(program, 0)
+    what, number = ANSWER.unpack(answer)
+    return what, number
+
+
+def _become(order: bytes, streams: Sequence[int], mask: Iterable[int], fail: int) -> NoReturn:
+    """Become the program in a new process, or tell `fail` why not."""
+    what, number = NO_PROGRAM, 0
+    try:
+        os.setsid()
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+        for ignored in (*_DEAF, *_IGNORED_BY_PYTHON):
+            signal.signal(ignored, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        places, argv, cwd, environment, limits = marshal.loads(order)  # noqa: S302 - from idumb, by a pair of sockets
+        what = NO_FOLDER
+        os.chdir(cwd)
+        what = NO_PROGRAM
+        _set_limits(limits)
+        for place in places:
+            try:
+                os.execve(place, argv, environment)  # noqa: S606 - what a plan or an agent names
+            except (FileNotFoundError, NotADirectoryError) as problem:
+                number = number or problem.errno or 0
+            except OSError as problem:
+                number = problem.errno or 0
+    except OSError as problem:
+        number = problem.errno or 0
+    finally:
+        # A NUL in an argument, or a limit that no system has, has no number of its own.
+        os.write(fail, ANSWER.pack(what, number or errno.EINVAL))
         os._exit(1)
 
 
-def _started(argv: Sequence[str], environment: Mapping[str, str]) -> int | None:
-    """Start a program in a session of its own, as `subprocess` would; None if it cannot be started."""
-    name = argv[0]
-    places = [name] if "/" in name else [f"{folder}/{name}" for folder in os.get_exec_path(environment)]
-    try:
-        closed = [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable_pipes()]
-        for place in places:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                return os.posix_spawn(place, list(argv), environment, file_actions=closed, setsid=True)
-    except (OSError, ValueError, NotImplementedError):
-        pass  # another system, an unreadable program, a name with a NUL
-    return None
+def _set_limits(limits: Sequence[tuple[int, int]]) -> None:
+    """Set (system number, value) of each limit for this process, never above its current ones."""
+    for number, value in limits:
+        _, hard = resource.getrlimit(number)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        # Above a soft CPU limit comes a signal that can be caught; the hard limit kills.
+        top = most + 1 if number == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or most < hard) else most
+        resource.setrlimit(number, (most, top))
 
 
-def _inheritable_pipes() -> list[int]:
-    """Close idumb's files, except pipes: one of them reports whether the program could be started.
-
-    Return the pipes that the program would inherit.
-    """
-    shared = []
-    for number in map(int, os.listdir("/proc/self/fd")):
-        with contextlib.suppress(OSError):  # the list itself is closed already
-            if number > 2 and not stat.S_ISFIFO(os.fstat(number).st_mode):
-                os.close(number)
-            elif number > 2 and os.get_inheritable(number):
-                shared.append(number)
-    return shared
-
-
-def _watch(program: int, alive: int) -> NoReturn:
-    for number in _DEAF:
-        signal.signal(number, signal.SIG_IGN)
-    os.chdir("/")
-    # Descriptors 0 and 1 are not streams here but the ends of pipes.
-    os.dup2(alive, 0)
-    os.closerange(1, _most_files())
-    woken, wake = os.pipe2(os.O_NONBLOCK) if hasattr(os, "pipe2") else _pipe()
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+def _status(program: int, channel: socket.socket, woken: int) -> int:
+    """Return the wait status of a program when it has ended. If idumb ends before, so do both."""
     poll = select.poll()
-    poll.register(0, select.POLLIN)
+    poll.register(channel, select.POLLIN)
     poll.register(woken, select.POLLIN)
-    while True:
-        _reap(program)
+    while (status := _reap(program)) is None:
         for handle, _ in poll.poll():
-            if handle == 0:
-                _end_all(program)
+            if handle == woken:
+                os.read(woken, _CHUNK)
             else:
-                os.read(woken, 4096)
+                _end_all(program)
+    return status
 
 
-def _pipe() -> tuple[int, int]:
-    ends = os.pipe()
-    for end in ends:
-        os.set_blocking(end, False)
-    return ends
-
-
-def _most_files() -> int:
-    return min(os.sysconf("SC_OPEN_MAX"), 1 << 20)
-
-
-def _reap(program: int) -> None:
-    """Collect ended children; when the program itself has ended, stop watching."""
+def _reap(program: int) -> int | None:
+    """Collect ended children. Return the wait status of the program if it is one of them."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == program:
-            _end_like(status)
+            return status
         if pid == 0:
-            return
-
-
-def _end_like(status: int) -> NoReturn:
-    """Exit with the same code or signal; idumb adopts the processes that the program left behind."""
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if -code not in {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code if code >= 0 else 128 - code)
+            return None
 
 
 def _end_all(program: int) -> NoReturn:

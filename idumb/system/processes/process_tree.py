@@ -13,12 +13,35 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from idumb.lazy_dataclass import dataclass
-
+TYPE_CHECKING = False  # `typing` would cost a guardian half of its start
 if TYPE_CHECKING:
-    import subprocess
+    from typing import IO, Protocol
+
+    class Program(Protocol):
+        """A program that was started. `stderr` is None if it shares standard output.
+
+        `pid` is the program's, or its guardian's. `group` is the id of its process group, whose leader it is. `end` is a
+        descriptor that can be read when it may have ended, -1 where the system has none. `poll` and `wait` are those of
+        `subprocess.Popen`.
+        """
+
+        pid: int
+        group: int
+        end: int
+        stdout: IO[bytes] | None
+        stderr: IO[bytes] | None
+
+        def poll(self) -> int | None: ...
+
+        def wait(self) -> int: ...
+
+        def kill(self) -> None:
+            """Kill its process group."""
+
+        def close(self) -> None:
+            """Call this after the end."""
+
 
 PROCESS_COOKIE = "IDUMB_PROCESS"
 GRACE = 2.0
@@ -271,22 +294,7 @@ def out_of_memory_kills() -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The state before a program starts: the children that exist, and how often the system has killed for memory."""
-
-    children: frozenset[int]
-    kills: int
-
-
-def baseline() -> Baseline:
-    """Record the state before a program starts, and adopt its orphans from now on."""
-    return Baseline(frozenset(children()) if adopt_orphans() else frozenset(), out_of_memory_kills())
-
-
-def end_program(
-    child: subprocess.Popen[bytes] | None, cookie: str, before: frozenset[int] | None, grace: float
-) -> tuple[int, ...]:
+def end_program(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float) -> tuple[int, ...]:
     """End a program if it still runs, then everything it left behind. Return the ids of the latter.
 
     `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan. Without
@@ -303,21 +311,26 @@ def end_program(
             return ()
         return end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
     leftovers = end_all(PROCESS_COOKIE, cookie, grace)
-    if child is not None and send_group(child.pid, signal.SIGTERM):
-        wait_gone([child.pid], 0)
-        send_group(child.pid, signal.SIGKILL)
+    if child is not None and send_group(child.group, signal.SIGTERM):
+        wait_gone([child.group], 0)
+        send_group(child.group, signal.SIGKILL)
     return leftovers
 
 
-def _end_child(child: subprocess.Popen[bytes], grace: float) -> None:
-    tree = descendants([child.pid])
+def _end_child(child: Program, grace: float) -> None:
     try:
-        send(tree, signal.SIGTERM)
-        wait_gone([child.pid], grace)
+        send(program_tree(child), signal.SIGTERM)
+        if child.end >= 0:
+            _ready([child.end], grace)
     finally:
-        send(descendants([child.pid]), signal.SIGKILL)
-        send_group(child.pid, signal.SIGKILL)
+        send(program_tree(child), signal.SIGKILL)
+        child.kill()
         child.wait()
+
+
+def program_tree(child: Program) -> list[int]:
+    """Return a program and its descendants, without its guardian. Some systems show no descendants."""
+    return descendants([child.group, *children(child.pid)])
 
 
 def end_all(name: str, value: str, grace: float = GRACE) -> tuple[int, ...]:

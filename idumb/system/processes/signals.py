@@ -62,6 +62,8 @@ class SignalInterrupts:
     def install(self) -> None:
         for number in CAUGHT:
             signal.signal(number, self._handle)
+        # If the parent ignored it, the system would drop exit codes of programs, and each would count as 0.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def check(self) -> None:
         if self.received is not None:

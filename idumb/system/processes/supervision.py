@@ -7,7 +7,6 @@ memory, whatever the size. The program's end counts, not the end of its output: 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
@@ -17,9 +16,9 @@ from idumb.system.processes import signals, stalls
 
 if TYPE_CHECKING:
     import select
-    import subprocess
 
     from idumb.system.processes.duplex_pipe import Talking
+    from idumb.system.processes.process_tree import Program
 
 HEAD = 8 * 1024
 TAIL = 24 * 1024
@@ -151,6 +150,18 @@ class Capture:
         return Captured(self._head, tail, self._size, self._sha256.hexdigest(), self._after_head, before)
 
 
+def captures(child: Program, sink: Sink | None, talking: Talking | None, progress: Progress | None) -> list[Capture]:
+    """Return the captures of standard output and, if it is separate, of standard error, which is never progress."""
+    made = [Capture(child.stdout, sink, talking.tap if talking else None, progress)] if child.stdout else []
+    if child.stderr:
+        made.append(Capture(child.stderr, sink, None, _no_progress if progress else None))
+    return made
+
+
+def _no_progress(_: bytes) -> bool:
+    return False
+
+
 class TimeLimits:
     """`observation` is what was seen when a limit expired, or None.
 
@@ -250,7 +261,7 @@ class Supervisor:
 
     def __init__(
         self,
-        child: subprocess.Popen[bytes],
+        child: Program,
         captures: Sequence[Capture],
         talking: Talking | None,
         watching: Watching | None,
@@ -266,10 +277,8 @@ class Supervisor:
         self._poll: select.poll = select.poll()
         for handle in self._captures:
             self._poll.register(handle, select.POLLIN)
-        self._process = -1
-        if sys.platform == "linux":
-            self._process = os.pidfd_open(child.pid)
-            self._poll.register(self._process, select.POLLIN)
+        if child.end >= 0:
+            self._poll.register(child.end, select.POLLIN)
 
     def until_exit(self, deadline: float | None) -> bool:
         """Return whether the process ended before `deadline` (on the monotonic clock)."""
@@ -302,11 +311,11 @@ class Supervisor:
 
     def _turn(self, limit: float | None) -> bool:
         """Wait for one event. Return whether the process may have ended."""
-        most = _TICK if self._process < 0 else _SIGNALS
+        most = _TICK if self._child.end < 0 else _SIGNALS
         limit = most if limit is None else min(limit, most)
-        ended = self._process < 0
+        ended = self._child.end < 0
         for handle, _ in self._poll.poll(max(1, limit * 1000)):
-            if handle == self._process:
+            if handle == self._child.end:
                 ended = True
             elif self._talking is not None and self._talking.owns(handle):
                 pass
@@ -321,5 +330,3 @@ class Supervisor:
             while capture.open and taken < _DRAIN and (count := capture.read()):
                 taken += count
             capture.pipe.close()
-        if self._process >= 0:
-            os.close(self._process)

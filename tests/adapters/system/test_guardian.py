@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import child_process, process_tree
+from idumb.system.processes import child_process, process_tree, started_program
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -54,23 +54,110 @@ def test_a_guard_that_cannot_start_is_reported_as_a_system_error(
 ) -> None:
     """R-LOG-5: no defect, and the program is not run without its guard."""
 
-    def none_left(*_: object, **__: object) -> int:
+    def none_left(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, "no")
 
-    # The first fork is made in C; the ones that make the program of the guard are these.
-    monkeypatch.setattr(os, "posix_spawn", none_left)
-    monkeypatch.setattr(os, "fork", none_left)
+    monkeypatch.setattr(started_program, "_free", [])
+    monkeypatch.setattr(subprocess, "Popen", none_left)
     with pytest.raises(BlockingIOError) as caught:
         run("touch ran", tmp_path)
     assert caught.value.filename == "/bin/sh"
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_program_that_cannot_be_executed_is_an_error_with_a_guard_too(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        child_process.run(["/nowhere/program"], cwd=str(tmp_path), environment={}, guarded=True)
-    with pytest.raises(FileNotFoundError):
-        child_process.run(["/bin/true"], cwd=str(tmp_path / "gone"), environment={}, guarded=True)
+@pytest.mark.parametrize(
+    ("argv", "folder", "kind", "subject"),
+    [
+        (["/nowhere/program"], ".", FileNotFoundError, "/nowhere/program"),
+        (["no-such-program"], ".", FileNotFoundError, "no-such-program"),
+        (["/bin/true"], "gone", FileNotFoundError, "gone"),
+        (["./plain"], ".", PermissionError, "./plain"),
+        (["plain"], ".", PermissionError, "plain"),
+        (["/bin/echo", "a\0b"], ".", OSError, "/bin/echo"),
+    ],
+)
+def test_a_program_that_cannot_be_executed_is_an_error_with_a_guard_too(
+    tmp_path: Path, argv: list[str], folder: str, kind: type[OSError], subject: str
+) -> None:
+    (tmp_path / "plain").write_text("no program\n", encoding="utf-8")
+    environment = {"PATH": f"{tmp_path}:{tmp_path}/none"}
+    with pytest.raises(kind) as caught:
+        child_process.run(argv, cwd=str(tmp_path / folder), environment=environment, guarded=True)
+    assert caught.value.filename == (str(tmp_path / folder) if subject == "gone" else subject)
+    assert run("exit 0", tmp_path).exit_code == 0
+
+
+def parent(tmp_path: Path, script: str = "") -> int:
+    return int(run(f"echo $PPID{script}", tmp_path).output.text().split()[0])
+
+
+@LINUX_ONLY
+def test_a_guard_serves_the_programs_that_follow_and_is_replaced_when_it_is_gone(tmp_path: Path) -> None:
+    first = parent(tmp_path)
+    assert parent(tmp_path) == first
+    assert parent(tmp_path, "; exit 3") == first
+    # It ends with a program that leaves something behind.
+    assert parent(tmp_path, "; sleep 1000 >/dev/null 2>&1 &") == first
+    second = parent(tmp_path)
+    assert second != first
+    assert not process_tree.is_alive(first)
+    os.kill(second, signal.SIGKILL)
+    process_tree.wait_gone([second], 30)
+    third = parent(tmp_path)
+    assert third != second
+    # A program that kills its guard has ended with it.
+    killed = run("echo $PPID; kill -9 $PPID; exec sleep 1000", tmp_path)
+    assert (killed.signal, killed.output.text()) == (signal.SIGKILL, f"{third}\n")
+    assert run("exit 0", tmp_path).exit_code == 0
+
+
+@LINUX_ONLY
+def test_a_guard_outlives_a_program_that_stops_when_asked_and_no_other(tmp_path: Path) -> None:
+    def stopped(asked: str) -> child_process.Finished:
+        argv = ["/bin/sh", "-c", f"trap '{asked}' TERM; echo $PPID; while :; do read -t 1 line < door; done 2>&-"]
+        return child_process.run(argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True, timeout=0.3, grace=0.2)
+
+    before = parent(tmp_path)
+    obedient = stopped("exit 7")
+    assert (obedient.exit_code, obedient.timed_out, obedient.output.text()) == (7, True, f"{before}\n")
+    assert parent(tmp_path) == before
+    deaf = stopped("")
+    assert (deaf.signal, deaf.timed_out, deaf.output.text()) == (signal.SIGKILL, True, f"{before}\n")
+    assert parent(tmp_path) != before
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("how", ["exits", "is killed"])
+def test_a_guard_without_a_program_ends_with_the_executor(tmp_path: Path, how: str) -> None:
+    script = f"{EXECUTOR}\nimport os\nprint(open('own').read().strip(), flush=True)\nsys.stdin.read()"
+    argv = [sys.executable, "-c", script, "echo $PPID > own", str(tmp_path), ENVIRONMENT["PATH"]]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe, text=True) as executor:
+        assert executor.stdout is not None
+        guard = int(executor.stdout.readline())
+        assert process_tree.is_alive(guard)
+        if how == "is killed":
+            executor.kill()
+        executor.communicate()
+    if how == "is killed":
+        process_tree.wait_gone([guard], 30)
+    assert not process_tree.is_alive(guard)
+
+
+@LINUX_ONLY
+def test_a_guarded_program_has_the_usual_signals_and_only_its_own_limits(tmp_path: Path) -> None:
+    def ignored(limits: dict[str, int] | None) -> tuple[str, str]:
+        argv = ["/bin/sh", "-c", "grep SigIgn /proc/self/status; ulimit -n"]
+        finished = child_process.run(
+            argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True, limits=limits, separate_errors=True
+        )
+        mask, files = finished.output.text().splitlines()
+        return mask.split()[1], files
+
+    (none, files), (also_none, few) = ignored(None), ignored({"open_files": 17})
+    assert (int(none, 16), int(also_none, 16), few) == (0, 0, "17")
+    assert ignored(None) == (none, files) != (none, "17")
 
 
 def test_a_guarded_process_inherits_no_file_descriptor(tmp_path: Path) -> None:
@@ -112,3 +199,140 @@ def test_an_orphan_that_ends_during_the_work_leaves_no_zombie(tmp_path: Path) ->
         "(sh -c 'echo $$ > dead; exit 0' &); while [ ! -s dead ]; do :; done; while kill -0 $(cat dead); do :; done"
     )
     assert run(script, tmp_path).exit_code == 0
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("program", ["yes", "cat"])
+def test_a_daemon_dies_with_the_executor_even_if_the_program_ends_by_itself_at_that_moment(
+    tmp_path: Path, program: str
+) -> None:
+    """The end of the executor closes the program's streams, so the guard hears of both ends at once."""
+    os.mkfifo(tmp_path / "door")
+    script = """
+import os, sys
+from idumb.system.processes import child_process
+class Talk:
+    over = False
+    def begin(self): return b"x"
+    def heard(self, data): return b""
+argv = ["/bin/sh", "-c", sys.argv[1]]
+child_process.run(argv, cwd=sys.argv[2], environment={"PATH": sys.argv[3]}, guarded=True, talk=Talk())
+"""
+    argv = [sys.executable, "-c", script, f"({DAEMON} &); exec {program}", str(tmp_path), ENVIRONMENT["PATH"]]
+    for _ in range(10):  # the order of the two is a matter of chance
+        with subprocess.Popen(argv, cwd=ROOT, env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)}) as executor:
+            with open(tmp_path / "door", encoding="ascii") as door:
+                daemon = int(door.readline())
+            below = process_tree.descendants([executor.pid])[1:]
+            os.kill(executor.pid, signal.SIGKILL)
+            executor.wait()
+        process_tree.wait_gone({*below, daemon}, 30)
+        assert [pid for pid in {*below, daemon} if process_tree.is_alive(pid)] == []
+
+
+@pytest.mark.parametrize("interpreter", ["", "/nowhere/python", "/bin/true", "/bin/false"])
+def test_a_guard_that_is_none_is_an_error_and_never_the_end_of_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: str
+) -> None:
+    monkeypatch.setattr(started_program, "_free", [])
+    monkeypatch.setattr(sys, "executable", interpreter)
+    started_program.expect_guarded()
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"python|/bin/sh"):
+            run("touch ran", tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+@LINUX_ONLY
+def test_a_program_cannot_give_the_next_one_other_limits_or_a_lower_priority(tmp_path: Path) -> None:
+    shown = "ulimit -n; ulimit -f; nice"
+    before = run(shown, tmp_path).output.text()
+    lower = "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (5, 5))"
+    for change in (lower, "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)"):
+        argv = [sys.executable, "-c", change]
+        child_process.run(argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True)
+        assert run(shown, tmp_path).output.text() == before
+
+
+@LINUX_ONLY
+def test_a_guard_that_was_stopped_or_asked_to_end_between_programs_starts_the_next_one_or_is_replaced(
+    tmp_path: Path,
+) -> None:
+    guard = parent(tmp_path)
+    os.kill(guard, signal.SIGTERM)
+    assert parent(tmp_path) == guard
+    ends: list[int | str | None] = []
+    for _ in range(20):
+        os.kill(parent(tmp_path), signal.SIGKILL)
+        try:
+            ends.append(run("exit 3", tmp_path).exit_code)
+        except OSError as problem:
+            ends.append(problem.filename)
+    assert set(ends) <= {3, "/bin/sh"}
+
+
+@LINUX_ONLY
+def test_a_guard_that_does_not_answer_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = parent(tmp_path)
+    monkeypatch.setattr(started_program, "_PATIENCE", 0.05)
+    os.kill(guard, signal.SIGSTOP)
+    with pytest.raises(OSError, match="timed out"):
+        run("touch ran", tmp_path)
+    assert not process_tree.is_alive(guard)
+    monkeypatch.undo()
+    stopped = parent(tmp_path)
+    monkeypatch.setattr(started_program, "_PATIENCE", 0.05)
+    os.kill(stopped, signal.SIGSTOP)
+    started_program.end_free_guardians()
+    assert not process_tree.is_alive(stopped)
+
+
+def test_programs_run_and_end_where_the_system_shows_no_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "adopt_orphans", lambda: False)
+    monkeypatch.setattr(process_tree, "children", lambda pid=None: [])
+    monkeypatch.setattr(process_tree, "every_process", list)
+    for number in range(20):
+        assert run(f"exit {number}", tmp_path).exit_code == number
+    argv = ["/bin/sh", "-c", "echo $$ > pid; exec sleep 1000"]
+    stopped = child_process.run(argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True, timeout=0.3)
+    assert stopped.timed_out
+    assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))
+
+
+def test_the_folder_and_the_words_of_a_guarded_program_may_be_relative_or_any_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = os.fsdecode(b"d\xe9")
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    argv = ["/bin/sh", "-c", 'pwd; echo "$1" "$2"', "sh", name, "\u00fc"]
+    environment = {**ENVIRONMENT, "NAME": name}
+    ends = [
+        child_process.run(argv, cwd=name, environment=environment, guarded=guarded, sink=None).output.head
+        for guarded in (True, False)
+    ]
+    assert ends[0] == ends[1] == os.fsencode(f"{tmp_path}/{name}\n{name} \u00fc\n")
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("how", ["ignored", "blocked"])
+def test_exit_codes_are_right_if_idumb_inherited_a_signal_that_it_does_not_get(tmp_path: Path, how: str) -> None:
+    script = f"""
+import signal, sys
+from idumb.system.processes import child_process
+from idumb.system.processes.signals import SignalInterrupts
+if "{how}" == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+else:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+SignalInterrupts(RuntimeError).install()
+for guarded in (True, False):
+    argv, environment = ["/bin/sh", "-c", sys.argv[1]], {{"PATH": sys.argv[2]}}
+    print(child_process.run(argv, cwd="/", environment=environment, guarded=guarded, timeout=20).exit_code)
+"""
+    for program in ("exit 3", "(sleep 1000 >/dev/null 2>&1 &); exit 3"):
+        argv = [sys.executable, "-c", script, program, ENVIRONMENT["PATH"]]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == ("3\n3\n", "")
