@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     class Program(Protocol):
         """A program that was started. `stderr` is None if it shares standard output.
 
-        `pid` is the program's, or its guardian's. `group` is the id of its process group, whose leader it is. `end` is a
-        descriptor that can be read when it may have ended, -1 where the system has none. `poll` and `wait` are those of
-        `subprocess.Popen`.
+        `pid` is the program's, or its guardian's. `group` is the id of its process group, whose leader it is. `end` is
+        a descriptor that can be read when it may have ended, -1 where the system has none. `poll` and `wait` are those
+        of `subprocess.Popen`.
         """
 
         pid: int
