@@ -60,16 +60,14 @@ def main() -> None:
         what, number = _started(order, streams, mask)
         for stream in streams:
             os.close(stream)
-        channel.send(ANSWER.pack(what, number))
-        if what == STARTED:
-            status = _status(number, channel, woken)
-            if not _any_child_left() and own == _own_state():
-                channel.send(ANSWER.pack(ENDED, status))
-            else:
-                channel.send(ANSWER.pack(LEFT, status))
-                if not channel.recv(1):
-                    _end_all(number)
-                os._exit(0)
+        program = number if what == STARTED else None
+        try:
+            channel.send(ANSWER.pack(what, number))
+            if program is not None:
+                status, program = _status(program, channel, woken), None
+                _tell_end(status, channel, own)
+        except OSError:  # idumb has ended
+            _end_all(program)
 
 
 def _own_state() -> list[object]:
@@ -155,6 +153,17 @@ def _set_limits(limits: Sequence[tuple[int, int]]) -> None:
         resource.setrlimit(number, (most, top))
 
 
+def _tell_end(status: int, channel: socket.socket, own: object) -> None:
+    """Return if the program left nothing behind, and this process in its `own` state; else, exit."""
+    if not _any_child_left() and own == _own_state():
+        channel.send(ANSWER.pack(ENDED, status))
+        return
+    channel.send(ANSWER.pack(LEFT, status))
+    if not channel.recv(1):
+        _end_all(None)
+    os._exit(0)
+
+
 def _status(program: int, channel: socket.socket, woken: int) -> int:
     """Return the wait status of a program when it has ended. If idumb ends before, so do both."""
     poll = select.poll()
@@ -179,10 +188,14 @@ def _reap(program: int) -> int | None:
             return None
 
 
-def _end_all(program: int) -> NoReturn:
-    """Kill the program: idumb is gone and its result does not count, so do not ask it to finish."""
+def _end_all(program: int | None) -> NoReturn:
+    """Kill the program and what it started: idumb is gone and the result does not count, so do not ask them to finish.
+
+    Without `program`, it has ended, and its id may be another's.
+    """
     for _ in range(_ROUNDS):
-        process_tree.send_group(program, signal.SIGKILL)
+        if program is not None:
+            process_tree.send_group(program, signal.SIGKILL)
         below = process_tree.descendants(process_tree.children())
         process_tree.end_groups(below)
         process_tree.send(below, signal.SIGKILL)
