@@ -91,6 +91,8 @@ def _reporter(*, as_json: bool, events: bool, progress: bool) -> Reporter:
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:
     """Report a second stop signal, bypassing all buffers: the process ends at once."""
+    if as_json and output.has_printed_object():
+        return  # the command has its answer and is about to exit
     import json
 
     from idumb.domain.errors import Interrupted
@@ -106,8 +108,6 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         "hint": interrupted.hint,
         "details": table.failed(message, {}, interrupted=True),
     }
-    if as_json and output.has_printed_object():
-        return  # the command had its answer, and was about to exit
     if as_json:
         os.write(1, json.dumps(answer.whole(command, data={}, error=error)).encode("ascii") + b"\n")
     else:

@@ -1,7 +1,7 @@
 """How much code one attempt goes through: `python -m bench.call_path --files`.
 
 The limits go down, and up only for a reason. They were 62 and 424 until programs were started by a guardian that waits
-for them, which takes a module of its own and saves a quarter of the time of a task.
+for them, which takes a module of its own and saves a fifth of the time of a small task.
 
 A few switches depend on how many processes the machine runs: 428 to 430 were measured.
 """

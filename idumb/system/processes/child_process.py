@@ -135,12 +135,10 @@ def run(
     cookie is ended with it, because this process may run git at the same time.
     """
     started = time.monotonic()
-    # From now on, this process adopts orphans.
     before = frozenset(process_tree.children()) if process_tree.adopt_orphans() else frozenset()
     kills = process_tree.out_of_memory_kills()
     cookie = os.urandom(12).hex()
     child: Program | None = None
-    guarded = guarded or bool(limits)
     supervisor: Supervisor | None = None
     leftovers: tuple[int, ...] = ()
     talking = None if talk is None else Talking(talk)
@@ -149,7 +147,7 @@ def run(
         source = stdin if talking is None else talking.reader
         with signals.held():  # until everything that the cleanup needs is known
             child = _started(
-                argv, cwd, variables, source, cookie, _ceilings(limits or {}), guarded=guarded, separate=separate_errors
+                argv, cwd, variables, source, cookie, limits or {}, guarded=guarded, separate=separate_errors
             )
             captures = supervision.captures(child, sink, talking, progress)
             watching = None if watch is None else Watching(watch)
@@ -218,7 +216,7 @@ def _started(
     environment: Mapping[str, str],
     stdin: bytes | int | None,
     cookie: str,
-    ceilings: Sequence[tuple[int, int]],
+    limits: Mapping[str, int],
     *,
     guarded: bool,
     separate: bool,
@@ -227,8 +225,8 @@ def _started(
     with _opened(stdin) as source, process_tree.spawning:
         from idumb.system.processes.started_program import GuardedProgram, PlainProgram
 
-        if guarded:
-            child = GuardedProgram(argv, cwd, environment, source, ceilings, separate=separate)
+        if guarded or limits:
+            child = GuardedProgram(argv, cwd, environment, source, _ceilings(limits), separate=separate)
         else:
             child = PlainProgram(argv, cwd, environment, source, separate=separate)
         process_tree.running[cookie] = child.pid

@@ -38,7 +38,7 @@ STARTED, NO_FOLDER, NO_PROGRAM, ENDED, LEFT = range(5)
 
 _CHUNK = 1 << 16
 _DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_IGNORED = (*_DEAF, signal.SIGXFSZ)  # the last one by Python
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 _ROUNDS = 200
 
@@ -57,7 +57,10 @@ def main() -> None:
     own = _own_state()
     while True:
         order, streams = _received(channel)
-        what, number = _started(order, streams, mask)
+        try:
+            what, number = _started(order, streams, mask)
+        except OSError as problem:
+            what, number = NO_PROGRAM, problem.errno or 0
         for stream in streams:
             os.close(stream)
         program = number if what == STARTED else None
@@ -90,22 +93,16 @@ def _received(channel: socket.socket) -> tuple[bytes, Sequence[int]]:
 
 
 def _started(order: bytes, streams: Sequence[int], mask: Iterable[int]) -> tuple[int, int]:
-    """Start a program in a session of its own. Return the answer."""
-    try:
-        failed, fail = os.pipe()
-    except OSError as problem:
-        return NO_PROGRAM, problem.errno or 0
-    try:
-        program = os.fork()
-        if program == 0:
-            _become(order, streams, mask, fail)
-    except OSError as problem:
-        os.close(failed)
-        return NO_PROGRAM, problem.errno or 0
-    finally:
-        os.close(fail)
-    answer = os.read(failed, ANSWER.size)
-    os.close(failed)
+    """Start a program in a session of its own. Return the answer; OSError if there is no room for a process."""
+    failed, fail = os.pipe()
+    with open(failed, "rb", buffering=0) as report:
+        try:
+            program = os.fork()
+            if program == 0:
+                _become(order, streams, mask, fail)
+        finally:
+            os.close(fail)
+        answer = report.read(ANSWER.size)
     if not answer:
         return STARTED, program
     os.waitpid(program, 0)
@@ -120,7 +117,7 @@ def _become(order: bytes, streams: Sequence[int], mask: Iterable[int], fail: int
         os.setsid()
         for target, stream in enumerate(streams):
             os.dup2(stream, target)
-        for ignored in (*_DEAF, *_IGNORED_BY_PYTHON):
+        for ignored in _IGNORED:
             signal.signal(ignored, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         places, argv, cwd, environment, limits = marshal.loads(order)  # noqa: S302 - from idumb, by a pair of sockets

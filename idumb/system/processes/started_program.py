@@ -105,17 +105,21 @@ class _Guardian:
     def end(self) -> int:
         """Let it exit, with its program if that still runs. Return its exit code."""
         self.channel.close()
-        process_tree.wait_gone([self.process.pid], _PATIENCE)
-        if self.process.poll() is None and sys.platform == "linux":
+        try:
+            return self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        return self.process.wait()
+            return self.process.wait()
 
 
 _free: list[_Guardian] = []
 
 
 def expect_guarded() -> None:
-    """Start a guardian ahead, so that the first program need not wait for it. What fails now is told then."""
+    """Start a guardian early, so that the first program need not wait for it.
+
+    If this fails, the start of the first program tries again and reports the error.
+    """
     if not _free:
         with contextlib.suppress(OSError):
             _free.append(_Guardian())
