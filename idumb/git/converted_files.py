@@ -99,7 +99,7 @@ class ConvertedFiles:
             compared = rows if chosen.is_local else filtered
         clones = checkout_bytes.in_a_clone(source, compared, scratch) if compared else {}
         for path, oid in compared:
-            stored = bytes(objects[oid].read_raw())
+            stored = bytes(objects.read(oid)[1])
             name = os.path.join(owner, path)
             self._unlike.discard(name)
             if ours.get(path, stored) != clones.get(path, stored):

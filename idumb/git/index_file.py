@@ -215,9 +215,9 @@ def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
     if item is None:
         return None
     if item.mode != tree_objects.FOLDER:
-        return bytes(repository[item.oid.hex()].read_raw())
+        return bytes(repository.read(item.oid.hex())[1])
     stored = sorted(tree_objects.rows(repository, item.oid).items())
-    return b"".join(repository[piece.oid.hex()].read_raw() for _, piece in stored)
+    return b"".join(repository.read(piece.oid.hex())[1] for _, piece in stored)
 
 
 def is_at_snapshot(repository: pygit2.Repository, commit: str, data: bytes | None) -> bool:

@@ -17,6 +17,8 @@ from idumb.git import git_program
 from idumb.git.discover import Repository
 
 _MOST_LENDERS = 50
+_CACHE = 1 << 20
+"""Bytes of objects that libgit2 remembers. Without a limit, a long run remembers every tree it has read."""
 
 # File in git's folder -> code, message. The first that exists is reported.
 _IN_PROGRESS = (
@@ -36,6 +38,7 @@ def repository(place: Repository) -> pygit2.Repository:
     # libgit2 decides whether to fsync refs before the rename when it first reads a ref; for objects it asks each time,
     # and object_writer.py forces those together.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
+    pygit2.settings.cache_max_size(_CACHE)
     try:
         opened = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):

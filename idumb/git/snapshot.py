@@ -127,7 +127,7 @@ class Snapshots:
     def refs(self, snapshot: str) -> Mapping[str, str]:
         """Return the user's refs at the time of a snapshot, except the branch that HEAD was on."""
         item = tree_objects.rows_of(self._repository, snapshot).get(REFS)
-        return {} if item is None else _of_bytes(self._repository[pygit2.Oid(item.oid)].read_raw())
+        return {} if item is None else _of_bytes(self._repository.read(pygit2.Oid(item.oid))[1])
 
     def skipped(self, snapshot: str) -> Mapping[str, str]:
         """Return what a snapshot does not have, and why; of a long list, only a part."""
@@ -141,7 +141,7 @@ class Snapshots:
         if nested_repositories.FACTS not in items:
             return {}, lambda _: False
         oid = pygit2.Oid(items[nested_repositories.FACTS].oid)
-        facts: dict[str, Any] = json.loads(self._repository[oid].read_raw())
+        facts: dict[str, Any] = json.loads(self._repository.read(oid)[1])
         if nested_repositories.KEPT not in items:
             return facts, lambda _: False
         kept = items[nested_repositories.KEPT].oid.hex()
@@ -344,5 +344,5 @@ def _meta(repository: pygit2.Repository, snapshot: str) -> Noted | None:
     items = tree_objects.rows_of(repository, snapshot)
     if META not in items or WORKTREE not in items:
         return None
-    data = repository[pygit2.Oid(items[META].oid)].read_raw()
+    data = repository.read(pygit2.Oid(items[META].oid))[1]
     return items[WORKTREE].oid.hex(), canonical_json.decode(data)

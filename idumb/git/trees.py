@@ -255,7 +255,7 @@ class GitTrees:
 
     def read(self, oid: str) -> bytes:
         try:
-            return self.repository[oid].read_raw()
+            return self.repository.read(oid)[1]
         except (KeyError, pygit2.GitError) as problem:
             words = f"object {oid} is missing or damaged: {problem}"
             raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem

@@ -177,7 +177,7 @@ def write_out(repository: pygit2.Repository, tree: bytes, folder: str) -> None:
 
 def _write_file(repository: pygit2.Repository, item: tree_objects.Item, path: str, shown: str) -> None:
     try:
-        data = repository[pygit2.Oid(item.oid)].read_raw()
+        data = repository.read(pygit2.Oid(item.oid))[1]
     except KeyError as problem:
         raise errors.Refusal(
             "git.object-missing",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
@@ -42,7 +43,7 @@ _Read = Callable[[bytes], Mapping[str, Item]]
 
 
 def parse(data: bytes) -> _Rows:
-    """Return the rows of a tree by name. Names are decoded like file names."""
+    """Return the rows of a tree by name. Names are decoded like file names. Raises ValueError for other bytes."""
     rows: _Rows = {}
     at = 0
     while at < len(data):
@@ -52,6 +53,9 @@ def parse(data: bytes) -> _Rows:
         name = data[space + 1 : end].decode(*_NAMES)
         rows[name] = Item(_MODES.get(mode) or int(mode, 8), data[end + 1 : end + 21])
         at = end + 21
+    if at > len(data):
+        message = "the last row of a tree is cut off"
+        raise ValueError(message)
     return rows
 
 
@@ -69,10 +73,19 @@ def rows_of(repository: pygit2.Repository, name: str) -> _Rows:
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
-    """Return the rows of one tree object. Raises KeyError if it is missing."""
+    """Return the rows of one tree object. Raises KeyError if it is missing, GitError if it is damaged or no tree."""
     if oid.hex() == EMPTY_TREE:
         return {}
-    return parse(repository[pygit2.Oid(oid)].read_raw())
+    # `repository[...]` would parse the object, and then read it from disk again for its bytes.
+    kind, data = repository.read(pygit2.Oid(oid))
+    try:
+        if kind == ObjectType.TREE:
+            return parse(data)
+        words = "it is no tree"
+    except ValueError as problem:
+        words = str(problem)
+    message = f"object {oid.hex()} cannot be read as a tree: {words}"
+    raise pygit2.GitError(message)
 
 
 @functools.lru_cache(maxsize=32)  # most are earlier forms of one large folder
@@ -263,6 +276,6 @@ def is_stored(repository: pygit2.Repository, objects: str, oid: bytes, *, whole:
 def pieces(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
     """Return a blob's bytes. git reads large blobs out, so only a piece of one is in memory at a time."""
     if repository.odb.read_header(oid)[1] <= LARGE:
-        yield repository[oid].read_raw()
+        yield repository.read(oid)[1]
     else:
         yield from git_program.stream(root, ["cat-file", "blob", oid])

@@ -144,7 +144,7 @@ def _write(writing: Writing, step: Step) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
         if want.mode == tree_objects.LINK:
-            os.symlink(writing.repository[want.oid].read_raw(), temporary, dir_fd=folder)
+            os.symlink(writing.repository.read(want.oid)[1], temporary, dir_fd=folder)
         else:
             _write_new(writing, folder, temporary, step)
         try:
