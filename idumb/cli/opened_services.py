@@ -37,6 +37,10 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         lambda: _reporter(as_json=as_json, events=events, progress=progress),
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
+    if sys.platform != "win32":
+        from idumb.system.processes import signals
+
+        signals.keep_exit_codes()
     output.redact_by(lambda: container.redaction)
     _note_unused_project(container.project)
     if progress or writes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, fixed, problems, symptoms_of
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project
+from tests.support.project import IDUMB, Project
 
 
 @pytest.fixture
@@ -21,6 +22,15 @@ def project(sandbox: GitSandbox) -> Project:
 def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
     (project.repo.common_dir / "refs/heads/main").write_text("1" * 40 + "\n", encoding="utf-8")
     assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["mend"]
+
+
+def test_a_damaged_index_is_found_although_the_caller_ignores_the_ends_of_programs(project: Project) -> None:
+    """The exit code of git, which says so, is dropped for a program that inherits an ignored SIGCHLD."""
+    (project.repo.common_dir / "index").write_bytes(b"no index")
+    argv = ["/bin/sh", "-c", "trap '' CHLD; exec \"$@\"", "sh", *IDUMB, "doctor"]
+    ended = subprocess.run(argv, cwd=project.start, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stdout
+    assert "index file smaller than expected" in ended.stdout
 
 
 def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:

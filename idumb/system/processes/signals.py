@@ -24,6 +24,15 @@ class _Hold:
     pending: Exception | None = None
 
 
+def keep_exit_codes() -> None:
+    """Let this process see how programs end.
+
+    If its parent ignored SIGCHLD, the system drops their exit codes, and each would count as 0.
+    """
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def held() -> Iterator[None]:
     """Raise a signal's exception at the end of the block, not inside it.
@@ -62,8 +71,6 @@ class SignalInterrupts:
     def install(self) -> None:
         for number in CAUGHT:
             signal.signal(number, self._handle)
-        # If the parent ignored it, the system would drop exit codes of programs, and each would count as 0.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def check(self) -> None:
         if self.received is not None:

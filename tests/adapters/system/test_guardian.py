@@ -328,12 +328,12 @@ def test_exit_codes_are_right_if_idumb_inherited_a_signal_that_it_does_not_get(t
     script = f"""
 import signal, sys
 from idumb.system.processes import child_process
-from idumb.system.processes.signals import SignalInterrupts
+from idumb.system.processes import signals
 if "{how}" == "ignored":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 else:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-SignalInterrupts(RuntimeError).install()
+signals.keep_exit_codes()
 for guarded in (True, False):
     argv, environment = ["/bin/sh", "-c", sys.argv[1]], {{"PATH": sys.argv[2]}}
     print(child_process.run(argv, cwd="/", environment=environment, guarded=guarded, timeout=20).exit_code)
