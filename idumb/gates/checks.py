@@ -400,6 +400,7 @@ def check(
             timeout=timeout,
             idle_timeout=idle_timeout,
             limits=limits,
+            guarded=True,
             beside=beside,
         )
     except OSError as problem:

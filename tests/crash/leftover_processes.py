@@ -30,14 +30,6 @@ SIGNALS = {TERM: signal.SIGTERM, INT: signal.SIGINT, KILL: signal.SIGKILL}
 CODES = {EXIT: 0, TIMEOUT: 1, TERM: 143, INT: 130, KILL: -9}
 PHASES = {"agent": "1", "step": "2", "check": "3"}
 
-# After a kill -9, nothing connects these processes with a check: no environment, session or parent.
-NOT_FOUND_AFTER_KILL = {
-    "no environment",
-    "no environment, double fork",
-    "no environment, no session",
-    "elsewhere, deaf, no environment",
-}
-
 CONFIG = """\
 environment: [CASE]
 bindings:
@@ -191,15 +183,12 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
     pids = _noted(place)
     for name in escapes.NAMES:
         with tally.case(f"{case}: {name}", LEFT_PROCESS):
-            expected = case.host == "check" and case.end == KILL and name in NOT_FOUND_AFTER_KILL
             assert name in pids or case.end == TIMEOUT, f"{name} was not started"
             living = [pid for pid in pids.get(name, ()) if process_tree.is_alive(pid)]
             living += _moving(place, pids) if name == escapes.MOVING else []
-            assert expected or not living, f"{name} lives: {[process_tree.status(pid) for pid in living]}"
+            assert not living, f"{name} lives: {[process_tree.status(pid) for pid in living]}"
     with tally.case(f"{case}: others", LEFT_PROCESS):
-        tolerated = {pid for name in NOT_FOUND_AFTER_KILL for pid in pids.get(name, ())}
-        tolerated = tolerated if (case.host, case.end) == ("check", KILL) else set()
-        assert [line for pid, line in _strangers(place, pids) if pid not in tolerated] == []
+        assert [line for _, line in _strangers(place, pids)] == []
     process_tree.send([pid for group in pids.values() for pid in group], signal.SIGKILL)
     process_tree.send([pid for pid, _ in _strangers(place, pids)], signal.SIGKILL)
 
