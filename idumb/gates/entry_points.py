@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.plans import shell
 from idumb.lazy_dataclass import dataclass
 from idumb.system import clock
@@ -21,6 +22,10 @@ from idumb.system.files.private_folders import MANIFESTS
 
 _HOOKS = frozenset({"sitecustomize", "usercustomize"})
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+_MATTERS = lazy_pattern.compile(
+    r"(?s)\d|python3|__init__\.|(site|user)customize(\.|\Z)|(site|dist)-packages\Z|.*\.pth\Z"
+)
+"""The names in folders of Python that can be or hold an entry point; folders of packages have thousands of others."""
 _ABOVE = {**{name: name for name in MANIFESTS if name != ".git"}, ".cargo": ".cargo/config.toml"}
 """What tools search for in every parent folder, and the file or folder that decides what they run or load then."""
 _SYSTEM = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin"})
@@ -171,7 +176,7 @@ class EntryPoints:
                 for name in sorted(os.listdir(folder)):
                     path = f"{folder}/{name}"
                     inner = (f"{path}/{each}" for each in ("__init__.py", "METADATA"))
-                    if name == "__pycache__" or _matters(name):
+                    if name == "__pycache__" or _MATTERS.match(name):
                         continue
                     if _changed_at(next(filter(os.path.exists, inner), path)) > self._started:
                         yield path
@@ -240,19 +245,9 @@ class EntryPoints:
         """Return the names in a folder that can matter."""
         self._listed[folder] = None
         try:
-            return tuple(sorted(filter(_matters, os.listdir(folder))))
+            return tuple(sorted(filter(_MATTERS.match, os.listdir(folder))))
         except OSError:
             return ()
-
-
-def _matters(name: str) -> bool:
-    return (
-        name.endswith(".pth")
-        or name.partition(".")[0] in _HOOKS
-        or name.startswith(("python3", "__init__."))
-        or name[:1].isdigit()
-        or name in _PACKAGES
-    )
 
 
 def _programs(command: str) -> tuple[str, ...]:
