@@ -148,13 +148,8 @@ class GitHistory:
         for revision in before:
             walker.hide(revision)
         commits = [*before, *(str(revision.id) for revision in itertools.islice(walker, limit))]
-        trees = dict.fromkeys(tree_objects.tree_of(self.repository, commit) for commit in commits)
-        blobs: dict[str, set[str]] = {}
-        for tree, path in itertools.product(trees, paths):
-            entry = tree_objects.entry(self.repository, tree, path)
-            if entry is not None:
-                blobs.setdefault(path, set()).add(entry.oid)
-        return blobs
+        trees = (tree_objects.tree_of(self.repository, commit) for commit in commits)
+        return tree_objects.files_in_any(self.repository, trees, paths)
 
     def index_command(self, snapshot: str) -> str:
         return index_file.restore_command(self._place, self.repository, snapshot)

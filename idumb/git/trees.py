@@ -204,7 +204,10 @@ class GitTrees:
         return tree_objects.is_folder(self.repository, tree, path)
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
-        result = tree_objects.overlay(self.repository, self.writer.tree, tree, source, paths)
+        return self.overlay_each(tree, [(source, paths)])
+
+    def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
+        result = tree_objects.overlay(self.repository, self.writer.tree, tree, sources)
         self.writer.flush()
         return result
 

@@ -190,6 +190,23 @@ def test_an_overlay_takes_named_paths_from_the_other_tree_and_no_others(folder: 
     assert folder.trees.overlay(new, old, []) == new
 
 
+def test_overlays_of_several_trees_apply_one_after_the_other(folder: Folder) -> None:
+    folder.write("a", b"1")
+    folder.write("b", b"1")
+    first = folder.trees.scan()
+    folder.write("a", b"2")
+    folder.write("b", b"2")
+    second = folder.trees.scan()
+    folder.remove("a")
+    third = folder.trees.scan()
+    mixed = folder.trees.overlay_each(third, [(second, ["a"]), (first, ["a", "b"]), (second, ["b"])])
+    assert mixed == folder.trees.overlay(second, first, ["a"])
+    assert folder.trees.overlay_each(mixed, [(first, ["b"]), (third, ["a"])]) == folder.trees.overlay(
+        first, third, ["a"]
+    )
+    assert folder.trees.overlay_each(third, []) == third
+
+
 def test_a_snapshot_is_kept_under_its_ref_and_has_the_scanned_tree(folder: Folder) -> None:
     folder.write("a", b"1")
     kept = folder.trees.snapshot(REF, "before T1")

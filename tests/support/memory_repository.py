@@ -132,6 +132,11 @@ class MemoryTrees:
     def is_folder(self, tree: str, path: str) -> bool:
         return any(one.startswith(f"{path}/") for one in self._repository.trees[tree])
 
+    def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
+        for source, chosen in sources:
+            tree = self.overlay(tree, source, chosen)
+        return tree
+
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         taken, other = dict(self._repository.trees[tree]), self._repository.trees[source]
         for path in paths:

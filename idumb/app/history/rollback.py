@@ -236,16 +236,17 @@ def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
 
 def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
     """Return, for each path, its state before the first task that touched it, and after the last one."""
-    target = expected = present
     covered: set[str] = set()
+    before, after = list[tuple[str, list[str]]](), list[tuple[str, tuple[str, ...]]]()
     for task_state in undone:
         touched = _touched_paths(task_state)
         fresh = [p for p in touched if p not in covered]
         covered.update(fresh)
         if fresh and task_state.work.base:
-            target = services.trees.overlay(target, task_state.work.base, fresh)
+            before.append((task_state.work.base, fresh))
         if touched and task_state.work.left_tree:
-            expected = services.trees.overlay(expected, task_state.work.left_tree, touched)
+            after.append((task_state.work.left_tree, touched))
+    target, expected = (services.trees.overlay_each(present, sources) for sources in (before, after))
     created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
     folders = services.trees.present_folders(created)
     return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, folders)

@@ -235,6 +235,9 @@ class Trees(Protocol):
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""
 
+    def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
+        """Return `tree` after an overlay of each (source, paths), one after the other."""
+
     def read(self, oid: str) -> bytes:
         """Return an object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
 

@@ -125,6 +125,9 @@ class ProjectTrees:
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         return self.whole.overlay(tree, source, self._paths.all_own(paths))
 
+    def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
+        return self.whole.overlay_each(tree, [(source, self._paths.all_own(paths)) for source, paths in sources])
+
     def read(self, oid: str) -> bytes:
         return self.whole.read(oid)
 

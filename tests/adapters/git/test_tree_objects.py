@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+
 import pygit2
 import pytest
 from pygit2.enums import ObjectType
 
-from idumb.git.objects import tree_objects
+from idumb.domain.proof.ledger import Entry
+from idumb.git.objects import object_writer, tree_objects
+from idumb.git.objects.tree_objects import EMPTY_TREE, FILE, Item
 from tests.support.gitrepo import GitSandbox
 
 _ROW = b"100644 a.txt\0" + bytes(range(20))
@@ -33,3 +38,60 @@ def test_a_tree_that_is_missing_is_not_damaged(sandbox: GitSandbox) -> None:
     opened = pygit2.Repository(sandbox.root)
     with pytest.raises(KeyError):
         tree_objects.rows(opened, bytes(range(20)))
+
+
+class Trees:
+    """Writes trees straight into git's objects. The content of a file is its number."""
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.repository = pygit2.Repository(sandbox.root)
+
+    def write(self, rows: Mapping[str, Item]) -> bytes:
+        oid: bytes = self.repository.odb.write(ObjectType.TREE, object_writer.encoded_tree(rows)).raw
+        return oid
+
+    def of(self, files: Mapping[str, int]) -> str:
+        tree = EMPTY_TREE
+        for path, number in files.items():
+            tree = tree_objects.put(self.repository, self.write, tree, path, Entry(FILE, self.blob(number)))
+        return tree
+
+    def blob(self, number: int) -> str:
+        return str(self.repository.odb.write(ObjectType.BLOB, b"%d" % number))
+
+    def overlay(self, tree: str, *sources: tuple[str, tuple[str, ...]]) -> str:
+        return tree_objects.overlay(self.repository, self.write, tree, sources)
+
+
+def test_overlays_written_together_are_those_written_one_after_the_other(sandbox: GitSandbox) -> None:
+    """Files take the place of folders, and the reverse."""
+    trees = Trees(sandbox)
+    names = ("a", "a/b", "a/b/c", "d")
+    each = [trees.of(files) for files in ({}, {"a": 1}, {"a/b": 2, "d": 2}, {"a/b/c": 3, "a/e": 3}, {"d/f": 4})]
+    different = 0
+    for start, *sources in itertools.product(each, repeat=4):
+        for chosen in (
+            (("a",), ("a/b",), names),
+            (("a/b/c", "d"), ("a/b",), ("a",)),
+            (names, ("a",), ("a/b/c", "a/e")),
+        ):
+            steps = [*zip(sources, chosen, strict=True)]
+            expected = start
+            for step in steps:
+                expected = trees.overlay(expected, step)
+            assert trees.overlay(start, *steps) == expected, (start, steps)
+            different += expected != start
+    assert different > 1000
+
+
+def test_the_files_of_many_trees_are_those_of_each(sandbox: GitSandbox) -> None:
+    trees = Trees(sandbox)
+    each = [trees.of(files) for files in ({"a": 1, "d/x": 1}, {"a/b": 2, "d/x": 1}, {"a": 3, "d/x": 4}, {"d": 5}, {})]
+    paths = ("a", "a/b", "a/b/c", "d/x", "d", "none")
+    expected: dict[str, set[str]] = {}
+    for tree, path in itertools.product(each, paths):
+        entry = tree_objects.entry(trees.repository, tree, path)
+        if entry is not None:
+            expected.setdefault(path, set()).add(entry.oid)
+    assert tree_objects.files_in_any(trees.repository, each, paths) == expected
+    assert set(expected) == {"a", "a/b", "d", "d/x"}
