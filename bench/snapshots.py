@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from bench import floors, material, measure
 from bench.material import Place
 from bench.measure import Effort, Figure
+from bench.starting import LIBRARIES
 
 
 def snapshot(effort: Effort) -> Iterator[Figure]:
@@ -127,9 +128,13 @@ def rollback(effort: Effort) -> Iterator[Figure]:
         place.git("reset", "-q", "--soft", "HEAD~1")
         return took
 
-    times = measure.turns({"ours": ours, "floor": floor, "commit": commit}, effort.rounds)
+    libraries = measure.program(LIBRARIES, place.root, place.env)
+    cases = {"ours": ours, "floor": floor, "commit": commit, "libraries": libraries}
+    times = measure.turns(cases, effort.rounds)
     label = f"rollback of {tasks} files in {files:,}"
     value = measure.ratio(times, "ours", "floor")
     yield Figure(14, label, f"git status and {tasks} writes, no process, no commit", value, 1.5, effort.rounds)
     value = measure.ratio(times, "ours", "commit")
+    yield Figure(14, label, "git checkout PATHS && git commit", value, 3, effort.rounds)
+    label, value = "rollback: a program that only loads its libraries", measure.ratio(times, "libraries", "commit")
     yield Figure(14, label, "git checkout PATHS && git commit", value, None, effort.rounds)

@@ -14,6 +14,14 @@ from bench.measure import Effort, Figure
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLICK = (sys.executable, os.path.join(HERE, "click_hello.py"))
+LIBRARIES = (sys.executable, "-c", "import click, filelock, pygit2, ruamel.yaml, sqlite3")
+"""Loads what a command that changes something needs, and does nothing: a floor for such commands."""
+_PARSE = """
+import sys
+from idumb.markdown.plans import plan_parser
+with open(sys.argv[1], "rb") as stream:
+    plan_parser.parse(stream.read(), sys.argv[1])
+"""
 
 
 def idumb() -> tuple[str, ...]:
@@ -71,11 +79,19 @@ def _reading(effort: Effort, tasks: int) -> Iterator[Figure]:
 
     rounds = effort.rounds if tasks > 1000 else effort.starts
     times = measure.turns(
-        {"click": measure.program(CLICK, place.root, place.env), "status": cases["status"]}, rounds, before=edit
+        {
+            "click": measure.program(CLICK, place.root, place.env),
+            "status": cases["status"],
+            "parser": measure.program((sys.executable, "-c", _PARSE, path), place.root, place.env),
+        },
+        rounds,
+        before=edit,
     )
     goal = 1.5 if tasks == 1000 else None
-    value = measure.ratio(times, "status", "click")
-    yield Figure(2, f"idumb status after an edit of the plan, {tasks:,} tasks", "click hello", value, goal, rounds)
+    label, value = "idumb status after an edit of the plan", measure.ratio(times, "status", "click")
+    yield Figure(2, f"{label}, {tasks:,} tasks", "click hello", value, goal, rounds)
+    label, value = "a program that only parses that plan", measure.ratio(times, "parser", "click")
+    yield Figure(2, f"{label}, {tasks:,} tasks", "click hello", value, None, rounds)
 
 
 def footprint(effort: Effort) -> Iterator[Figure]:
