@@ -349,7 +349,8 @@ def _reports(services: Services, state: RunState, contract: Contract, tasks: Seq
 
 def check_invariants(services: Services, state: RunState, contract: Contract) -> tuple[Evidence, ...]:
     """Check the plans' invariants on the restored files, if their commands are still approved."""
-    if contract.hash != state.contract.hash:
+    invariants = [invariant for plan in contract.plans for invariant in plan.invariants]
+    if not invariants or contract.hash != state.contract.hash:
         return ()
     try:
         approvals.require_for(services, contract, state)
@@ -358,7 +359,7 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
     checks = services.open_checks(services.open_workspace("here", state.id), state.id).given(contract.variables)
     limit = float(services.settings.run.check_timeout)
     results = []
-    for invariant in (i for plan in contract.plans for i in plan.invariants):
+    for invariant in invariants:
         with services.interrupts.armed():
             subject = f"invariant {invariant.id}"
             results.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=None))

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import interruption
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
@@ -16,7 +15,7 @@ from idumb.app.history import compensation, restore
 from idumb.app.history.compensation import Effects
 from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
-from idumb.app.session import open_run, operation
+from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import paths
 from idumb.domain.contract import Contract
@@ -152,6 +151,9 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
     killed = [t for t, task_state in journal.state.tasks.items() if task_state.attempt.running and t in contract.tasks]
     if not killed:
         return
+    from idumb.app.attempt import interruption
+    from idumb.app.session import open_run
+
     context = open_run.run_context(services, journal, contract)
     for task in killed:
         interruption.record_interruption(context, contract.tasks[task])
