@@ -11,11 +11,13 @@ limits), all text as bytes. With it come the program's three standard streams. A
 
 - (STARTED, process id), or (NO_FOLDER, errno) or (NO_PROGRAM, errno);
 - when the program has ended, (ENDED, wait status). If it left something behind or changed the guardian, (LEFT, wait
-  status) instead: after one byte, the guardian exits, and idumb adopts what is left.
+  status) instead. idumb then ends what is left, and sends one byte. If nothing is left, (ENDED, wait status) follows;
+  otherwise the guardian exits, and idumb adopts what is left.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import marshal
 import os
@@ -75,8 +77,12 @@ def main() -> None:
 
 def _own_state() -> list[object]:
     """Return what a program can change in this process, and the next one would inherit."""
-    processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    return [os.getpriority(os.PRIO_PROCESS, 0), processors, *map(resource.getrlimit, _LIMITS)]
+    state: list[object] = [os.getpriority(os.PRIO_PROCESS, 0), *map(resource.getrlimit, _LIMITS)]
+    if hasattr(os, "sched_getaffinity"):
+        state += [os.sched_getaffinity(0), os.sched_getscheduler(0)]
+    with contextlib.suppress(OSError):
+        state.append(process_tree.read("/proc/self/oom_score_adj"))
+    return state
 
 
 def _received(channel: socket.socket) -> tuple[bytes, Sequence[int]]:
@@ -151,14 +157,18 @@ def _set_limits(limits: Sequence[tuple[int, int]]) -> None:
 
 
 def _tell_end(status: int, channel: socket.socket, own: object) -> None:
-    """Return if the program left nothing behind, and this process in its `own` state; else, exit."""
-    if not _any_child_left() and own == _own_state():
-        channel.send(ANSWER.pack(ENDED, status))
-        return
-    channel.send(ANSWER.pack(LEFT, status))
-    if not channel.recv(1):
-        _end_all(None)
-    os._exit(0)
+    """Return if nothing of the program is left, and this process is in its `own` state; else, exit."""
+    if not _is_clean(own):
+        channel.send(ANSWER.pack(LEFT, status))
+        if not channel.recv(1):
+            _end_all(None)
+        if not _is_clean(own):
+            os._exit(0)
+    channel.send(ANSWER.pack(ENDED, status))
+
+
+def _is_clean(own: object) -> bool:
+    return not _any_child_left() and own == _own_state()
 
 
 def _status(program: int, channel: socket.socket, woken: int) -> int:

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 
         def wait(self) -> int: ...
 
+        def end_left(self, grace: float) -> tuple[int, ...]:
+            """End what it left below its guardian, which watches that until then. Return the ids."""
+
         def kill(self) -> None:
-            """Kill its process group."""
+            """Kill its process group, and what is below its guardian."""
 
         def close(self) -> None:
             """Call this after the end."""
@@ -300,9 +303,17 @@ def end_program(child: Program | None, cookie: str, before: frozenset[int] | Non
     `child` is None if it could not start, or if an interrupt arrived at that moment; it is then an orphan. Without
     `before`, the children that existed before it, only what carries its cookie is known to be its own.
     """
-    if child is not None and child.poll() is None:
-        _end_child(child, grace)
-    running.pop(cookie, None)
+    try:
+        if child is not None and child.poll() is None:
+            _end_child(child, grace)
+    finally:
+        below = child.end_left(grace) if child is not None else ()
+        running.pop(cookie, None)
+    return (*below, *_end_adopted(child, cookie, before, grace))
+
+
+def _end_adopted(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float) -> tuple[int, ...]:
+    """End what a program left that no guardian watches, or no longer."""
     if before is None and adopt_orphans():
         return end(lambda: _carriers(cookie), grace)
     if before is not None and adopt_orphans():

@@ -54,6 +54,9 @@ class PlainProgram:
     def wait(self) -> int:
         return self._process.wait()
 
+    def end_left(self, grace: float) -> tuple[int, ...]:  # noqa: ARG002 - a plain program has no guardian
+        return ()
+
     def kill(self) -> None:
         process_tree.send_group(self.group, signal.SIGKILL)
 
@@ -101,6 +104,18 @@ class _Guardian:
         self.channel.settimeout(0)
         what, number = guardian.ANSWER.unpack(answer)
         return what, number
+
+    def serves_again(self) -> bool:
+        """Say that what a program left has ended. Return whether the guardian agrees; otherwise it has exited."""
+        process_tree.send([self.process.pid], signal.SIGCONT)  # what is left may have stopped it
+        self.channel.settimeout(_PATIENCE)
+        with contextlib.suppress(OSError):
+            self.channel.send(b"\0")
+            if self.channel.recv(guardian.ANSWER.size):
+                self.channel.settimeout(0)
+                return True
+        process_tree.wait_gone([self.process.pid], _PATIENCE)
+        return False
 
     def end(self) -> int:
         """Let it exit, with its program if that still runs. Return its exit code."""
@@ -160,7 +175,7 @@ class GuardedProgram:
         separate: bool,
     ) -> None:
         self._code: int | None = None
-        self._is_free = False
+        self._is_free = self._has_left = False
         name = argv[0]
         places = [name] if "/" in name else [os.path.join(folder, name) for folder in os.get_exec_path(environment)]
         variables = {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}
@@ -210,19 +225,32 @@ class GuardedProgram:
             self._guardian.process.wait()
             return -signal.SIGKILL
         what, status = guardian.ANSWER.unpack(answer)
-        self._is_free = what == guardian.ENDED
-        if what == guardian.LEFT:
-            with contextlib.suppress(OSError):
-                self._guardian.channel.send(b"\0")
-            process_tree.wait_gone([self.pid], _PATIENCE)
+        self._is_free, self._has_left = what == guardian.ENDED, what == guardian.LEFT
         return os.waitstatus_to_exitcode(status)
 
+    def end_left(self, grace: float) -> tuple[int, ...]:
+        if not self._has_left:
+            return ()
+        self._has_left = False
+        try:
+            return process_tree.end(self._living, grace, lambda: process_tree.end_groups(self._below()))
+        finally:
+            self._is_free = self._guardian.serves_again()
+
+    def _living(self) -> list[int]:
+        return [*filter(process_tree.is_alive, self._below())]
+
+    def _below(self) -> list[int]:
+        """Return what is below the guardian, ended processes included."""
+        return process_tree.descendants(process_tree.children(self.pid))
+
     def kill(self) -> None:
-        """Kill the guardian too: it has a process group for itself."""
-        for group in (self.group, self.pid):
-            process_tree.send_group(group, signal.SIGKILL)
+        """Kill the guardian too, last: it has a process group for itself."""
+        process_tree.send_group(self.group, signal.SIGKILL)
+        process_tree.end(self._living, 0, lambda: process_tree.end_groups(self._below()))
+        process_tree.send_group(self.pid, signal.SIGKILL)
         self.wait()
-        self._is_free = False
+        self._is_free = self._has_left = False
 
     def close(self) -> None:
         if self._is_free:

@@ -96,15 +96,12 @@ def test_a_guard_serves_the_programs_that_follow_and_is_replaced_when_it_is_gone
     first = parent(tmp_path)
     assert parent(tmp_path) == first
     assert parent(tmp_path, "; exit 3") == first
-    # It ends with a program that leaves something behind.
     assert parent(tmp_path, "; sleep 1000 >/dev/null 2>&1 &") == first
+    assert parent(tmp_path) == first
+    os.kill(first, signal.SIGKILL)
+    process_tree.wait_gone([first], 30)
     second = parent(tmp_path)
     assert second != first
-    assert not process_tree.is_alive(first)
-    os.kill(second, signal.SIGKILL)
-    process_tree.wait_gone([second], 30)
-    third = parent(tmp_path)
-    assert third != second
     # A program that kills its guard has ended with it, or was never started if the guard could not tell any more.
     ends: list[object] = []
     try:
@@ -113,7 +110,7 @@ def test_a_guard_serves_the_programs_that_follow_and_is_replaced_when_it_is_gone
         ends.append(problem.filename)
     assert set(ends) <= {signal.SIGKILL, "/bin/sh"}
     assert not process_tree.is_alive(int((tmp_path / "pid").read_text(encoding="ascii")))
-    assert not process_tree.is_alive(third)
+    assert not process_tree.is_alive(second)
     assert run("exit 0", tmp_path).exit_code == 0
 
 
@@ -196,6 +193,38 @@ def test_daemons_without_environment_die_with_a_killed_executor(tmp_path: Path, 
         executor.wait()
     process_tree.wait_gone(below, 30)
     assert [pid for pid in below if process_tree.is_alive(pid)] == []
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("end", ["exit 0", "exec sleep 1000"], ids=["after its program", "after a timeout"])
+def test_a_daemon_dies_with_an_executor_that_is_killed_while_it_waits_for_the_daemon(tmp_path: Path, end: str) -> None:
+    for name in ("door", "asked"):
+        os.mkfifo(tmp_path / name)
+    daemon = "trap 'echo asked > asked' TERM; echo $$ > door; while :; do sleep 1000 & wait; done"
+    (tmp_path / "daemon").write_text(daemon, encoding="utf-8")
+    script = f"(env -i setsid sh daemon >/dev/null 2>&1 &); cat door > pid; {end}"
+    executor = EXECUTOR.replace("guarded=True", "guarded=True, timeout=1, grace=600")
+    argv = [sys.executable, "-c", executor, script, str(tmp_path), ENVIRONMENT["PATH"]]
+    with subprocess.Popen(argv, cwd=ROOT, env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)}) as process:
+        (tmp_path / "asked").read_text(encoding="ascii")
+        below = process_tree.descendants([process.pid])[1:]
+        assert int((tmp_path / "pid").read_text(encoding="ascii")) in below
+        process.kill()
+    process_tree.wait_gone(below, 30)
+    assert [pid for pid in below if process_tree.is_alive(pid)] == []
+
+
+@LINUX_ONLY
+def test_a_daemon_without_environment_of_a_program_in_another_thread_is_ended(tmp_path: Path) -> None:
+    """Its cookie is all that connects other processes with such a program, but not those below its guard."""
+    os.mkfifo(tmp_path / "door")
+    argv = ["/bin/sh", "-c", f"({DAEMON} >/dev/null 2>&1 &); cat door > pids; kill -9 $$"]
+    finished = child_process.run(
+        argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True, grace=0.2, beside=lambda _: None
+    )
+    daemon = int((tmp_path / "pids").read_text(encoding="ascii").split()[0])
+    assert daemon in finished.leftovers
+    assert not process_tree.is_alive(daemon)
 
 
 @LINUX_ONLY
