@@ -165,7 +165,7 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
     """
     if repository.head_is_unborn:
         return False
-    head = repository.head.peel(pygit2.Commit)
+    head = repository[repository.head.target].peel(pygit2.Commit)
     parents = [str(oid) for oid in head.parent_ids]
     return parents == ([] if before is None else [before]) and bool(head.message.strip() == message.strip())
 

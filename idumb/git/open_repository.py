@@ -15,6 +15,7 @@ from pygit2.enums import Option, RepositoryOpenFlag
 from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
+from idumb.git.objects.checked_repository import CheckedRepository
 
 _MOST_LENDERS = 50
 _CACHE = 1 << 20
@@ -40,7 +41,8 @@ def repository(place: Repository) -> pygit2.Repository:
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     pygit2.settings.cache_max_size(_CACHE)
     try:
-        opened = pygit2.Repository(place.root, RepositoryOpenFlag.NO_SEARCH)
+        opened = CheckedRepository(place.root, RepositoryOpenFlag.NO_SEARCH)
+        opened.folders = lenders(place)
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:

@@ -50,7 +50,7 @@ class Submodules:
         try:
             place = discover.at(os.path.join(self._root, path))
             repository = open_repository.repository(place)
-            tree = repository[pygit2.Oid(item.oid)].peel(pygit2.Tree).id
+            tree = tree_objects.root_of(repository, pygit2.Oid(item.oid))
         except (errors.Refusal, KeyError):
             outermost = next((folder for folder in paths.folders_above(path) if folder in self._present), path)
             line = f"git submodule update --init --recursive {shlex.quote(outermost)}"

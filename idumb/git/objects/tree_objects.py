@@ -15,6 +15,7 @@ from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
+from idumb.git.objects.checked_repository import Damaged
 
 FOLDER = 0o40000
 FILE = 0o100644
@@ -69,7 +70,13 @@ def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
 
 def rows_of(repository: pygit2.Repository, name: str) -> _Rows:
     """Return the rows of a tree, or of a commit's tree. Raises KeyError if it is missing."""
-    return rows(repository, repository[name].peel(pygit2.Tree).id.raw)
+    return rows(repository, root_of(repository, name).raw)
+
+
+def root_of(repository: pygit2.Repository, name: str | pygit2.Oid) -> pygit2.Oid:
+    """Return the id of a tree, or of a commit's tree, without opening the tree. Raises KeyError if it is missing."""
+    found = repository[name]
+    return found.id if found.type == ObjectType.TREE else found.peel(pygit2.Commit).tree_id
 
 
 def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
@@ -78,14 +85,12 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
         return {}
     # `repository[...]` would parse the object, and then read it from disk again for its bytes.
     kind, data = repository.read(pygit2.Oid(oid))
+    if kind != ObjectType.TREE:
+        raise Damaged(oid.hex(), "it is no tree")
     try:
-        if kind == ObjectType.TREE:
-            return parse(data)
-        words = "it is no tree"
+        return parse(data)
     except ValueError as problem:
-        words = str(problem)
-    message = f"object {oid.hex()} cannot be read as a tree: {words}"
-    raise pygit2.GitError(message)
+        raise Damaged(oid.hex(), str(problem)) from problem
 
 
 @functools.lru_cache(maxsize=32)  # most are earlier forms of one large folder
