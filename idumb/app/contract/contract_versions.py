@@ -164,7 +164,7 @@ def predicted_state(state: RunState, contract_hash: str) -> RunState:
     payload = state.contract.amending
     if payload is None or not is_pending(state, contract_hash):
         return state
-    after = dataclasses.replace(state, tasks=dict(state.tasks))
+    after = dataclasses.replace(state, tasks=dict(state.tasks), answers=dict(state.answers))
     at = (state.id, state.last_seq, state.changed_at)
     replay.apply(after, unrecorded_event("contract.amended", None, payload, *at))
     for task in payload["reset"]:

@@ -18,7 +18,7 @@ from idumb.app.review import ask_consent
 from idumb.app.review.ask_consent import Pending
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import exposed_secrets
-from idumb.domain import outcome
+from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
@@ -87,6 +87,7 @@ def decide(services: Services, request: Request) -> Result:
     if answered is not None and not (request.remember and answered["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
     if answered is None:
+        _require_complete(state, question)
         _require_in_time(services, state, question)
     to_remember = _to_remember(services, state, question, request) if request.remember else None
     version = state.contract.version
@@ -107,6 +108,23 @@ def decide(services: Services, request: Request) -> Result:
     data["remembered"] = None if to_remember is None else to_remember.id
     data["version"] = state.contract.version if state.contract.version != version else None
     return Result(data, warnings=warnings)
+
+
+def _require_complete(state: RunState, question: Mapping[str, Any]) -> None:
+    """Refuse an answer about the whole phase while its work is not all there: nobody can have judged it."""
+    if question.get("task") is not None or state.is_complete:
+        return
+    unfinished = [f"{id} ({task.status})" for id, task in state.tasks.items() if task.status not in outcome.ENDED]
+    if state.restoring is not None:
+        why = f"{state.restoring['words']} was interrupted"
+    else:
+        verb = "is" if len(unfinished) == 1 else "are"
+        why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
+    raise Refusal(
+        "decision.void",
+        f"{question['id']} is void: {why}. Nothing was recorded.",
+        hint=f"idumb resume {state.phase}",
+    )
 
 
 def _require_in_time(services: Services, state: RunState, question: Mapping[str, Any]) -> None:

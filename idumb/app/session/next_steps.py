@@ -61,7 +61,7 @@ def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
 def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
     if question.get("task") is None:
-        return not _over(state, question)
+        return state.is_complete and not _over(state, question)
     if question.get("kind") == REGRESSION:
         return regression.is_current(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)

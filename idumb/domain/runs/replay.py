@@ -264,7 +264,10 @@ def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
-    """Make a task pending again, and forget the answers about it unless an answer caused the reset."""
+    """Make a task pending again, and forget the answers about it unless an answer caused the reset.
+
+    Answers about the whole phase are always forgotten: its work will be other work.
+    """
     p = event.payload
     why = p.get("reason")
     attempts = p.get("attempts", task.progress.attempts if why == ELSEWHERE else 0)
@@ -272,6 +275,7 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
     if why not in {ANSWERED, ELSEWHERE}:
         about = [id for id, question in state.decisions.items() if question.get("task") == task.id]
         state.forget_answers(about)
+    state.forget_answers_about_phase()
     return replace(
         task,
         status=outcome.PENDING,

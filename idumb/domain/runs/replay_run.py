@@ -91,6 +91,7 @@ def _amended(state: RunState, event: Event) -> None:
     }
     state.attempted = {task: seq for task, seq in state.attempted.items() if task in state.tasks}
     state.verification = None
+    state.forget_answers_about_phase()
     if state.state in (COMPLETED, FAILED):
         state.state, state.reason = HALTED, f"amended to version {state.contract.version}"
 
@@ -118,7 +119,7 @@ def _verified(state: RunState, event: Event) -> None:
     """A failed verification voids the answers about the whole phase, because they are asked again after the fix."""
     state.verification = event.payload
     if event.payload.get("status") == "failed":
-        state.forget_answers(state.answers_about(()))
+        state.forget_answers_about_phase()
 
 
 def _restoring(state: RunState, event: Event) -> None:
@@ -177,6 +178,10 @@ def _undone(state: RunState, event: Event) -> None:
     state.verification = kept["verification"]
     state.state = kept["state"]
     state.reason = ""
+    if not state.is_complete:
+        state.forget_answers_about_phase()
+        if state.state == COMPLETED:  # an amendment after the rollback added tasks
+            state.state, state.verification = HALTED, None
 
 
 def _keep(state: RunState, event: Event, tasks: Iterable[str]) -> None:

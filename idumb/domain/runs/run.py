@@ -182,6 +182,11 @@ class RunState(_KnowsChanges):
         return next((task for task in self.tasks.values() if task.attempt.opened is not None), None)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether no task needs more work and no rollback is half done: only then can the whole phase be judged."""
+        return self.restoring is None and all(task.status in outcome.ENDED for task in self.tasks.values())
+
+    @property
     def verified(self) -> bool:
         return self.verification is not None and self.verification.get("status") == "passed"
 
@@ -218,6 +223,10 @@ class RunState(_KnowsChanges):
         """Return the answers to questions about these tasks and about the phase as a whole."""
         subjects = ((id, self.decisions.get(id, {}).get("task")) for id in self.answers)
         return {id: self.answers[id] for id, task in subjects if task is None or task in tasks}
+
+    def forget_answers_about_phase(self) -> None:
+        """Forget the answers about the phase as a whole, because its work changes."""
+        self.forget_answers(self.answers_about(()))
 
     def forget_answers(self, ids: Iterable[str]) -> None:
         for decision in ids:

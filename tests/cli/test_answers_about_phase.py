@@ -1,0 +1,153 @@
+"""Answers of a person to a success criterion count for the work that the person saw, and for no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.app.session import next_steps
+from idumb.domain.runs.run import RunState
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task
+
+CRITERION = (
+    "\n## Success criteria\n\n- [ ] x.py is there — check: `{check}`\n- [ ] The API reads well — human\n  - Read x.py\n"
+)
+QUESTION = "1.AC-2.1"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """A phase whose task is done and whose criterion waits for a person; the builder writes what draft.log says."""
+    project = projects.create(sandbox)
+    draft(project, "first = 1\n")
+    build = task("T1-01", files="create `x.py`", check="test -s x.py", steps=[shell("cat draft.log > x.py")])
+    project.plan([build], tail=CRITERION.format(check="test -e README.md"))
+    assert project.execute().code == 5
+    assert listed(project) == [QUESTION]
+    return project
+
+
+def draft(project: Project, text: str) -> None:
+    (project.folder / "draft.log").write_text(text, encoding="utf-8")
+
+
+def listed(project: Project) -> list[str]:
+    return [row["id"] for row in project.json("decisions").data["decisions"]]
+
+
+def proof(answer: Answer) -> str:
+    """Return the result of the person's criterion in the answer of verify-work."""
+    return next(str(row["result"]) for row in answer.data["evidence"] if row["subject"] == "AC-2")
+
+
+def rolled_back(project: Project) -> None:
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not project.exists("x.py")
+
+
+def undone(project: Project) -> None:
+    """Undo the newest run or rollback, also if another command followed it."""
+    refused = project.json("undo", "--yes")
+    assert refused.error["code"] == "undo.other-operation"
+    assert project.json("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
+
+
+def is_asked_again(project: Project) -> None:
+    """The new work waits for a person, who can answer."""
+    judged = project.json("verify-work", "1")
+    assert (judged.code, proof(judged)) == (5, "waiting"), judged
+    assert listed(project) == [QUESTION]
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert proof(project.json("verify-work", "1")) == "passed"
+
+
+def test_a_question_about_rolled_back_work_is_void_until_the_work_is_built_again(project: Project) -> None:
+    """R-PLAN-12, R-ASK-2: nobody can judge work that is not there."""
+    rolled_back(project)
+    assert listed(project) == []
+    assert project.json("next").data["next"]["command"] == "idumb resume 1"
+    assert project.json("status").data["next"]["command"] == "idumb resume 1"
+    before = project.events("--kind", "decision.answered")
+    void = project.json("decide", QUESTION, "yes")
+    assert (void.code, void.error["code"], void.error["hint"]) == (4, "decision.void", "idumb resume 1")
+    assert "T1-01 (pending) is not done" in void.error["message"]
+    assert project.events("--kind", "decision.answered") == before
+    draft(project, "second = 2\n")
+    assert project.resume().code == 5
+    is_asked_again(project)
+
+
+def test_an_answer_from_before_a_rollback_does_not_count_for_other_bytes(project: Project) -> None:
+    """R-PLAN-12, R-GIT-3."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    rolled_back(project)
+    draft(project, "second = 2\n")
+    assert project.resume().code == 5
+    is_asked_again(project)
+
+
+def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Project) -> None:
+    """R-PLAN-12, R-GIT-3: the person saw exactly this work."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    rolled_back(project)
+    assert project.json("undo", "--yes").code == 0
+    assert project.read("x.py") == "first = 1\n"
+    assert proof(project.json("verify-work", "1")) == "passed"
+
+
+def test_an_undone_rollback_brings_the_open_question_back(project: Project) -> None:
+    """R-PLAN-12."""
+    rolled_back(project)
+    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
+    assert project.json("undo", "--yes").code == 0
+    is_asked_again(project)
+
+
+def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(project: Project) -> None:
+    """R-PLAN-12: `undo` of the run removes the work, too."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
+    undone(project)
+    assert not project.exists("x.py")
+    draft(project, "second = 2\n")
+    assert project.resume().code == 5
+    is_asked_again(project)
+
+
+def added(project: Project) -> None:
+    place = project.folder.parent / "task.md"
+    place.write_text(making("T1-02", "y.py"), encoding="utf-8")
+    assert project.json("amend", "1", "--add-task", str(place), "--yes").code == 0
+
+
+def test_an_answer_does_not_count_for_work_that_an_amendment_adds(project: Project) -> None:
+    """R-PLAN-12, R-LOCK-8."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
+    added(project)
+    assert listed(project) == []
+    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
+    assert project.resume().code == 5
+    is_asked_again(project)
+
+
+def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added_work(project: Project) -> None:
+    """R-PLAN-12, R-LOCK-8."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
+    rolled_back(project)
+    added(project)
+    undone(project)
+    assert project.json("status").data["phases"][0]["verification"] is None
+    assert listed(project) == []
+    assert project.resume().code == 5
+    is_asked_again(project)
+
+
+def test_no_question_about_the_phase_waits_while_a_rollback_is_half_done() -> None:
+    """R-PLAN-12: some of the files are gone already."""
+    question = {"id": QUESTION, "kind": "criterion", "task": None}
+    assert next_steps.pending(RunState(decisions={QUESTION: question})) == [question]
+    assert next_steps.pending(RunState(decisions={QUESTION: question}, restoring={"words": "rollback"})) == []
