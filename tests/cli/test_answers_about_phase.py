@@ -146,6 +146,18 @@ def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added
     is_asked_again(project)
 
 
+def test_an_answer_does_not_count_for_a_criterion_that_says_something_else(project: Project) -> None:
+    """R-PLAN-12, R-LOCK-8."""
+    assert project.json("decide", QUESTION, "yes").code == 0
+    plan = project.folder / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text(encoding="utf-8").replace("The API reads well", "The API is safe"), encoding="utf-8")
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+    judged = project.json("verify-work", "1")
+    assert (judged.code, proof(judged)) == (5, "waiting"), judged
+    (row,) = project.json("decisions").data["decisions"]
+    assert "The API is safe" in row["what"]
+
+
 def test_no_question_about_the_phase_waits_while_a_rollback_is_half_done() -> None:
     """R-PLAN-12: some of the files are gone already."""
     question = {"id": QUESTION, "kind": "criterion", "task": None}

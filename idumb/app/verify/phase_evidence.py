@@ -106,6 +106,9 @@ def _human_criterion(
             Choice(questions.NO, "it does not hold", "the phase is not verified"),
         ),
     )
+    asked = journal.state.decisions.get(question.id)
+    if asked is not None and (asked["what"], [*asked["evidence"]]) != (question.what, [*question.evidence]):
+        journal.write(journal.question_event(question))  # an amendment changed the criterion: no answer is about it yet
     answer = journal.ask_once(services.asker, question)
     if answer is None:
         return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)

@@ -302,7 +302,11 @@ _RETRIED = frozenset({EXHAUSTED, "failure", "precondition", "deviation", "effect
 
 
 def _question_asked(state: RunState, event: Event) -> None:
-    state.decisions[event.payload["id"]] = event.payload
+    """Record a question. One about the phase is asked again only with other words, so its answer no longer counts."""
+    question = event.payload
+    state.decisions[question["id"]] = question
+    if question.get("task") is None:
+        state.answers.pop(question["id"], None)
 
 
 def _question_withdrawn(state: RunState, event: Event) -> None:
