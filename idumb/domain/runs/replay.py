@@ -264,10 +264,7 @@ def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
-    """Make a task pending again, and forget the answers about it unless an answer caused the reset.
-
-    Answers about the whole phase are always forgotten: its work will be other work.
-    """
+    """Make a task pending again, and forget the answers about it unless an answer caused the reset."""
     p = event.payload
     why = p.get("reason")
     attempts = p.get("attempts", task.progress.attempts if why == ELSEWHERE else 0)
@@ -275,7 +272,6 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
     if why not in {ANSWERED, ELSEWHERE}:
         about = [id for id, question in state.decisions.items() if question.get("task") == task.id]
         state.forget_answers(about)
-    state.forget_answers_about_phase()
     return replace(
         task,
         status=outcome.PENDING,
@@ -314,9 +310,12 @@ def _question_withdrawn(state: RunState, event: Event) -> None:
 
 
 def _answered(state: RunState, event: Event) -> None:
+    """Keep an answer. Earlier versions also recorded answers about a phase whose work was not there."""
     p = event.payload
-    state.answers[p["decision"]] = p
     question = state.decisions.get(p["decision"], {})
+    if question and question.get("task") is None and not state.is_complete:
+        return
+    state.answers[p["decision"]] = p
     if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p.get("guidance"):
         state.tasks[question["task"]] = _guided(state, state.tasks[question["task"]], event)
 
