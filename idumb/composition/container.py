@@ -64,6 +64,7 @@ class Container:
         `farewell` is called with the signal that ends the program at once.
         """
         self._open(project or project_folder.find(start))
+        self.start = os.path.realpath(start)
         self._make_asker = asker
         self._make_reporter = reporter
         self._farewell = farewell
@@ -72,12 +73,13 @@ class Container:
         """Return the services of the project in another folder of the repository."""
         project = discover.Project(self.repository, folder)
         project_folder.require_plain(project)
-        return Container(project.root, self._make_asker, self._make_reporter, self._farewell, project=project)
+        return Container(self.start, self._make_asker, self._make_reporter, self._farewell, project=project)
 
     def _open(self, project: discover.Project) -> None:
         self.project = project
         self.repository = project.repository
         self.root, self.folder, self.worktree = project.root, project.folder, project.key
+        self.start = self.root
 
     @cached_property
     def inner_projects(self) -> tuple[str, ...]:

@@ -94,4 +94,6 @@ def failure(
     evidence = [f"  - {markup.one_line(str(item))}" for item in fields.get("evidence", ())] if ways else []
     hidden = len(evidence) - phrases.MOST_EVIDENCE
     shown = [*evidence[: phrases.MOST_EVIDENCE], *([f"  - and {hidden} more"] if hidden > 0 else [])]
-    return "\n".join([*lines, *error, *shown, *([f"  next: {markup.one_line(hint)}"] if hint else []), *ways]) + "\n"
+    following = [f"  next: {markup.one_line(hint)}"] if hint else []
+    following += phrases.resolving(fields["files"]) if code == "rollback.conflict" else []
+    return "\n".join([*lines, *error, *shown, *following, *ways]) + "\n"

@@ -12,6 +12,7 @@ Data = Mapping[str, Any]
 _WIDTH = 160
 _FEW = 5  # subjects on one line
 MOST_EVIDENCE = 12
+_CONFLICTS = 10  # files whose commands are shown
 _DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # shown label, JSON key
 
 
@@ -45,6 +46,14 @@ def commands(data: Data) -> list[str]:
     """Return the next commands, the likeliest first."""
     following = [markup.one_line(command) for command in data.get("next", ())]
     return [f"Next: {following[0]}", *(f"  or: {command}" for command in following[1:])] if following else []
+
+
+def resolving(files: Sequence[Data]) -> list[str]:
+    """Return the commands that resolve the conflict of each file, each on a line of its own, to be pasted."""
+    rows = [markup.visible(row[key]) for row in files[:_CONFLICTS] for key in ("keep", "put_back") if row[key]]
+    hidden = len(files) - _CONFLICTS
+    more = [f"  and the commands for {hidden} more files (--json lists them)"] if hidden > 0 else []
+    return [*(f"    {row}" for row in rows), *more]
 
 
 def choices(rows: Sequence[Data]) -> list[str]:

@@ -197,13 +197,53 @@ def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(san
     assert refused.error["code"] == "rollback.conflict"
     [file] = refused.error["details"]["files"]
     assert file["path"] == path
-    assert file["put_back"] in refused.error["hint"]
+    assert file["put_back"] in _printed_commands(project.quick("rollback", "1", "--to", "start", "--yes"))
     for command in (file["keep"], file["put_back"]):
         subprocess.run(["sh", "-c", command], cwd=sandbox.root, check=True)
     assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
     kept = {"write": "mine\n", "program": "mine\n", "link": "elsewhere"}
     assert not project.exists(path)
     assert project.read(f"{path}.mine") == kept[change]
+
+
+def _printed_commands(refused: Answer) -> list[str]:
+    """Return the commands below the hint of a refusal, as a user pastes them."""
+    below = refused.err.partition("  next: ")[2].splitlines()[1:]
+    return [line.strip() for line in below if line.startswith("    ")]
+
+
+def test_the_printed_commands_of_a_conflict_work_in_the_subfolder_in_which_idumb_was_started(
+    sandbox: GitSandbox,
+) -> None:
+    """R-GIT-3: one command per line; only the files at the top and in the folder change."""
+    steps = [write("README.md", "tasks\n"), write("-odd [ab].txt", "made\n"), shell("rm 'src/it is old.txt'")]
+    files = "modify `README.md`, create `-odd [ab].txt`, delete `src/it is old.txt`"
+    sandbox.write_all({"src/it is old.txt": "old\n", "src/deep/x.txt": "x\n"})
+    project = _project(sandbox, task("T1-01", files=files, check="true", steps=steps))
+    assert _execute(project).code == 0
+    mine = {"README.md": "mine\n", "-odd [ab].txt": "mine too\n", "src/it is old.txt": "mine again\n"}
+    sandbox.write_all(mine)
+    sandbox.git("--literal-pathspecs", "add", "--", "-odd [ab].txt")
+    below = Project(sandbox, sandbox.root / "src" / "deep")
+    command = ("rollback", "1", "--to", "start", "--yes")
+    refused = below.quick(*command)
+    assert "restore that of the tasks, delete src/it is old.txt (the tasks left no such file)," in refused.err
+    printed = _printed_commands(refused)
+    assert len(printed) == 6
+    subprocess.run(["/bin/sh", "-e"], input="\n".join(printed), text=True, cwd=below.start, check=True)
+    assert below.quick(*command).code == 0
+    assert {path: project.read(f"{path}.mine") for path in mine} == mine
+    assert (project.read("README.md"), project.read("src/it is old.txt")) == ("# A project\n", "old\n")
+    assert not project.exists("-odd [ab].txt")
+    assert [path.name for path in below.start.iterdir()] == ["x.txt"]
+
+
+def test_a_conflict_speaks_of_deletion_only_if_the_tasks_deleted_a_file(sandbox: GitSandbox) -> None:
+    project = _project(sandbox)
+    assert _execute(project).code == 0
+    sandbox.write("a.txt", "mine\n")
+    hint = project.quick("rollback", "1", "--to", "start", "--yes", "--json").error["hint"]
+    assert hint.startswith("Save your version, restore that of the tasks, and run the command again")
 
 
 @pytest.mark.parametrize("change", ["edit", "edit again", "replace a file that the tasks deleted"])
@@ -290,7 +330,7 @@ def test_a_conflict_over_a_file_that_the_tasks_deleted_says_so(sandbox: GitSandb
     refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     [file] = refused.error["details"]["files"]
     assert file["put_back"] == "rm -f README.md"
-    assert "(rm: they left none)" in refused.error["hint"]
+    assert "delete README.md (the tasks left no such file)" in refused.error["hint"]
     assert file["keep"].endswith(" > README.md.mine")
 
 

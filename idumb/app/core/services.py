@@ -24,7 +24,8 @@ from idumb.domain.settings import Policy, Settings
 class Services(Protocol):
     """Every port that a use case needs.
 
-    `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `worktree`
+    `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `start` is
+    the absolute path of the folder in which the command was started, for the commands that it prints. `worktree`
     identifies the project and its working tree in the repository; `version` is idumb's own. `adapters` only describe
     agents: what they would start, and in which version.
     """
@@ -33,6 +34,8 @@ class Services(Protocol):
     def root(self) -> str: ...
     @property
     def folder(self) -> str: ...
+    @property
+    def start(self) -> str: ...
     @property
     def worktree(self) -> str: ...
     @property

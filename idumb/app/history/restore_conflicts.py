@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
+from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
 from idumb.lazy_dataclass import dataclass
 
-_SHOWN = 3
 _STAGED = "has other staged content"
 _CHANGED_AND_STAGED = "was changed and staged"
 _PATTERN = frozenset("*?[\\")
@@ -80,13 +81,10 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     """Build the refusal, with commands that keep both versions of each file."""
     listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
     commands = [_resolve_commands(services, target, before, conflict) for conflict in conflicts]
-    more = f" (details.files lists {len(commands) - _SHOWN} more)" if len(commands) > _SHOWN else ""
-    shown = "; ".join(f"{keep}, then {back}" if keep else back for keep, back in commands[:_SHOWN])
     return Refusal(
         "rollback.conflict",
         f"Nothing was restored, because these files changed after the tasks: {listed}",
-        hint="Save your version, restore that of the tasks (rm: they left none), and run the command again:"
-        f" {shown}{more}",
+        hint=_advice(services, target, conflicts, saves=any(keep for keep, _ in commands)),
         details={
             "paths": [c.path for c in conflicts],
             "kept": before.commit,
@@ -99,9 +97,28 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     )
 
 
+def _advice(services: Services, target: Target, conflicts: Sequence[Conflict], *, saves: bool) -> str:
+    """Return in words what the commands do."""
+    present = [c.path for c in conflicts if c.why != _STAGED]
+    deleted = [path for path in present if services.trees.entry(target.expected, path) is None]
+    steps = ["save your version"] if saves else []
+    steps += ["restore that of the tasks"] if len(deleted) < len(present) else []
+    steps += [f"delete {wording.listed(deleted)} (the tasks left no such file)"] if deleted else []
+    steps += ["unstage it"] if len(present) < len(conflicts) else []
+    words = ", ".join(steps)
+    return f"{words[0].upper()}{words[1:]}, and run the command again; the commands for it, in this folder, are listed"
+
+
+def _from_start(services: Services, path: str) -> str:
+    """Return a path as a command needs it in the folder in which idumb was started."""
+    relative = posixpath.relpath(posixpath.join(services.root, path), services.start)
+    return f"./{relative}" if relative.startswith("-") else relative
+
+
 def _unstaged(services: Services, path: str) -> tuple[str, str]:
     staged = f":{from_top(services, path)}"
-    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{path}.staged')}", _unstage(path)
+    place = _from_start(services, path)
+    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{place}.staged')}", _unstage(place)
 
 
 def _unstage(path: str) -> str:
@@ -115,22 +132,24 @@ def _resolve_commands(services: Services, target: Target, before: Snapshot, conf
     if conflict.why == _STAGED:
         return _unstaged(services, conflict.path)
     keep, back = _file_commands(services, target, before, conflict.path)
-    return keep, f"{back} && {_unstage(conflict.path)}" if conflict.why == _CHANGED_AND_STAGED else back
+    if conflict.why != _CHANGED_AND_STAGED:
+        return keep, back
+    return keep, f"{back} && {_unstage(_from_start(services, conflict.path))}"
 
 
 def _file_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Return commands that save the present file and restore the tasks' version."""
-    saved_at = kept_at(services, before.commit, path)
+    saved_at, place = kept_at(services, before.commit, path), _from_start(services, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
-    keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{path}.mine')}" if mine is not None else ""
+    keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{place}.mine')}" if mine is not None else ""
     if theirs is None:
-        return keep, f"rm -f {shlex.quote(path)}"  # the tasks left no such file
-    return keep, _write_command(theirs, path, present=mine)
+        return keep, f"rm -f {shlex.quote(place)}"  # the tasks left no such file
+    return keep, _write_command(theirs, place, present=mine)
 
 
 def _write_command(entry: Entry, path: str, *, present: Entry | None) -> str:
-    """Return a shell command, for the root of the working tree, that writes a file or link with its mode."""
+    """Return a shell command that writes a file or link with its mode."""
     place = shlex.quote(path)
     if entry.mode == _LINK:
         return f'ln -sfn -- "$(git show {entry.oid})" {place}'
