@@ -101,6 +101,26 @@ def test_the_backup_restores_everything(project: Project, tmp_path: Path) -> Non
     assert not project.exists("a.txt")
 
 
+def test_the_printed_commands_restore_the_settings_that_files_removed(project: Project, tmp_path: Path) -> None:
+    """R-GIT-8: a configuration that no commit has is as before, and the run is known again."""
+    project.configure("run:\n  max_attempts: 7\n")
+    (project.folder / ".idumb/notes").mkdir()
+    (project.folder / ".idumb/notes/raw").write_bytes(b"\xff\0\r\n")
+
+    def content() -> dict[str, bytes]:
+        own = project.folder / ".idumb"
+        return {str(p.relative_to(own)): p.read_bytes() for p in own.rglob("*") if p.is_file()}
+
+    before, was = content(), project.quick("status", "--json").data
+    removed = project.quick("deinit", "--yes", "--files", "--backup", str(tmp_path / "it's kept"))
+    assert not project.exists(".idumb")
+    printed = [line.partition("restore: ")[2] for line in removed.out.splitlines() if "  restore: " in line]
+    subprocess.run(["/bin/sh", "-e"], input="\n".join(printed), text=True, cwd=project.folder, check=True)
+    assert content() == before
+    status = project.quick("status", "--json")
+    assert (status.code, status.data["phases"]) == (0, was["phases"])
+
+
 def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(project: Project) -> None:
     """R-GIT-8."""
     before = remaining(project)

@@ -23,6 +23,7 @@ from idumb.domain.runs import project_key
 
 FILES = ".idumb"
 BUNDLE = "refs.bundle"
+SETTINGS = "dot-idumb"
 STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 
@@ -63,7 +64,7 @@ def deinit(
         if going["files"]:
             own.remove_files(f"{services.root}/{FILES}")
         own.remove()
-    return Result({**going, "removed": True, "backup": folder, "next": _next(going, folder)})
+    return Result({**going, "removed": True, "backup": folder, "next": _next(services, going, folder)})
 
 
 def _require_alone(services: Services, own: LocalData) -> None:
@@ -171,10 +172,10 @@ def _back_up(
             )
     own.back_up(folder)
     if files:
-        own.keep(folder, "dot-idumb", f"{services.root}/{FILES}")
+        own.keep(folder, SETTINGS, f"{services.root}/{FILES}")
 
 
-def _next(going: Mapping[str, Any], backup: str | None) -> list[str]:
+def _next(services: Services, going: Mapping[str, Any], backup: str | None) -> list[str]:
     """Return the commands that restore everything, to run at the root of the working tree."""
     if not backup:
         return []
@@ -182,4 +183,6 @@ def _next(going: Mapping[str, Any], backup: str | None) -> list[str]:
     commands = [f"git fetch {refs} 'refs/idumb/*:refs/idumb/*'"] if going["refs"] else []
     folders = [f["path"] for f in going["folders"] if f["path"].endswith("/idumb")]
     commands += [f"cp -R {shlex.quote(f'{backup}/idumb')} {shlex.quote(path)}" for path in folders[:1]]
+    if going["files"]:
+        commands.append(f"cp -R {shlex.quote(f'{backup}/{SETTINGS}')} {shlex.quote(f'{services.root}/{FILES}')}")
     return commands
