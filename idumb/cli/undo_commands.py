@@ -44,8 +44,8 @@ def undo_command(operation: str | None, accept_git: tuple[str, ...], yes: bool) 
     """Undo the newest rollback, undo or run.
 
     Prints the phase, the operation and the files that will change, then asks. --yes undoes only your newest operation;
-    verifications of the run do not count. If the newest one is another operation, undo refuses and names the
-    --operation ID to use. Restores files exactly as they were before the operation. To redo, undo the undo.
+    verifications of the run and `report --write` do not count. If the newest one is another operation, undo refuses and
+    names the --operation ID to use. Restores files exactly as they were before the operation. To redo, undo the undo.
     """
     from idumb.app.history import undo
 

@@ -126,6 +126,18 @@ def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_anothe
     assert "unverified" in project.read(".planning/phases/3/3-VERIFICATION.md")
 
 
+@pytest.mark.parametrize("changed", ["nothing", "1-SUMMARY.md"])
+def test_writing_the_reports_again_is_not_the_newest_operation(project: Project, changed: str) -> None:
+    """R-GIT-3."""
+    ran(project)
+    if changed != "nothing":
+        project.repo.write(f".planning/phases/1/{changed}", "mine\n")
+    assert project.quick("report", "1", "--write", "--json").code == 0
+    assert undo(project).error["hint"] == "idumb undo --yes"
+    assert undo(project, "--yes").data["what"] == "run 1 of phase 1"
+    assert not project.exists("p1b.txt")
+
+
 def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(project: Project) -> None:
     ran(project)
     project.repo.write("p1b.txt", "mine\n")

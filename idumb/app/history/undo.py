@@ -36,6 +36,7 @@ _RECORDS = {
 }
 _YES = "idumb undo --yes"
 _VERIFY = "verify-work"
+_REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,14 @@ def _operation_name(services: Services, event: Event) -> str:
 def _newest_operation(services: Services, own: str, run: str) -> Event | None:
     """Return the start event of the newest command in this working tree that changed something, except `own`.
 
-    A verification of `run`, the run to undo, only judges what would be undone.
+    A verification of `run`, the run to undo, only judges what would be undone, and `report --write` only
+    writes what the log has.
     """
     for begun in services.log.events(kind="operation.started", newest_first=True):
         if (
             begun.payload.get("worktree") == services.worktree
             and begun.operation != own
+            and begun.payload["command"] != _REPORT
             and not _is_verification(services, begun, run)
             and _changed_something(services, begun)
         ):
