@@ -235,6 +235,13 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert decisions(project) == [QUESTION]
 
 
+def test_the_log_shows_what_was_decided_in_words(project: Project) -> None:
+    assert decide(project, QUESTION, "retry").code == 0
+    shown = project.quick("log", "1", "--limit", "500").out
+    assert f"answer to {QUESTION}: retry" in shown
+    assert "['" not in shown
+
+
 def test_a_refused_answer_leaves_the_question_open(project: Project) -> None:
     """R-ASK-2: a rollback over a user's change does nothing, and the answer is not recorded."""
     (project.folder / "b.txt").write_text("mine\n", encoding="utf-8")

@@ -243,7 +243,11 @@ _GISTS = (
 
 def _gist(event: phrases.Data) -> str:
     payload = event["payload"]
-    return " ".join(str(payload[key]) for key in _GISTS if payload.get(key))
+    return " ".join(_in_words(payload[key]) for key in _GISTS if payload.get(key))
+
+
+def _in_words(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def metrics(data: phrases.Data) -> str:
