@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making
+from tests.support.project import Project, making, task, write
 
 
 @pytest.fixture
@@ -36,7 +36,25 @@ def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
     answer = project.quick("archive", "--json")
     assert (answer.code, answer.data["moved"]) == (0, 0)
     assert project.quick("log", "1", "--json").data == before
-    assert "Nothing to move" in project.quick("archive").out
+    assert project.quick("archive").out == "Nothing to move: the newest run is kept (--keep-runs 1).\n"
+    assert project.quick("archive", "--keep-runs", "3").out == (
+        "Nothing to move: the newest 3 runs are kept (--keep-runs 3).\n"
+    )
+
+
+def test_archive_says_that_an_unfinished_run_needs_its_events(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    assert project.quick("archive").out == "Nothing to move: no run has started.\n"
+    project.configure("run:\n  max_attempts: 1\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "x\n")])])
+    assert project.execute().code == 1
+    assert project.quick("archive").out == "Nothing to move: runs that can continue need every event.\n"
+
+
+def test_archive_says_that_the_newest_run_of_each_phase_is_kept(project: Project) -> None:
+    project.plan([making("T2-01", "b.txt", "x\n")], phase="2")
+    assert project.execute(phase="2").code == 0
+    assert project.quick("archive").out == "Nothing to move: the newest run of each phase is kept.\n"
 
 
 def test_a_replaced_run_is_archived_and_can_still_be_shown(project: Project) -> None:

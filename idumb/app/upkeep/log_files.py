@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain.errors import EXIT_FAILED
 from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.run import CLOSED, RunState
 
 
 def back_up(services: Services, path: str) -> Result:
@@ -48,20 +50,47 @@ def archive(services: Services, *, before: str | None, keep_runs: int) -> Result
     moved = sum(segment["last"] - segment["first"] + 1 for segment in segments)
     listed = services.log_files.listed()
     archived = listed[-1]["last"] if listed else 0
-    return Result({"moved": moved, "archived": archived, "segments": [dict(segment) for segment in listed]})
+    data = {"moved": moved, "archived": archived, "segments": [dict(segment) for segment in listed]}
+    why = None if moved else _kept_by(services, before, keep_runs)
+    return Result({**data, "kept_by": why, "keep_runs": keep_runs})
 
 
 def _last(services: Services, before: str | None, keep_runs: int) -> int:
     """Return the number of the newest event to move."""
     starts = services.log_files.starts()
-    kept = live(starts, lambda run: _carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
+    kept = _kept(services, starts, keep_runs)
     if not starts or starts[0][0] in kept:
         return 0  # events before the first run are too few for a file
     bounds = [first for run, _, _, first in starts if run in kept]
-    if before is not None:
-        bounds += [event.seq for event in services.log.events(since=before, limit=1)]
     # The newest event stays, because the log must show where it ends.
-    return min([*bounds, services.log.head()[0]]) - 1
+    return min([*bounds, *_first_since(services, before), services.log.head()[0]]) - 1
+
+
+def _kept(services: Services, starts: Sequence[Start], keep_runs: int) -> set[str]:
+    return live(starts, lambda run: _carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
+
+
+def _first_since(services: Services, before: str | None) -> list[int]:
+    return [] if before is None else [event.seq for event in services.log.events(since=before, limit=1)]
+
+
+def _kept_by(services: Services, before: str | None, keep_runs: int) -> str:
+    """Return what keeps the oldest events that are not archived; `nothing` before the first run."""
+    starts = services.log_files.starts()
+    kept = _kept(services, starts, keep_runs)
+    oldest = next(((run, first) for run, _, _, first in starts if run in kept), None)
+    if oldest is None:
+        return "nothing"
+    run, first = oldest
+    if any(seq < first for seq in _first_since(services, before)):
+        return "before"
+    if not _is_finished(run_lookup.run_of(services, run)):
+        return "unfinished"
+    return "keep-runs" if run in {id for id, *_ in starts[-keep_runs:]} else "phase"
+
+
+def _is_finished(state: RunState) -> bool:
+    return state.state in CLOSED and state.restoring is None and state.verified
 
 
 def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:

@@ -174,9 +174,21 @@ def backup(data: phrases.Data) -> str:
 
 def archive(data: phrases.Data) -> str:
     if not data["moved"]:
-        return "Nothing to move: runs that can continue need every event.\n"
+        return f"Nothing to move: {_why_kept(data)}.\n"
     files = ", ".join(segment["name"] for segment in data["segments"])
     return f"Moved {data['moved']} events; events 1 to {data['archived']} are in {files}.\n"
+
+
+def _why_kept(data: phrases.Data) -> str:
+    number = data["keep_runs"]
+    runs = "the newest run is" if number == 1 else f"the newest {number} runs are"
+    return {
+        "unfinished": "runs that can continue need every event",
+        "keep-runs": f"{runs} kept (--keep-runs {number})",
+        "phase": "the newest run of each phase is kept",
+        "before": "no event that could be moved is older than --before",
+        "nothing": "no run has started",
+    }[data["kept_by"]]
 
 
 def help_page(data: phrases.Data) -> str:
