@@ -257,9 +257,18 @@ def builder_of(plan: Plan, task: Task, settings: Settings) -> str | None:
 
 def in_editor(plan: Plan, task: Task, settings: Settings) -> bool:
     """Whether the task's builder works in an editor and calls idumb itself, so that idumb starts no attempt for it."""
+    return _adapter_of(plan, task, settings) == agent.EDITOR
+
+
+def by_person(plan: Plan, task: Task, settings: Settings) -> bool:
+    """Whether a person does the task, between its question and the answer."""
+    return _adapter_of(plan, task, settings) == agent.HUMAN
+
+
+def _adapter_of(plan: Plan, task: Task, settings: Settings) -> str | None:
     name = builder_of(plan, task, settings)
     binding = settings.bindings.get(name or "")
-    return (name if binding is None else binding.adapter) == agent.EDITOR
+    return name if binding is None else binding.adapter
 
 
 def validator_of(plan: Plan, task: Task, settings: Settings) -> str | None:

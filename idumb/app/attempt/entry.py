@@ -72,11 +72,12 @@ def feedback(last: TaskState) -> str:
 def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
-    What a crash left is unfinished, so the next attempt starts over.
+    What a crash left is unfinished, so the next attempt starts over. A person's work always stays.
     """
     ended, builder = last.attempt.outcome, _builder(context, task)
-    # A builder that waited for an answer from elsewhere changed nothing; a person may have worked in the files.
-    waited = ended == outcome.WAITING and not capabilities(builder).asks_person
+    if capabilities(builder).asks_person:
+        return True
+    waited = ended == outcome.WAITING  # for an answer from elsewhere; it changed nothing
     full = last.attempt.failure == agent.CONTEXT_EXHAUSTED
     return (ended == outcome.FAILED or waited or full) and not last.attempt.crashed and builder.continues
 

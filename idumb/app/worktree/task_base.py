@@ -26,10 +26,13 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
     """Refuse a task whose declared files have uncommitted changes that are not its own.
 
     `ahead` checks a task before its turn, so what another task left may still be fixed. In an editor, a failed attempt
-    may be fixed before the next one begins, which continues with the files as they are.
+    may be fixed before the next one begins, which continues with the files as they are. What a person who builds the
+    task did since the first attempt began is the task's own.
     """
     if task.is_human or (context.workspace.kind != "here" and context.commits is None):
         return  # nothing is built in the user's tree, but a builder's commits must be delivered into it
+    if is_begun_by_person(context, task):
+        return
     dirty = _dirty(context, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(context, p)) is not None}
     mended = _is_mended_in_editor(context, task)
@@ -69,6 +72,13 @@ def _task_state(context: RunContext, task: str) -> TaskState:
 
 def _in_editor(context: RunContext, task: Task) -> bool:
     return contracts.in_editor(context.plans[task.id], task, context.services.settings)
+
+
+def is_begun_by_person(context: RunContext, task: Task) -> bool:
+    """Return whether a person was given the task in the user's tree; the base has the declared files as they were."""
+    task_state = _task_state(context, task.id)
+    begun = task_state.work.base is not None and made_in(context, task_state) == "here"
+    return begun and contracts.by_person(context.plans[task.id], task, context.services.settings)
 
 
 def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
@@ -228,15 +238,31 @@ def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
         return attempt.base
     task_state = _task_state(context, attempt.task.id)
     attributed = {*_own_paths(context, task_state, present), *_open_deviations(context, task_state, present)}
-    if attempt.task.is_human:
-        # A person works between the question and the answer.
-        declared = ledger.written_paths(attempt.task.files)
-        changes = context.work.changes(attempt.base, present)
-        attributed |= {c.path for c in changes if paths.matches_any(c.path, declared)}
-    elif _is_mended_in_editor(context, attempt.task):
+    if is_begun_by_person(context, attempt.task):
+        # A person works between the question and the answer. A wide glob also covers what idumb wrote meanwhile.
+        covers = paths.cover(ledger.written_paths(attempt.task.files))
+        changes = (c.path for c in context.work.changes(attempt.base, present) if covers(c.path))
+        attributed |= {path for path in changes if not paths.matches_any(path, paths.OWN_FILES)}
+        base = context.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
+        for other in _done_since(context, task_state.id):
+            theirs = sorted(attributed.intersection(other.work.touched))
+            base = context.work.overlay(base, other.work.left_tree or base, theirs) if theirs else base
+        return base
+    if _is_mended_in_editor(context, attempt.task):
         dirty = (*_dirty(context, attempt.task), *_ignored(context, attempt.task))
         attributed |= {path for path in dirty if not _made_by_run(context, path)}
     return context.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
+
+
+def _done_since(context: RunContext, task: str) -> list[TaskState]:
+    """Return the other tasks that this run finished after the first attempt at a task began, oldest first."""
+    state = context.journal.state
+    done = [
+        (other.checkpoint.seq, other)
+        for other in state.tasks.values()
+        if other.id != task and other.status in outcome.DONE and other.checkpoint and not other.carried_from
+    ]
+    return [other for seq, other in sorted(done, key=lambda one: one[0]) if seq > state.attempted.get(task, seq)]
 
 
 def _own_paths(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:

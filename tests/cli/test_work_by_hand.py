@@ -1,0 +1,124 @@
+"""Tasks that a person builds: what happens to the files between the question and the answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task
+
+TYPO, FIXED = "Teh fox\n", "The fox\n"
+POLICIES = ("task", "none")
+WORKS = {"modify": "README.md", "create": "new.txt"}
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    made = projects.create(sandbox)
+    made.repo.write("README.md", TYPO)
+    made.repo.commit("a typo", "README.md")
+    return made
+
+
+def by_hand(verb: str, path: str, check: str = "") -> str:
+    fields = "- **Builder:** human\n"
+    return task("T1-01", files=f"{verb} `{path}`", check=check or f"grep -q The {path}", fields=fields)
+
+
+def asked(project: Project, *tasks: str, policy: str = "task") -> None:
+    """Start a run of these tasks, the first of which waits for a person."""
+    project.configure(f"git: {{commit: {policy}}}\n")
+    project.plan(tasks)
+    waits = project.execute()
+    assert (waits.code, waits.error["code"]) == (5, "run.waiting"), waits.out
+
+
+def answered(project: Project, *flags: str) -> Answer:
+    decided = project.json("decide", "T1-01.work", "done")
+    assert decided.code == 0, decided.out
+    return project.resume(*flags)
+
+
+def files_of(answer: Answer) -> list[str]:
+    return [str(path) for path in answer.data["tasks"][0]["files"]]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("verb", WORKS)
+def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: Project, verb: str, policy: str) -> None:
+    path = WORKS[verb]
+    before = project.read(path) if project.exists(path) else None
+    asked(project, by_hand(verb, path), policy=policy)
+    project.repo.write(path, FIXED)
+    project.repo.write("notes.txt", "mine\n")
+    answer = answered(project)
+    assert answer.code == 0, answer.out
+    assert files_of(answer) == [path]
+    assert (f"?? {path}" in project.repo.status() or f" M {path}" in project.repo.status()) == (policy == "none")
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert (project.read(path) if project.exists(path) else None) == before
+    assert project.json("undo", "--yes").code == 0
+    assert project.read(path) == FIXED
+    assert project.read("notes.txt") == "mine\n"
+
+
+def test_a_person_may_commit_the_work_before_the_answer(project: Project) -> None:
+    asked(project, by_hand("modify", "README.md"))
+    project.repo.write("README.md", FIXED)
+    project.repo.commit("by hand", "README.md")
+    answer = answered(project)
+    assert answer.code == 0, answer.out
+    assert files_of(answer) == ["README.md"]
+
+
+@pytest.mark.parametrize("verb", WORKS)
+def test_changes_from_before_the_question_are_not_the_work_of_a_person(project: Project, verb: str) -> None:
+    project.plan([by_hand(verb, WORKS[verb])])
+    project.repo.write(WORKS[verb], FIXED)
+    refused = project.execute()
+    assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")
+    assert project.read(WORKS[verb]) == FIXED
+
+
+def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person(project: Project) -> None:
+    asked(project, by_hand("modify", "*.md"), making("T1-02", "other.md"))
+    assert project.resume().code == 5
+    assert project.exists("other.md")
+    project.repo.write("README.md", FIXED)
+    answer = answered(project)
+    assert answer.code == 0, answer.out
+    assert files_of(answer) == ["README.md"]
+
+
+def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: Project) -> None:
+    check = "grep -q The README.md new.txt && ! grep Teh README.md"
+    asked(project, by_hand("create `new.txt`, modify", "README.md", check))
+    project.repo.write("README.md", "Teh The\n")
+    assert answered(project, "--max-attempts", "1").code == 1
+    assert project.read("README.md") == "Teh The\n"
+    project.repo.write("README.md", FIXED)
+    project.repo.write("new.txt", FIXED)
+    waits = project.resume("--retry-failed")
+    answer = answered(project) if waits.code == 5 else waits
+    assert answer.code == 0, answer.out
+    assert sorted(files_of(answer)) == ["README.md", "new.txt"]
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert (project.read("README.md"), project.exists("new.txt")) == (TYPO, False)
+
+
+def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(project: Project) -> None:
+    asked(project, by_hand("modify", "README.md", "sleep 1; grep -q The README.md"))
+    project.repo.write("README.md", FIXED)
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    with project.running("resume", "1") as resumed:
+        resumed.wait_for("attempt.started")
+        os.kill(resumed.pid, signal.SIGKILL)
+    answer = project.resume()
+    assert answer.code == 0, answer.out
+    assert files_of(answer) == ["README.md"]
+    assert project.read("README.md") == FIXED
