@@ -213,6 +213,34 @@ def test_uncommitted_user_changes_in_a_declared_path_are_refused(
     assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)
 
 
+def test_the_hint_about_a_tracked_file_with_changes_names_a_stash_that_works(project: Project) -> None:
+    """R-GIT-6: a tracked file that is moved away is deleted, which is a change too."""
+    project.repo.write("a b.txt", "old\n")
+    project.repo.commit("a", "a b.txt")
+    project.plan(
+        [task("T1-01", files="modify `a b.txt`", check="grep -q new *.txt", steps=[write("a b.txt", "new\n")])]
+    )
+    project.repo.write("a b.txt", "mine\n")
+    hint = project.execute().error["hint"]
+    assert hint == "Commit them (git commit) or stash them (git stash push -- 'a b.txt'), then idumb resume 1"
+    project.repo.git("stash", "push", "--quiet", "--", "a b.txt")
+    assert project.idumb("resume", "1").code == 0
+
+
+def test_the_hint_about_changed_files_says_to_move_only_the_untracked_ones_away(project: Project) -> None:
+    """R-GIT-6."""
+    project.repo.write("a.txt", "old\n")
+    project.repo.commit("a", "a.txt")
+    project.plan([task("T1-01", files="modify `*.txt`", check="grep -q new a.txt", steps=[write("a.txt", "new\n")])])
+    project.repo.write("new.txt", "mine\n")
+    hint = project.execute().error["hint"]
+    assert hint == "Commit them (git commit) or move them away, then idumb resume 1"
+    project.repo.write("a.txt", "mine\n")
+    hint = project.resume().error["hint"]
+    stash = "stash them (git stash push -- a.txt) and move the untracked ones away"
+    assert hint == f"Commit them (git commit), or {stash}, then idumb resume 1"
+
+
 def test_after_the_change_is_committed_the_run_continues(project: Project) -> None:
     """R-GIT-6: the next step that the refusal names works."""
     project.repo.write("a.txt", "old\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
@@ -38,7 +39,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
     mended = _is_mended_in_editor(context, task)
     theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(context, p)]
     covered = [] if mended else [p for p in _ignored(context, task) if not _made_by_run(context, p)]
-    again = f"idumb start {task.id}" if _in_editor(context, task) else f"idumb execute-phase {context.contract.phase}"
+    again = f"idumb start {task.id}" if _in_editor(context, task) else f"idumb resume {context.contract.phase}"
     if covered:
         raise Refusal(
             "task.dirty-path",
@@ -51,7 +52,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
             # A clone cannot deliver into these files either.
-            hint=f"Commit them (git commit) or move them away, then {again}",
+            hint=f"{_ways_out(context, theirs)}, then {again}",
             details={"task": task.id, "paths": theirs},
         )
     if unfinished and not ahead:
@@ -64,6 +65,22 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
             f" --retry-failed tries {other} again",
             details={"phase": context.contract.phase, "task": task.id, "paths": list(unfinished)},
         )
+
+
+def _ways_out(context: RunContext, dirty: Sequence[str]) -> str:
+    """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
+    history, trees = context.services.history, context.services.trees
+    head, staged = history.head_tree(), history.staged(dirty)
+    if head is None:
+        return "Commit them (git commit)"  # git stash needs a commit
+    tracked = [p for p in dirty if p in staged or trees.entry(head, p) is not None]
+    shown = shlex.join(tracked) if len(tracked) <= wording.MOST_LISTED else "PATHS"
+    stash = f"stash them (git stash push -- {shown})"
+    if not tracked:
+        return "Commit them (git commit) or move them away"
+    if len(tracked) == len(dirty):
+        return f"Commit them (git commit) or {stash}"
+    return f"Commit them (git commit), or {stash} and move the untracked ones away"
 
 
 def _task_state(context: RunContext, task: str) -> TaskState:

@@ -30,7 +30,11 @@ _TAKE_BACK = way(
 _DIRTY = row(
     _CONTINUE,
     way("commit", "commit the files, then run the command again", "the task's changes get a commit of their own"),
-    way("move", "move them away, then run the command again", "the task starts without them"),
+    way(
+        "move",
+        "stash the tracked ones (git stash push -- PATHS), move the untracked ones away, then run the command again",
+        "the task starts without them",
+    ),
 )
 _FAILED = row(_CONTINUE, _RETRY, _TAKE_BACK, STATUS)
 _UNVERIFIED = row(
