@@ -131,8 +131,16 @@ def _standing(row: evidence_table.Recorded) -> str:
 def _shown(row: evidence_table.Recorded) -> str:
     if not row.get("command") and not row.get("output"):
         return "none"
+    if _says_its_result(row):
+        return evidence_table.how(row)
     code = "" if row.get("exit_code") is None else f", exit {row['exit_code']}"
     return f"{evidence_table.how(row)} {evidence_table.result_words(row['result'])}{code}"
+
+
+def _says_its_result(row: evidence_table.Recorded) -> bool:
+    """Return whether the text is words instead of a command, such as `ann answered yes`; the standing repeats them."""
+    words = not row.get("command") and row.get("exit_code") is None
+    return words and row["result"] in (proof.PASSED, proof.FAILED)
 
 
 def _requirements(record: Record) -> list[str]:

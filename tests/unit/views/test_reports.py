@@ -315,6 +315,20 @@ def test_verification_ties_criteria_to_evidence_and_requirements_to_tasks() -> N
     assert "- REQ-9 is not met" in _section(text, "Gaps")
 
 
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ({"result": "passed", "output": "ann answered yes"}, "proven | ann answered yes |"),
+        ({"result": "failed", "output": "ann answered no"}, "disproven | ann answered no |"),
+        ({"result": "errored", "output": "no program"}, "disproven | no program errored (could not run) |"),
+        ({"result": "passed", "command": "true", "exit_code": 0}, "proven | `true` passed, exit 0 |"),
+    ],
+)
+def test_verification_shows_an_answer_of_a_person_without_a_result_after_it(row: dict[str, Any], cells: str) -> None:
+    text = _verification(evidence=[{"subject": "SC-1", "text": "Reads well", **row}])
+    assert f"| SC-1: Reads well | {cells}\n" in text
+
+
 def test_verification_never_counts_opinions_or_unproven_criteria_as_proof() -> None:
     text = _verification(unproven=["it scales"], opinions=["it is elegant"])
     weak = _section(text, "Unproven and opinions")
