@@ -36,25 +36,33 @@ def test_a_value_that_looks_like_a_placeholder_stays_text() -> None:
     assert GitSettings(message="{title} {id}").commit_message(values, {}) == "Show {id} T1-01"
 
 
+FIELDS = "text with {title}, {id} and {phase}"
+SUBJECT = ("text that begins with the subject of the commit", "Write the subject on the first line.")
+TRAILER = ("text without a line that begins with Idumb-, as only idumb's own trailers do", "Remove the line.")
+
+
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "accepted", "mend"),
     [
-        ("{title", "a brace alone"),
-        ("title}", "a brace alone"),
-        ("{{title}}", "a brace alone"),
-        ("{titel}", "has {titel}, but only {title}, {id}, {phase} are replaced"),
-        ("{title:.5}", "has {title:.5}"),
-        ("", "an empty line"),
-        (" \n{title}", "an empty line"),
-        ("{title}\n\nIdumb-Task: T9-09", "begins with Idumb-"),
-        ("{title}\r", "a control character"),
+        ("{title", FIELDS, "Remove the single {."),
+        ("title}", FIELDS, "Remove the single }."),
+        ("{{title}}", FIELDS, "Remove the single {."),
+        ("{titel}", FIELDS, "Did you mean {title}?"),
+        ("{title:.5}", FIELDS, "Did you mean {title}?"),
+        ("{author}", FIELDS, "Remove {author}."),
+        ("", *SUBJECT),
+        (" \n{title}", *SUBJECT),
+        ("{title}\n\nIdumb-Task: T9-09", *TRAILER),
+        ("{title}\r", "text without control characters", "Remove the control character."),
     ],
 )
-def test_a_template_that_makes_no_message_says_why(template: str, words: str) -> None:
-    settings, findings = configuration.read(f"git:\n  message: {json.dumps(template)}\n".encode())
+def test_a_template_that_makes_no_message_says_what_is_accepted_and_how_to_fix_it(
+    template: str, accepted: str, mend: str
+) -> None:
+    settings, (finding,) = configuration.read(f"git:\n  message: {json.dumps(template)}\n".encode())
     assert settings is None
-    assert findings[0].place == ".idumb/config.yaml:2"
-    assert words in findings[0].message
+    assert finding.place == ".idumb/config.yaml:2"
+    assert (finding.accepted, finding.mend) == (accepted, mend)
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ def test_both_names_of_reports_and_a_wrong_message_are_errors_with_their_line() 
     ]
     assert problems('git:\n  message: "{titel}"\n') == [
         (
-            ".idumb/config.yaml:2:12 git.message: git.message: '{titel}' is not a template of commit messages:"
-            " it has {titel}, but only {title}, {id}, {phase} are replaced Fix the template."
+            ".idumb/config.yaml:2:12 git.message: git.message: '{titel}' is not text with {title}, {id} and {phase}"
+            " Did you mean {title}?"
         )
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb import lazy_pattern
 from idumb.domain import paths, whole_numbers
@@ -12,6 +12,9 @@ from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
+
+if TYPE_CHECKING:
+    import re
 
 _DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
 _SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
@@ -203,7 +206,7 @@ def message(node: Node) -> str:
     text = argument(node)
     problem = _message_problem(text)
     if problem is not None:
-        raise WrongValue(node.start, text, f"a template of commit messages: it {problem}", "Fix the template.")
+        raise WrongValue(node.start, text, *problem)
     return text
 
 
@@ -211,21 +214,26 @@ _BRACES = lazy_pattern.compile(r"\{([^{}]*)\}|[{}]")
 _TRAILER = lazy_pattern.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
 
 
-def _message_problem(template: str) -> str | None:
-    """Return why a template makes no commit message, as the end of a sentence about it; None if it makes one."""
-    shown = ", ".join(f"{{{name}}}" for name in MESSAGE_FIELDS)
+def _message_problem(template: str) -> tuple[str, str] | None:
+    """Return what is accepted instead of a template, and how to fix it; None if it makes a commit message."""
     for match in _BRACES.finditer(template):
-        if match[1] is None:
-            return f"has a brace alone; only {shown} are replaced"
         if match[1] not in MESSAGE_FIELDS:
-            return f"has {match[0]}, but only {shown} are replaced"
+            *most, last = (f"{{{name}}}" for name in MESSAGE_FIELDS)
+            return f"text with {', '.join(most)} and {last}", _field_mend(match)
     if not template.split("\n", 1)[0].strip():
-        return "begins with an empty line"
+        return "text that begins with the subject of the commit", "Write the subject on the first line."
     if _TRAILER.search(template):
-        return "has a line that begins with Idumb-, as only idumb's own trailers do"
+        return "text without a line that begins with Idumb-, as only idumb's own trailers do", "Remove the line."
     if any(not c.isprintable() and c != "\n" for c in template):
-        return "has a control character"
+        return "text without control characters", "Remove the control character."
     return None
+
+
+def _field_mend(brace: re.Match[str]) -> str:
+    """Return how to fix a brace alone, or a name in braces that idumb does not replace."""
+    if brace[1] is None:
+        return f"Remove the single {brace[0]}."
+    return did_you_mean(brace[1], MESSAGE_FIELDS, f"Remove {brace[0]}.", "Did you mean {{{}}}?")
 
 
 def anything(node: Node) -> Any:
