@@ -47,6 +47,8 @@ class PlanningFolder:
         folders = phase_names.matching_folders(names, phase)
         if not folders and (paths.problem(phase) or "/" in phase or not phase.isprintable()):
             raise self._bad_name(phase)
+        if not folders and self._is_missing_file(phase):
+            raise InputError("phase.not-found", f"There is no file {phase}.", hint="idumb roadmap")
         if not folders:
             raise InputError(
                 "phase.not-found",
@@ -60,12 +62,19 @@ class PlanningFolder:
     def _bad_name(self, phase: str) -> InputError:
         tool = self._foreign_tool(phase)
         message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
+        if tool is None and self._is_missing_file(phase):
+            message = f"There is no file {phase}."
         if tool is None:
             return InputError("phase.bad-name", message, hint="idumb roadmap")
         from idumb.markdown.plans import foreign_formats
 
         message = f"{foreign_formats.belongs_to(tool, phase)}."
         return InputError("phase.bad-name", message, hint="idumb help plan-format")
+
+    def _is_missing_file(self, phase: str) -> bool:
+        """Return whether a phase is given as the path of a file, and nothing is there."""
+        is_path = (phase.endswith(".md") or "/" in phase) and phase.isprintable() and paths.problem(phase) is None
+        return is_path and not os.path.lexists(os.path.join(self._root, phase))
 
     def _foreign_tool(self, path: str) -> str | None:
         """Return the tool whose plan is at a path, or None."""

@@ -386,6 +386,24 @@ def test_a_name_that_no_phase_can_have_is_reported_as_such(project: Project, pha
         assert error["hint"] == "idumb roadmap"
 
 
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("nope.md", "phase.not-found", "There is no file nope.md."),
+        ("docs/nope.md", "phase.bad-name", "There is no file docs/nope.md."),
+        ("README.md/", "phase.bad-name", "There is no file README.md/."),
+        (".planning/phases", "phase.bad-name", "'.planning/phases' is not a valid phase name"),
+    ],
+)
+def test_a_path_without_a_file_is_reported_as_such(project: Project, path: str, code: str, message: str) -> None:
+    """R-RUN-1: no plan is proposed in a folder that has the name of a file."""
+    project.plan([making("T1-01", "a.txt")])
+    for command in ("check-plan", "execute-phase"):
+        error, _ = refused(project, command, path, exit=3, code=code)
+        assert str(error["message"]).startswith(message)
+        assert error["hint"] == "idumb roadmap"
+
+
 DIGITS = "9" * 5000
 
 
