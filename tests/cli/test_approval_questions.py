@@ -140,7 +140,9 @@ def test_the_question_for_consent_lists_what_is_not_judged(project: Project) -> 
     """R-LOCK-6."""
     project.plan([making("T1-01", "a.txt", fields="- **Estimate:** 3h\n")])
     shown = refused(run(project), "consent.missing")["evidence"]
-    assert any(line.startswith("not judged by idumb: ") and "design" in line for line in shown)
+    (unjudged,) = [line for line in shown if line.startswith("not judged by idumb: ")]
+    assert "design" in unjudged
+    assert unjudged.endswith(" (idumb check-plan 1 --verbose shows the questions)")
     assert [line for line in shown if line.startswith("warning ")] == [
         "warning .planning/phases/1/01-PLAN.md:19: T1-01 is estimated at 3 hours."
     ]

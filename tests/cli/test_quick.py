@@ -132,6 +132,15 @@ def test_an_existing_link_is_modified_and_not_created(project: Project) -> None:
     assert (project.folder / "link").readlink() == Path("other.txt")
 
 
+def test_consent_to_a_plan_that_is_not_written_yet_names_no_command_that_reads_it(project: Project) -> None:
+    """R-ASK-2: `idumb check-plan Q1` would find no plan."""
+    refused = project.quick("quick", "Write it", "--files", "a.txt", "--json")
+    assert refused.error["code"] == "consent.missing"
+    (line,) = [line for line in refused.error["details"]["evidence"] if line.startswith("not judged by idumb: ")]
+    assert "design" in line
+    assert "check-plan" not in line
+
+
 def test_without_a_terminal_the_files_must_be_named(project: Project) -> None:
     answer = project.quick("quick", "Fix the typo", "--json")
     assert (answer.code, answer.error["code"]) == (4, "quick.no-files")

@@ -308,8 +308,9 @@ def lines(services: Services, contract: Contract) -> Iterable[str]:
         yield f"writes {path}, which is protected unless declared"
     unjudged = [question.id for question in plan_checks.open_questions(services, contract)]
     if unjudged:
-        command = f"idumb check-plan {contract.phase} --verbose"
-        yield f"not judged by idumb: {', '.join(unjudged)} ({command} shows the questions)"
+        is_written = services.plans.plans(contract.folder)  # that of `idumb quick` is written after the consent
+        shown = f" (idumb check-plan {contract.phase} --verbose shows the questions)" if is_written else ""
+        yield f"not judged by idumb: {', '.join(unjudged)}{shown}"
     yield from warning_lines(services, contract)
 
 
