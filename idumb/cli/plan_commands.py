@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from idumb.app.core.result import Result
 from idumb.cli import mistyped, options
 from idumb.system.files import user_folders
+
+if TYPE_CHECKING:
+    from idumb.app.core.services import Services
 
 _TASK = (str, str, str)
 
@@ -167,7 +170,8 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None, run_c
         if path is not None and options.phase_of_file(path) is None:
             return check_plan.check_file(services, path, expected=expected, mode=mode)
         phase = options.phase_id(phase, services.root)
-        return check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
+        result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
+        return _with_next(services, result)
 
 
 @options.command("discuss")
@@ -263,7 +267,15 @@ def plan_diff_command(phase: str) -> Result:
     from idumb.app.contract import plan_changes
 
     with options.services() as services:
-        return plan_changes.show(services, options.phase_id(phase, services.root))
+        return _with_next(services, plan_changes.show(services, options.phase_id(phase, services.root)))
+
+
+def _with_next(services: Services, result: Result) -> Result:
+    if not result.data.get("verified"):
+        return result
+    from idumb.app.reading import status  # most plans that are checked are not verified yet
+
+    return status.with_next(services, result)
 
 
 _PAIR = (str, str)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_amend import validate
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
 
@@ -181,3 +182,20 @@ def test_one_interrupt_leaves_a_question(project: Project, command: tuple[str, .
     os.close(master)
     assert project.repo.ledger().changed_paths(before) == []
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(project: Project) -> None:
+    """R-ASK-1: execute-phase would refuse it, and resume has nothing to do."""
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    checked, compared = project.idumb("check-plan", "1").out, project.idumb("plan-diff", "1").out
+    assert checked.endswith("\nThis contract is verified.\n")
+    assert compared == "No changes in phase 1 since run 1.\n"
+    project.plan([making("T2-01", "b.txt")], phase="2")
+    following = project.json("status").data["next"]["command"]
+    assert following == "idumb execute-phase 2"
+    for command in ("check-plan", "plan-diff"):
+        answer = project.json(command, "1").data
+        validate(answer, command)
+        assert (answer["verified"], answer["next"]) == (True, [following])
+        assert project.idumb(command, "1").out.endswith(f"\nNext: {following}\n")

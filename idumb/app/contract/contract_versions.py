@@ -172,6 +172,14 @@ def predicted_state(state: RunState, contract_hash: str) -> RunState:
     return after
 
 
+def is_verified(state: RunState | None, contract_hash: str) -> bool:
+    """Return whether the newest run of a phase verified this contract, so that nothing is left to run."""
+    if state is None:
+        return False
+    after = predicted_state(state, contract_hash)
+    return after.verified and after.contract.hash == contract_hash
+
+
 def unrecorded_event(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:
     """An event that is not recorded yet, to compute the state after it."""
     return Event(seq, "", run, task, None, kind, payload, version=1, fence=0, at=at, previous="", hash="")

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from idumb.app.contract import loading
+from idumb.app.contract import contract_versions, loading
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
@@ -41,10 +41,13 @@ def show(services: Services, phase: str) -> Result:
     if approval is not None:
         return _result(now, _approval_row(approval), *_since_approval(services, now, approval, state))
     state = run_lookup.require_run(services, now.phase)
-    return _result(now, _lock_row(services, state), since_lock(services, state, now).diff, ())
+    verified = contract_versions.is_verified(state, now.hash)
+    return _result(now, _lock_row(services, state), since_lock(services, state, now).diff, (), verified=verified)
 
 
-def _result(now: Contract, held: dict[str, Any], diff: PlanDiff, unknown: tuple[str, ...]) -> Result:
+def _result(
+    now: Contract, held: dict[str, Any], diff: PlanDiff, unknown: tuple[str, ...], *, verified: bool = False
+) -> Result:
     same = now.hash == held["contract_hash"]
     uncompared = (
         f"{path}: it changed, but idumb has no copy of the approved version to compare with" for path in unknown
@@ -59,6 +62,7 @@ def _result(now: Contract, held: dict[str, Any], diff: PlanDiff, unknown: tuple[
         **plan_diff.as_dict(diff),
         "unknown": list(unknown),
         "lines": list(lines),
+        "verified": same and verified,
         "next": [f"idumb resume {now.phase}" if held["what"] == RUN else f"idumb execute-phase {now.phase}"]
         if same
         else [after],

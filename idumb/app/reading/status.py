@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
+from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.running.outside_work import OutsideWork, Trailers
 from idumb.app.session import next_steps
@@ -60,6 +62,12 @@ def view(
         "decisions": others,
         "next": _next(phases, others, initialised=initialised) if initialised or not inner else _inside(inner),
     }
+
+
+def with_next(services: Services, result: Result) -> Result:
+    """Return the result about a verified contract with the next command, which may belong to another phase."""
+    command = view(services)["next"]["command"]
+    return dataclasses.replace(result, data={**result.data, "next": [] if command is None else [command]})
 
 
 def lists_consent(view: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network
-from idumb.app.contract import loading, plan_checks, run_lock
+from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.result import Result
@@ -60,6 +60,7 @@ def check(
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if case is not None:
         data |= _contract_fields(services, case.contract)
+        data["verified"] = _is_verified(services, case.contract, data)
         data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
@@ -173,6 +174,12 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "approval": approvals.status(services, contract),
         "run_command": step_plan.run_command(contract.phase),
     }
+
+
+def _is_verified(services: Services, contract: Contract, data: Mapping[str, Any]) -> bool:
+    """Return whether a run verified this contract. Only what was consented to has run, so that no other log is read."""
+    agreed = data["consent"] or (data["approval"] or {}).get("standing") == "live"
+    return agreed and contract_versions.is_verified(run_lookup.latest_run(services, contract.phase), contract.hash)
 
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:

@@ -152,7 +152,7 @@ def check_plan(data: phrases.Data) -> str:
     approval = data.get("approval")
     lines.append(f"  contract {data['contract_hash']}")
     lines += _approval(approval) if approval is not None and approval["standing"] != "live" else []
-    return "\n".join([*lines, *_next(data)[:1]]) + "\n"
+    return "\n".join([*lines, *_next(data)[: 2 if data.get("verified") else 1]]) + "\n"
 
 
 def check_plan_in_full(data: phrases.Data) -> str:
@@ -181,6 +181,8 @@ def _findings(data: phrases.Data) -> list[str]:
 
 def _next(data: phrases.Data) -> list[str]:
     """Return the next command, also for use without a terminal."""
+    if data.get("verified"):
+        return ["This contract is verified.", *phrases.commands(data)]
     command = markup.one_line(data.get("run_command") or f"idumb execute-phase {data['phase']}")
     if (data.get("approval") or {}).get("standing") == "live":
         return [f"Next: {command} (this contract is approved)"]
