@@ -199,3 +199,17 @@ def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(proj
         validate(answer, command)
         assert (answer["verified"], answer["next"]) == (True, [following])
         assert project.idumb(command, "1").out.endswith(f"\nNext: {following}\n")
+
+
+def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(project: Project) -> None:
+    """R-PLAN-11."""
+    failing = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])
+    project.plan([failing])
+    assert _run(project, "--max-attempts", "1") == 1
+    configuration = project.folder / ".idumb/config.yaml"
+    before = configuration.read_text(encoding="utf-8")
+    configuration.write_text(before + "\nprotected: [x.txt]\n", encoding="utf-8")
+    assert "it continues with the changed configuration, at T1-0" in project.idumb("status").out
+    configuration.write_text(before, encoding="utf-8")
+    project.plan([failing.replace("Task T1-01", "Another title")])
+    assert "it continues with the changed plan, at T1-0" in project.idumb("status").out

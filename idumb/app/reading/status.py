@@ -198,6 +198,7 @@ def _planned(
         # For an active or killed run this is the reason it was resumed, not why it stopped.
         "reason": current.reason if current and current.state != ACTIVE else "",
         "changed_since_run": changed,
+        "changed_part": _changed_part(contract, state) if changed and state is not None else None,
         "tasks": {"total": len(statuses), **counts},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
@@ -213,6 +214,12 @@ def _planned(
         "errors": len(wrong),
         "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
+
+
+def _changed_part(contract: Contract, state: RunState) -> str:
+    """Return what differs from what the run locked. The policy counts as configuration."""
+    same_plans = dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}
+    return "configuration" if same_plans else "plan"
 
 
 def _open(state: RunState | None) -> dict[str, str] | None:
@@ -395,7 +402,7 @@ def _continuation(row: Mapping[str, Any], number: str, state: str) -> tuple[str,
         by = row["elsewhere"]["by"]
         return f"idumb execute-phase {number}", f"work was done elsewhere, according to {by}; this log has none"
     if state in ("ready", "changed"):
-        word = "starts with" if state == "ready" else "continues with the changed plan, at"
+        word = "starts with" if state == "ready" else f"continues with the changed {row['changed_part']}, at"
         first = row["next"][0]["id"] if row["next"] else "nothing that can run"
         if row.get("editor"):
             return f"idumb start {first}", f"phase {number} {word} {first}, which is built in the editor"
