@@ -367,6 +367,10 @@ class Settings:
             return REPORTS_REF
         return self.git.reports
 
+    def commits_reports_of(self, phase: str) -> bool:
+        """Return whether a new run of a phase commits its reports to the branch."""
+        return self.reports_of(phase) == REPORTS_BRANCH and self.git.commit in COMMITTED
+
     def of_runs(self, agents: Iterable[str | None]) -> Settings:
         """Return the settings that can affect a run. `agents` are the builders and validators of all its tasks.
 

@@ -30,8 +30,9 @@ def untracked(data: Data) -> list[str]:
     if not files:
         return []
     paths = wording.listed(map(markup.one_line, files["paths"]))
+    lacks = "have the reports but not these files" if files.get("reports") else "not have these files"
     return [
-        f"Not in git: {paths}. A clone would have the reports but not these files.",
+        f"Not in git: {paths}. A clone would {lacks}.",
         f"  {markup.one_line(files['command'])}",
     ]
 

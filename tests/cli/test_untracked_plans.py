@@ -92,3 +92,17 @@ def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
     with place.open("a", encoding="utf-8") as file:
         file.write("\nMore words.\n")
     assert project.json("check-plan", "1").data["untracked"] is None
+
+
+@pytest.mark.parametrize(("kept", "has_reports"), [("branch", True), ("ref", False), ("none", False)])
+def test_a_clone_is_said_to_have_the_reports_only_if_they_are_committed(
+    project: Project, kept: str, *, has_reports: bool
+) -> None:
+    """R-PLAN-1."""
+    configuration = project.folder / CONFIGURATION
+    text = configuration.read_text(encoding="utf-8")
+    configuration.write_text(text.replace("\ngit:\n", f"\ngit:\n  reports: {kept}\n"), encoding="utf-8")
+    has = "have the reports but not these files" if has_reports else "not have these files"
+    line = f"Not in git: {CONFIGURATION}, {PLAN}. A clone would {has}.\n"
+    assert line in project.idumb("check-plan", "1").out
+    assert line in project.idumb("execute-phase", "1", "--approve", project.approval()).out

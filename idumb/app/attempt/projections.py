@@ -317,7 +317,7 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files are omitted; a removed document is committed as removed.
     """
-    if not _on_branch(services, state) or _commits_wait(state):
+    if not are_committed(services, state) or _commits_wait(state):
         return ()
     plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
     return tuple(services.history.uncommitted([*reports, *plans]))
@@ -328,7 +328,8 @@ def in_ref(services: Services, state: RunState) -> bool:
     return kept_in(services, state) == REPORTS_REF
 
 
-def _on_branch(services: Services, state: RunState) -> bool:
+def are_committed(services: Services, state: RunState) -> bool:
+    """Return whether the reports of a run are committed to its branch."""
     return kept_in(services, state) == REPORTS_BRANCH and state.policy in COMMITTED
 
 
@@ -435,7 +436,7 @@ def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ..
         journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
     refused = committed.words if committed.commit is None else ""
     warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
-    if _on_branch(services, state):
+    if are_committed(services, state):
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(warnings)

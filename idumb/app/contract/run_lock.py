@@ -57,15 +57,17 @@ def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, 
     return plans
 
 
-def untracked_inputs(services: Services, plans: Iterable[str]) -> Mapping[str, Any] | None:
+def untracked_inputs(services: Services, plans: Iterable[str], *, reports: bool) -> Mapping[str, Any] | None:
     """The untracked files that a run depends on, with the command that adds them; None if git tracks them all.
 
-    Reports are committed, so a clone would have the reports without the plan. Ignored files are excluded.
+    With `reports`, reports are committed, so a clone would have them without the plan. Ignored files are excluded.
     """
     policy = (path for path, _ in services.policy.sources if not path.startswith("/"))
     prompts = (f"{PROMPTS}/{name}.md" for name in services.settings.prompts)
     missing = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
-    return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}"} if missing else None
+    if not missing:
+        return None
+    return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}", "reports": reports}
 
 
 def lock_in(context: RunContext) -> None:
