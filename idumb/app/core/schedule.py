@@ -101,13 +101,19 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
     if task_state.progress.exhausted > MOST_CONTEXTS or (task_state.once and task_state.progress.attempts):
         return False
     capabilities = agent.capabilities_of(task_state.attempt.adapter)
-    if task_state.progress.repeated and task_state.attempt.adapter and capabilities.calls_model:
+    if repeats_itself(task_state):
         return False
     if capabilities.deterministic and _would_fail_again(task, task_state.attempt.failed_step):
         return False
     if task.flow is not None and task.flow.retries is not None:
         max_attempts = task.flow.retries + 1
     return task.on_failure not in ("block", "ask") and task_state.progress.attempts < max_attempts
+
+
+def repeats_itself(task_state: TaskState) -> bool:
+    """Whether an agent's last two attempts failed with the same message and the same files."""
+    adapter = task_state.attempt.adapter
+    return bool(task_state.progress.repeated and adapter and agent.capabilities_of(adapter).calls_model)
 
 
 def _would_fail_again(task: Task, failed_step: int | None) -> bool:

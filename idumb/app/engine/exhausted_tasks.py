@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.app.core import schedule
 from idumb.domain import outcome
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.plans.plan import STRICT, Task
@@ -33,12 +34,13 @@ def question(task: Task, task_state: TaskState, reason: str) -> Decision:
     id = f"{task.id}{MARK}{task_state.attempt.number}"
     number = task_state.progress.attempts or task_state.attempt.number  # an exhausted context uses up none
     count = f"{number} attempt{'s' * (number != 1)}"
+    repeated = "It failed twice in the same way, so idumb" if schedule.repeats_itself(task_state) else "idumb"
     return Decision(
         id=id,
         kind=EXHAUSTED,
         task=task.id,
         what=f"{task.id} {task.title} failed after {count}",
-        why="idumb does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
+        why=f"{repeated} does not retry it by itself. Tasks that depend on it are blocked; independent tasks continue.",
         evidence=tuple((task_state.context.feedback or reason).splitlines()[:20]),
         choices=(
             Choice(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.app.core.schedule import Schedule, blockers, statuses, tries_again
+from idumb.app.engine import exhausted_tasks
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
@@ -83,6 +84,20 @@ def attempted(adapter: str = "steps", failed_step: int | None = 0) -> TaskState:
 def with_steps(*tools: str, tolerated: bool = False) -> Task:
     steps = tuple(Step(i, tool, "do it", {}, continue_on_error=tolerated) for i, tool in enumerate(tools))
     return Task("A", "a task", steps=steps)
+
+
+@pytest.mark.parametrize(("repeated", "retried"), [(0, True), (1, False)])
+def test_the_question_about_an_agent_that_failed_twice_in_the_same_way_says_so(*, repeated: int, retried: bool) -> None:
+    """R-RUN-5: it has attempts left, so the number of its attempts explains nothing."""
+    task_state = TaskState(
+        "A",
+        "d",
+        attempt=AttemptState(outcome=outcome.FAILED, adapter="claude-code"),
+        progress=TaskProgress(attempts=2, repeated=repeated),
+    )
+    why = exhausted_tasks.question(Task("A", "a task"), task_state, "the check failed").why
+    assert tries_again(Task("A", "a task"), GUIDED, task_state, 3) == retried
+    assert why.startswith("It failed twice in the same way, so idumb does not retry it") != retried
 
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
