@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ from idumb.system.processes import child_process
 child_process.run(["/bin/sh", "-c", sys.argv[1]], cwd=sys.argv[2], environment={"PATH": sys.argv[3]}, guarded=True)
 """
 DAEMON = "env -i setsid sh -c 'trap \"\" TERM HUP INT; (echo $$; echo $PPID) > door; while :; do sleep 1000; done'"
+
+
+@pytest.fixture(autouse=True)
+def no_ignored_hangup() -> Iterator[None]:
+    """Under `nohup`, an unguarded program would inherit it; a guarded one has the usual signals."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finished:
