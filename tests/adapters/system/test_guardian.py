@@ -28,11 +28,12 @@ DAEMON = "env -i setsid sh -c 'trap \"\" TERM HUP INT; (echo $$; echo $PPID) > d
 
 
 @pytest.fixture(autouse=True)
-def no_ignored_hangup() -> Iterator[None]:
-    """Under `nohup`, an unguarded program would inherit it; a guarded one has the usual signals."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def usual_signals() -> Iterator[None]:
+    """Under `nohup`, or in the background of a shell, an unguarded program would inherit ignored signals."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGQUIT)}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finished:
