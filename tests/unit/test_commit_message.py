@@ -42,7 +42,7 @@ TRAILER = ("text without a line that begins with Idumb-, as only idumb's own tra
 
 
 @pytest.mark.parametrize(
-    ("template", "accepted", "mend"),
+    ("template", "accepted", "fix"),
     [
         ("{title", FIELDS, "Remove the single {."),
         ("title}", FIELDS, "Remove the single }."),
@@ -57,12 +57,12 @@ TRAILER = ("text without a line that begins with Idumb-, as only idumb's own tra
     ],
 )
 def test_a_template_that_makes_no_message_says_what_is_accepted_and_how_to_fix_it(
-    template: str, accepted: str, mend: str
+    template: str, accepted: str, fix: str
 ) -> None:
     settings, (finding,) = configuration.read(f"git:\n  message: {json.dumps(template)}\n".encode())
     assert settings is None
     assert finding.place == ".idumb/config.yaml:2"
-    assert (finding.accepted, finding.mend) == (accepted, mend)
+    assert (finding.accepted, finding.mend) == (accepted, fix)
 
 
 @pytest.mark.parametrize(

@@ -233,21 +233,25 @@ class GuardedProgram:
             return ()
         self._has_left = False
         try:
-            return process_tree.end(self._living, grace, lambda: process_tree.end_groups(self._below()))
+            return self._end_below(grace)
         finally:
             self._is_free = self._guardian.serves_again()
 
-    def _living(self) -> list[int]:
-        return [*filter(process_tree.is_alive, self._below())]
+    def _end_below(self, grace: float) -> tuple[int, ...]:
+        """End everything below the guardian. Return the ids."""
 
-    def _below(self) -> list[int]:
-        """Return what is below the guardian, ended processes included."""
-        return process_tree.descendants(process_tree.children(self.pid))
+        def below() -> list[int]:
+            return process_tree.descendants(process_tree.children(self.pid))
+
+        def living() -> list[int]:
+            return [*filter(process_tree.is_alive, below())]
+
+        return process_tree.end(living, grace, lambda: process_tree.end_groups(below()))
 
     def kill(self) -> None:
         """Kill the guardian too, last: it has a process group for itself."""
         process_tree.send_group(self.group, signal.SIGKILL)
-        process_tree.end(self._living, 0, lambda: process_tree.end_groups(self._below()))
+        self._end_below(grace=0)
         process_tree.send_group(self.pid, signal.SIGKILL)
         self.wait()
         self._is_free = self._has_left = False
