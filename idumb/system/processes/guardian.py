@@ -17,28 +17,32 @@ limits), all text as bytes. With it come the program's three standard streams. A
 
 from __future__ import annotations
 
-import contextlib
+import _socket
 import errno
 import marshal
 import os
 import resource
 import select
-import signal
-import socket
 import struct
 
 from idumb.system.processes import process_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Iterable, Sequence
     from typing import NoReturn
+else:
+    # As with `_socket`: what is around these modules in Python takes as long to load as the interpreter itself.
+    import _signal as signal
 
 LENGTH = struct.Struct("=Q")
 ANSWER = struct.Struct("=Bi")
 STARTED, NO_FOLDER, NO_PROGRAM, ENDED, LEFT = range(5)
 
 _CHUNK = 1 << 16
+_STREAMS = struct.Struct("=3i")
+_CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 _DEAF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
 _IGNORED = (*_DEAF, signal.SIGXFSZ)  # the last one by Python
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -46,7 +50,7 @@ _ROUNDS = 200
 
 
 def main() -> None:
-    channel = socket.socket(fileno=0)
+    channel = _socket.socket(fileno=0)
     process_tree.become_reaper()  # before a program can leave an orphan
     for deaf_to in _DEAF:
         signal.signal(deaf_to, signal.SIG_IGN)
@@ -80,14 +84,17 @@ def _own_state() -> list[object]:
     state: list[object] = [os.getpriority(os.PRIO_PROCESS, 0), *map(resource.getrlimit, _LIMITS)]
     if hasattr(os, "sched_getaffinity"):
         state += [os.sched_getaffinity(0), os.sched_getscheduler(0)]
-    with contextlib.suppress(OSError):
+    try:
         state.append(process_tree.read("/proc/self/oom_score_adj"))
+    except OSError:
+        pass
     return state
 
 
-def _received(channel: socket.socket) -> tuple[bytes, Sequence[int]]:
+def _received(channel: _socket.socket) -> tuple[bytes, Sequence[int]]:
     """Return the next order; exit if idumb has ended."""
-    data, streams, _, _ = socket.recv_fds(channel, _CHUNK, 3, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+    data, extra, _, _ = channel.recvmsg(_CHUNK, _socket.CMSG_SPACE(_STREAMS.size), _CLOSE_ON_EXEC)
+    streams = [stream for _, _, content in extra for stream in _STREAMS.unpack(content)]
     while data and len(data) < LENGTH.size + LENGTH.unpack_from(data)[0]:
         more = channel.recv(_CHUNK)
         data = data + more if more else b""
@@ -156,7 +163,7 @@ def _set_limits(limits: Sequence[tuple[int, int]]) -> None:
         resource.setrlimit(number, (most, top))
 
 
-def _tell_end(status: int, channel: socket.socket, own: object) -> None:
+def _tell_end(status: int, channel: _socket.socket, own: object) -> None:
     """Return if nothing of the program is left, and this process is in its `own` state; else, exit."""
     if not _is_clean(own):
         channel.send(ANSWER.pack(LEFT, status))
@@ -171,7 +178,7 @@ def _is_clean(own: object) -> bool:
     return not _any_child_left() and own == _own_state()
 
 
-def _status(program: int, channel: socket.socket, woken: int) -> int:
+def _status(program: int, channel: _socket.socket, woken: int) -> int:
     """Return the wait status of a program when it has ended. If idumb ends before, so do both."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)

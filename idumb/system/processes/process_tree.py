@@ -6,17 +6,18 @@ or a double fork. On other systems only the process group of the started program
 
 from __future__ import annotations
 
-import contextlib
+import _thread
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
 
-TYPE_CHECKING = False  # `typing` would cost a guardian half of its start
+# Each guardian loads this module at its start, which `typing`, `signal`, `threading` and `contextlib` would double.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO, Protocol
+
+    Find = Callable[[], list[int]]
 
     class Program(Protocol):
         """A program that was started. `stderr` is None if it shares standard output.
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 PROCESS_COOKIE = "IDUMB_PROCESS"
 GRACE = 2.0
 
+_TERM, _KILL = 15, 9  # on every system, see kill(1)
 _COOKIE = PROCESS_COOKIE.encode()
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
@@ -56,12 +58,10 @@ _SCANS = 50
 _EXEC = 0.02  # seconds in which a process that executes a program has its environment again
 _GROUP, _SESSION, _THREADS = 2, 3, 17  # fields of /proc/PID/stat, counted from the state on
 
-Find = Callable[[], list[int]]
-
 # Running programs, by cookie: several threads may each run one. The lock is held while a new child has no environment
 # of its own, so that no thread ends it as an orphan.
 running: dict[str, int] = {}
-spawning = threading.Lock()
+spawning = _thread.allocate_lock()
 
 _adopting: bool | None = None
 
@@ -86,14 +86,21 @@ def become_reaper() -> bool:
 
 def children(pid: int | None = None) -> list[int]:
     """Return the ids of a process's children (of this process by default), zombies included."""
-    folder = f"/proc/{pid or 'self'}/task"
+    process = pid or "self"
     pids: list[int] = []
-    # A process or thread can end between two reads; its children then have another parent.
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                pids.extend(map(int, read(f"{folder}/{thread}/children").split()))
+    for thread in _threads(process):
+        try:
+            pids.extend(map(int, read(f"/proc/{process}/task/{thread}/children").split()))
+        except OSError:  # the thread has ended; its children have another parent
+            pass
     return pids
+
+
+def _threads(process: int | str) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{process}/task")
+    except OSError:  # the process has ended
+        return []
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
@@ -127,11 +134,12 @@ def _environment(pid: int) -> bytes:
         return b""
     except OSError:
         pass
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                if thread != str(pid) and (content := read(f"/proc/{pid}/task/{thread}/environ")):
-                    return content
+    for thread in _threads(pid):
+        try:
+            if thread != str(pid) and (content := read(f"/proc/{pid}/task/{thread}/environ")):
+                return content
+        except OSError:
+            pass
     return b""
 
 
@@ -194,7 +202,7 @@ def end_groups(pids: Iterable[int]) -> None:
     own = os.getsid(0)
     states = (status(pid) for pid in pids)
     for group in {int(fields[_GROUP]) for fields in states if fields is not None and int(fields[_SESSION]) != own}:
-        send_group(group, signal.SIGKILL)
+        send_group(group, _KILL)
 
 
 def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> tuple[int, ...]:
@@ -205,7 +213,7 @@ def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> t
     living = find()
     ended = set(living)
     try:
-        send(living, signal.SIGTERM)
+        send(living, _TERM)
         if living:
             wait_gone(living, grace)
     finally:
@@ -217,15 +225,17 @@ def end(find: Find, grace: float, chase: Callable[[], None] = lambda: None) -> t
                 break
             ended.update(living)
             end_groups(living)
-            send(living, signal.SIGKILL)
+            send(living, _KILL)
             wait_gone(living, 0.2)
     return tuple(sorted(ended))
 
 
 def send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
 
 
 def send_group(group: int, number: int) -> bool:
@@ -255,8 +265,10 @@ def _handles(pids: Iterable[int]) -> list[int]:
     handles: list[int] = []
     if sys.platform == "linux":
         for pid in pids:
-            with contextlib.suppress(OSError):
+            try:
                 handles.append(os.pidfd_open(pid))
+            except OSError:  # it has ended
+                pass
     return handles
 
 
@@ -290,11 +302,11 @@ def read(path: str) -> bytes:
 
 def out_of_memory_kills() -> int:
     """Return how often the system has killed for memory since boot; 0 if unknown."""
-    with contextlib.suppress(OSError):
-        for line in read("/proc/vmstat").splitlines():
-            if line.startswith(b"oom_kill "):
-                return int(line.split()[1])
-    return 0
+    try:
+        lines = read("/proc/vmstat").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
 
 def end_program(child: Program | None, cookie: str, before: frozenset[int] | None, grace: float) -> tuple[int, ...]:
@@ -322,19 +334,19 @@ def _end_adopted(child: Program | None, cookie: str, before: frozenset[int] | No
             return ()
         return end(lambda: _living(cookie, before), grace, lambda: _collect(cookie, before))
     leftovers = end_all(PROCESS_COOKIE, cookie, grace)
-    if child is not None and send_group(child.group, signal.SIGTERM):
+    if child is not None and send_group(child.group, _TERM):
         wait_gone([child.group], 0)
-        send_group(child.group, signal.SIGKILL)
+        send_group(child.group, _KILL)
     return leftovers
 
 
 def _end_child(child: Program, grace: float) -> None:
     try:
-        send(program_tree(child), signal.SIGTERM)
+        send(program_tree(child), _TERM)
         if child.end >= 0:
             _ready([child.end], grace)
     finally:
-        send(program_tree(child), signal.SIGKILL)
+        send(program_tree(child), _KILL)
         child.kill()
         child.wait()
 
@@ -409,8 +421,10 @@ def _collect(cookie: str, before: frozenset[int]) -> None:
 def _reap(pids: Iterable[int]) -> None:
     """Collect adopted children that have ended, so that they do not remain zombies."""
     for pid in pids:
-        with contextlib.suppress(ChildProcessError):
+        try:
             os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
 
 
 def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
@@ -432,9 +446,12 @@ def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
 def _owned_by(owner: int) -> Iterator[int]:
     for name in os.listdir("/proc"):  # raises if the system does not show processes
         if name.isdecimal() and int(name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == owner:
-                    yield int(name)
+            try:
+                belongs = os.stat(f"/proc/{name}").st_uid == owner
+            except OSError:
+                continue
+            if belongs:
+                yield int(name)
 
 
 def _works_in(pid: int, program: str, roots: tuple[str, ...]) -> bool:

@@ -41,6 +41,13 @@ def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finish
     return child_process.run(argv, cwd=str(cwd), environment=ENVIRONMENT, guarded=guarded, grace=0.2)
 
 
+def test_a_guardian_loads_nothing_that_would_double_its_start() -> None:
+    script = "import sys; sys.path.append(sys.argv[1]); from idumb.system.processes import guardian; print(*sys.modules)"
+    argv = [sys.executable, "-I", "-S", "-c", script, str(ROOT)]
+    loaded = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"collections", "contextlib", "ctypes", "enum", "signal", "socket", "threading", "typing"} & set(loaded)
+
+
 def test_a_guarded_program_is_found_on_its_own_path_and_has_its_own_session(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
