@@ -141,3 +141,20 @@ def test_consent_to_an_amendment_covers_no_other_program(
     assert amended.code == 0, amended
     refused = project.quick("resume", "1", "--retry-failed", "--json")
     assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
+
+
+@pytest.mark.parametrize("approves", [False, True])
+def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project, *, approves: bool) -> None:
+    """R-LOCK-3: the run would halt at it, so it is refused first, and nothing is recorded."""
+    put(project.folder / "tools", "inside")
+    project.configure("builder: b\nbindings:\n  b: {adapter: command, argv: [tools/coder]}\n")
+    checked = project.quick("check-plan", "1", "--json")
+    assert (checked.code, checked.data["findings"][0]["code"]) == (3, "agent.inside-repository")
+    assert ".idumb/config.yaml:3 first" in checked.error["hint"]
+    agreed = ("--approve", checked.data["contract_hash"]) if approves else ()
+    quick = project.quick("quick", "make b", "--files", "b.txt", "--check", "test -s b.txt", "--json")
+    for refused in (project.quick("execute-phase", "1", "--json", *agreed), quick):
+        assert (refused.code, refused.error["code"]) == (4, "agent.inside-repository")
+        assert refused.error["message"].startswith("The binding b: Program tools/coder is inside the repository")
+    assert project.quick("check-plan", "1", "--json").data["consent"] is False
+    assert project.quick("decisions", "--json").data["decisions"] == []

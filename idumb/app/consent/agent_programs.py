@@ -23,6 +23,7 @@ from idumb.domain.settings import Binding
 from idumb.lazy_dataclass import dataclass
 
 _KEY = "programs"
+_MISCONFIGURED = frozenset({"agent.bad-option", "agent.inside-repository", "agent.unknown-adapter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,25 @@ def current_programs(services: Services, contract: Contract, agents: Agents | No
         if argv:
             programs[name] = argv[0]
     return programs
+
+
+def unusable(services: Services, contract: Contract) -> Iterator[tuple[str, AdapterError]]:
+    """Yield the bindings that cannot start until the configuration changes, with the reason.
+
+    Missing programs and keys are not reported, because they can be installed or set, or another machine has them.
+    """
+    for name in approval_parts.agents(services.settings, contract):
+        try:
+            services.adapters.get(name).describe()
+        except AdapterError as problem:
+            if problem.code in _MISCONFIGURED:
+                yield name, problem
+
+
+def require_usable(services: Services, contract: Contract) -> None:
+    """Refuse a contract whose run would be certain to halt at one of its bindings."""
+    for name, problem in unusable(services, contract):
+        raise approval_parts.cannot_start(name, problem) from problem
 
 
 def consent_record(services: Services, contract: Contract, earlier: str | None = None) -> dict[str, Any]:

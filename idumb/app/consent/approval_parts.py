@@ -79,8 +79,14 @@ def adapters(services: Services, contract: Contract) -> dict[str, tuple[str, ...
         try:
             resolved[name] = tuple(services.adapters.get(name).describe())
         except AdapterError as problem:
-            raise Refusal(problem.code, f"Binding {name}: {problem.message}", hint=problem.hint) from problem
+            raise cannot_start(name, problem) from problem
     return resolved
+
+
+def cannot_start(name: str, problem: AdapterError) -> Refusal:
+    """Return the refusal of a binding that cannot be used."""
+    prefix = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
+    return Refusal(problem.code, f"{prefix}{problem.message}", hint=problem.hint)
 
 
 def agents(settings: Settings, contract: Contract) -> tuple[str, ...]:

@@ -297,8 +297,7 @@ def require_agents(context: RunContext) -> None:
         try:
             context.agents.get(name).describe()
         except AdapterError as problem:
-            prefix = "" if problem.message.startswith(f"The binding {name} ") else f"The binding {name}: "
-            raise Refusal(problem.code, f"{prefix}{problem.message}", hint=problem.hint) from problem
+            raise approval_parts.cannot_start(name, problem) from problem
     agent_programs.require(
         context.services, context.contract, context.agents, next_actions.command(context.journal.state)
     )

@@ -141,6 +141,7 @@ def _ensure_guided(services: Services, contract: Contract, approve: Sequence[str
     if _is_agreed(services, contract, matching, moved):
         _ensure_judges(services, request.judges, approve, request.again)
         return
+    agent_programs.require_usable(services, contract)
     # Read before the question, so that the consent covers what was shown, even if a program is replaced meanwhile.
     programs = agent_programs.consent_record(services, contract)
     how = "--approve"

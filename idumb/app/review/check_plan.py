@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network
+from idumb.app.consent import agent_programs, approvals, checked_tree, chosen_network
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
@@ -15,7 +15,7 @@ from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers
 from idumb.domain.contract import Contract
-from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
 from idumb.domain.intake import self_check
@@ -24,7 +24,6 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import RunState
 
 _SHOWN = 50  # errors in the evidence; all are in `data.findings`
-_WRONG_ANYWHERE = frozenset({"agent.bad-option", "agent.unknown-adapter"})
 
 
 def check(
@@ -98,25 +97,12 @@ def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
 
 
 def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:
-    """Yield findings for agents whose configuration is wrong on every machine.
-
-    Missing programs and keys are not reported, because another machine may have them.
-    """
-    for name in () if contract is None else approval_parts.agents(services.settings, contract):
-        try:
-            services.adapters.get(name).describe()
-        except AdapterError as problem:
-            if problem.code in _WRONG_ANYWHERE:
-                line, column = services.setting_place("bindings", name)
-                place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
-                yield Finding(
-                    problem.code,
-                    ERROR,
-                    *place,
-                    "a binding as in idumb help agents",
-                    problem.message,
-                    problem.hint or "",
-                )
+    """Yield a finding for each binding that cannot start until the configuration changes."""
+    for name, problem in () if contract is None else agent_programs.unusable(services, contract):
+        line, column = services.setting_place("bindings", name)
+        place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
+        accepted = "a binding as in idumb help agents"
+        yield Finding(problem.code, ERROR, *place, accepted, problem.message, problem.hint or "")
 
 
 def _weak_checks(services: Services, contract: Contract | None, mode: str | None) -> Iterator[Finding]:
