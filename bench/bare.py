@@ -99,7 +99,7 @@ class UnchangedHistory(MemoryHistory):
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         return frozenset()
 
-    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
+    def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         return ()
 
     def begin_branch(self, name: str) -> None:

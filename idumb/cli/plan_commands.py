@@ -156,8 +156,8 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None, run_c
     --run-checks, which finds checks that pass before the work. With --json, data.contract_hash is the hash for
     --approve.
 
-    Also lists plans and settings that are not in git, with the command that adds them: idumb commits reports, so a
-    clone would have the reports without the plan.
+    Also lists plans and settings that are not committed, with the command that commits them: idumb commits reports,
+    so a clone would have the reports without the plan.
     """
     import gc
 

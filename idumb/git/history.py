@@ -189,8 +189,9 @@ class GitHistory:
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return nested_repositories.among(self._place, places)
 
-    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
-        return uncommitted.untracked(self._place, self.repository, paths)
+    def added(self, paths: Sequence[str]) -> tuple[str, ...]:
+        head_tree = self.head_tree() or tree_objects.EMPTY_TREE
+        return uncommitted.added(self._place, self.repository, head_tree, paths)
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         if self._head_commit() is None:

@@ -24,15 +24,15 @@ def finding(row: Data) -> list[str]:
     return lines + [f"    {label + ':':<9} {quantities.clip(markup.one_line(text), _WIDTH)}" for label, text in details]
 
 
-def untracked(data: Data) -> list[str]:
-    """Return plans and settings that are not in git, and the command that adds them."""
+def uncommitted(data: Data) -> list[str]:
+    """Return plans and settings that are not committed, and the command that commits them."""
     files = data.get("untracked")
     if not files:
         return []
     paths = wording.listed(map(markup.one_line, files["paths"]))
     lacks = "have the reports but not these files" if files.get("reports") else "not have these files"
     return [
-        f"Not in git: {paths}. A clone would {lacks}.",
+        f"Not committed: {paths}. A clone would {lacks}.",
         f"  {markup.one_line(files['command'])}",
     ]
 

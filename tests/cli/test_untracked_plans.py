@@ -1,4 +1,4 @@
-"""Plans and settings that a clone would not have are named, with the command that adds them (R-PLAN-1)."""
+"""Plans and settings that a clone would not have are named, with the command that commits them (R-PLAN-1)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,24 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-def add(project: Project, untracked: dict[str, Any]) -> None:
+def commit(project: Project, untracked: dict[str, Any]) -> None:
     subprocess.run(["sh", "-ec", untracked["command"]], cwd=project.folder, check=True)
 
 
-def test_check_plan_names_untracked_plans_until_they_are_added(project: Project) -> None:
+def test_check_plan_names_new_plans_until_they_are_committed(project: Project) -> None:
     """R-PLAN-1."""
     untracked = project.json("check-plan", "1").data["untracked"]
     assert untracked["paths"] == [CONFIGURATION, PLAN]
     output = project.idumb("check-plan", "1").out
-    assert f"Not in git: {CONFIGURATION}, {PLAN}." in output
+    assert f"Not committed: {CONFIGURATION}, {PLAN}." in output
     assert untracked["command"] in output
-    add(project, untracked)
+    project.repo.git("add", "--", CONFIGURATION)
+    assert project.json("check-plan", "1").data["untracked"] == untracked
+    project.repo.git("add", "--", PLAN)
+    assert project.json("check-plan", "1").data["untracked"] == untracked
+    commit(project, untracked)
     assert project.json("check-plan", "1").data["untracked"] is None
-    assert "Not in git" not in project.idumb("check-plan", "1").out
+    assert "Not committed" not in project.idumb("check-plan", "1").out
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -51,7 +55,7 @@ def test_the_end_of_a_run_names_them_too(project: Project, *, works: bool) -> No
         )
     ended = project.execute()
     assert (ended.code == 0, ended.data["untracked"]["paths"]) == (works, [CONFIGURATION, PLAN])
-    add(project, ended.data["untracked"])
+    commit(project, ended.data["untracked"])
     again = project.resume("--retry-failed") if not works else project.execute("--force")
     assert again.data.get("untracked") is None
 
@@ -59,8 +63,9 @@ def test_the_end_of_a_run_names_them_too(project: Project, *, works: bool) -> No
 def test_the_text_at_the_end_of_a_run_has_the_command(project: Project) -> None:
     """R-PLAN-1."""
     output = project.idumb("execute-phase", "1", "--approve", project.approval()).out
-    assert f"Not in git: {CONFIGURATION}, {PLAN}." in output
-    assert f"  git add -- {CONFIGURATION} {PLAN}" in output
+    assert f"Not committed: {CONFIGURATION}, {PLAN}." in output
+    names = f"-- {CONFIGURATION} {PLAN}"
+    assert f"  git add {names} && git commit -m 'Plan and settings' {names}\n" in output
 
 
 def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Project) -> None:
@@ -75,8 +80,8 @@ def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Projec
     assert answer.data, answer
     untracked = answer.data["untracked"]
     assert untracked["paths"] == sorted([CONFIGURATION, policy, template, path])
-    add(project, untracked)
-    assert project.repo.git("ls-files", "--", path) != ""
+    commit(project, untracked)
+    assert project.json("check-plan", "2").data["untracked"] is None
 
 
 def test_ignored_files_are_omitted(project: Project) -> None:
@@ -94,6 +99,18 @@ def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
     assert project.json("check-plan", "1").data["untracked"] is None
 
 
+def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
+    """R-PLAN-1: staged or not, no clone has it yet."""
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    project.repo.git("add", "--", PLAN)
+    untracked = project.json("check-plan", "1").data["untracked"]
+    assert untracked["paths"] == [CONFIGURATION, PLAN]
+    commit(project, untracked)
+    assert project.json("check-plan", "1").data["untracked"] is None
+
+
 @pytest.mark.parametrize(("kept", "has_reports"), [("branch", True), ("ref", False), ("none", False)])
 def test_a_clone_is_said_to_have_the_reports_only_if_they_are_committed(
     project: Project, kept: str, *, has_reports: bool
@@ -103,6 +120,6 @@ def test_a_clone_is_said_to_have_the_reports_only_if_they_are_committed(
     text = configuration.read_text(encoding="utf-8")
     configuration.write_text(text.replace("\ngit:\n", f"\ngit:\n  reports: {kept}\n"), encoding="utf-8")
     has = "have the reports but not these files" if has_reports else "not have these files"
-    line = f"Not in git: {CONFIGURATION}, {PLAN}. A clone would {has}.\n"
+    line = f"Not committed: {CONFIGURATION}, {PLAN}. A clone would {has}.\n"
     assert line in project.idumb("check-plan", "1").out
     assert line in project.idumb("execute-phase", "1", "--approve", project.approval()).out

@@ -57,17 +57,19 @@ def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, 
     return plans
 
 
-def untracked_inputs(services: Services, plans: Iterable[str], *, reports: bool) -> Mapping[str, Any] | None:
-    """The untracked files that a run depends on, with the command that adds them; None if git tracks them all.
+def uncommitted_inputs(services: Services, plans: Iterable[str], *, reports: bool) -> Mapping[str, Any] | None:
+    """The files that a run depends on and HEAD lacks, with the command that commits them; None if HEAD has them all.
 
     With `reports`, reports are committed, so a clone would have them without the plan. Ignored files are excluded.
     """
     policy = (path for path, _ in services.policy.sources if not path.startswith("/"))
     prompts = (f"{PROMPTS}/{name}.md" for name in services.settings.prompts)
-    missing = services.history.untracked((*plans, CONFIGURATION, *policy, *prompts))
+    missing = services.history.added((*plans, CONFIGURATION, *policy, *prompts))
     if not missing:
         return None
-    return {"paths": list(missing), "command": f"git add -- {shlex.join(missing)}", "reports": reports}
+    names = shlex.join(missing)
+    command = f"git add -- {names} && git commit -m 'Plan and settings' -- {names}"
+    return {"paths": list(missing), "command": command, "reports": reports}
 
 
 def lock_in(context: RunContext) -> None:

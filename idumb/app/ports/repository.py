@@ -367,8 +367,8 @@ class History(Protocol):
         A folder with tracked files is not one. Reads only.
         """
 
-    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths that are untracked files and not ignored."""
+    def added(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""

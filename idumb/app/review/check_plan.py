@@ -37,7 +37,7 @@ def check(
     the plans have no error. `only` is the path of the plan whose findings are returned; its phase is read as a whole.
     """
     loaded = loading.load_phase(services, phase)
-    untracked = run_lock.untracked_inputs(services, loaded.paths, reports=services.settings.commits_reports_of(phase))
+    untracked = run_lock.uncommitted_inputs(services, loaded.paths, reports=services.settings.commits_reports_of(phase))
     hashes = contracts.source_hashes(loaded.sources)
     data: dict[str, Any] = {"phase": phase, "folder": loaded.folder, "plans": list(loaded.paths)}
     data |= {"plan_hashes": hashes, "phase_hash": contracts.hash_of_sums(hashes.items())}

@@ -50,7 +50,7 @@ def build(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
-        "untracked": run_lock.untracked_inputs(
+        "untracked": run_lock.uncommitted_inputs(
             services, (p.path for p in contract.plans), reports=projections.are_committed(services, state)
         ),
         "decisions": questions,

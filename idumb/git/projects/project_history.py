@@ -106,8 +106,8 @@ class ProjectHistory:
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return self._paths.all_shown(self._whole.repositories(self._paths.all_stored(places)))
 
-    def untracked(self, paths: Sequence[str]) -> tuple[str, ...]:
-        return self._paths.all_shown(self._whole.untracked(self._paths.all_stored(paths)))
+    def added(self, paths: Sequence[str]) -> tuple[str, ...]:
+        return self._paths.all_shown(self._whole.added(self._paths.all_stored(paths)))
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         rows = (frozenset(self._paths.kept(paths)) for paths in self._whole.recent_changes(limit))

@@ -1,4 +1,4 @@
-"""Which paths differ from HEAD or are untracked, as git sees it. git is asked only where the raw bytes differ."""
+"""Which paths differ from HEAD or are not in it, as git sees it. git is asked only where the raw bytes differ."""
 
 from __future__ import annotations
 
@@ -38,15 +38,18 @@ def changed(place: Repository, repository: pygit2.Repository, head_tree: str, pa
     return tuple(sorted(filter(path_rules.cover(unsure), differing)))
 
 
-def untracked(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths that are files which git neither tracks nor ignores. git is asked about unknown ones only."""
-    index = _index(repository)
-    unknown = sorted(path for path in set(paths) if index is None or path not in index)
-    if not unknown:
+def added(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of files that HEAD lacks, staged or untracked but not ignored, sorted.
+
+    git is asked about paths that HEAD lacks only. `head_tree` is the empty tree before the first commit.
+    """
+    missing = sorted(path for path in set(paths) if tree_objects.entry(repository, head_tree, path) is None)
+    if not missing:
         return ()
-    listed = git_program.output(place.root, ["ls-files", "--others", "--exclude-standard", "-z", "--", *unknown])
-    untracked_names = {os.fsdecode(name) for name in listed.split(b"\0")}
-    return tuple(path for path in unknown if path in untracked_names)
+    kinds = ["--cached", "--others", "--exclude-standard"]
+    listed = git_program.output(place.root, ["ls-files", *kinds, "-z", "--", *missing])
+    names = {os.fsdecode(name) for name in listed.split(b"\0")}
+    return tuple(path for path in missing if path in names)
 
 
 def staged_blobs(place: Repository, repository: pygit2.Repository, head_tree: str) -> frozenset[str]:

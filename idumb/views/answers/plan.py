@@ -176,7 +176,7 @@ def _findings(data: phrases.Data) -> list[str]:
     lines = [line for finding in data["findings"] for line in phrases.finding(finding)]
     lines += [""] if lines else []
     lines.append(f"Phase {markup.one_line(data['phase'])}: {_tasks(data)}{_summed(data)}.")
-    return [*lines, *(f"  {line}" for line in phrases.untracked(data))]
+    return [*lines, *(f"  {line}" for line in phrases.uncommitted(data))]
 
 
 def _next(data: phrases.Data) -> list[str]:

@@ -18,7 +18,7 @@ def ended(data: phrases.Data) -> str:
     lines = [*_ENDINGS[data["outcome"]](data), *_failure(data.get("failure"))]
     if data.get("summary"):
         lines += ["", f"Summary: {_report(data, data['summary'])}"]
-    lines += phrases.untracked(data)
+    lines += phrases.uncommitted(data)
     offered = data["outcome"] == "partial"  # its options already contain the next commands
     return "\n".join([*lines, *([] if offered else phrases.commands(data))]) + "\n"
 
