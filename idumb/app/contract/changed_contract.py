@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 
@@ -35,6 +36,16 @@ def choices(services: Services, state: RunState, changed: Sequence[str]) -> tupl
     if _amendable(services, state, now):
         offered.append(_amend_choice(state.phase))
     return (*offered, back, fresh)
+
+
+def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choice, ...]:
+    """Return the choice to continue a run under the present plans; () if that is impossible."""
+    if now.hash == state.contract.hash or state.opened is not None or not _amendable(services, state, now):
+        return ()
+    choice = _amend_choice(state.phase)
+    if state.mode != STRICT:
+        return (choice,)
+    return (dataclasses.replace(choice, command=f"idumb approve {state.phase}; {choice.command}"),)
 
 
 def hint(state: RunState, offered: Sequence[Choice]) -> str:

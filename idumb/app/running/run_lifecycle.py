@@ -16,7 +16,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, kept_at, run_ref
 from idumb.app.engine import recovery, runner
 from idumb.app.roles import opinions
-from idumb.app.running import admission, run_request, run_result
+from idumb.app.running import admission, run_request, run_result, unfinished_work
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
@@ -41,6 +41,9 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
     preconditions.accept_guarded(services, journal, request.accept_git)
     if state is None:
         admission.require_unverified(services, contract, force=request.force)
+        branch = run_branch.chosen(services, contract, request.branch)
+        previous = run_lookup.latest_run(services, contract.phase)
+        unfinished_work.require_own(services, contract, previous, branch)
         run_branch.begin(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
@@ -76,8 +79,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     not_saved = task_base.not_saved(services.trees.omitted())
     for words in (*not_saved, *clone_losses.at_start(services, base.tree, workspace)):
         services.reporter.note(words)
-    same_branch = previous is not None and previous.branch == head.branch
-    reverted = task_base.put_back_unfinished(services, contract, previous) if previous and same_branch else ()
+    reverted = unfinished_work.put_back(services, contract, previous)
     sources = run_lock.require_sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     plans = services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")

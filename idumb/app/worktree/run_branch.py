@@ -13,11 +13,16 @@ from idumb.domain.settings import BRANCH_PHASE
 _BRANCHES = "refs/heads/"
 
 
-def begin(services: Services, contract: Contract, requested: str | None) -> None:
-    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
+def chosen(services: Services, contract: Contract, requested: str | None) -> str | None:
+    """Return the branch on which a new run begins; None for that of HEAD."""
     settings = services.settings.git
     configured = settings.branch_name if settings.branch == BRANCH_PHASE else None
-    name = requested or (configured and configured.replace("{phase}", contract.phase))
+    return requested or (configured and configured.replace("{phase}", contract.phase)) or None
+
+
+def begin(services: Services, contract: Contract, requested: str | None) -> None:
+    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
+    name = chosen(services, contract, requested)
     if name and services.history.head().branch != name:
         _require_free(name, services.history.refs(_BRANCHES))
         services.history.begin_branch(name)

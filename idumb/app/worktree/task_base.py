@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
@@ -12,13 +12,11 @@ from idumb.app.ports.repository import NestedChange, Snapshot, Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
-from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.lazy_dataclass import dataclass
 
 UNFINISHED = "task.unfinished-path"
 
@@ -52,7 +50,7 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
             # A clone cannot deliver into these files either.
-            hint=f"{_ways_out(context, theirs)}, then {again}",
+            hint=f"{ways_out(context.services, theirs)}, then {again}",
             details={"task": task.id, "paths": theirs},
         )
     if unfinished and not ahead:
@@ -67,9 +65,9 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
         )
 
 
-def _ways_out(context: RunContext, dirty: Sequence[str]) -> str:
+def ways_out(services: Services, dirty: Sequence[str]) -> str:
     """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
-    history, trees = context.services.history, context.services.trees
+    history, trees = services.history, services.trees
     head, staged = history.head_tree(), history.staged(dirty)
     if head is None:
         return "Commit them (git commit)"  # git stash needs a commit
@@ -328,56 +326,6 @@ def nested_changes(context: RunContext, task_state: TaskState) -> tuple[NestedCh
     ref = attempt_ref(context.services, context.run, task_state.id, task_state.attempt.number, "base")
     commit = context.services.history.kept(ref)
     return () if commit is None else context.services.trees.nested_changes(Snapshot(commit, "", ref))
-
-
-@dataclass(frozen=True, slots=True)
-class PutBack:
-    """Unfinished work of an earlier run, restored before a new run starts."""
-
-    task: str
-    paths: tuple[str, ...]
-
-
-def put_back_unfinished(services: Services, contract: Contract, before: RunState) -> tuple[PutBack, ...]:
-    """Restore what unfinished tasks of the last run left uncommitted and nobody changed since, newest first."""
-    if before.workspace != "here":
-        return ()
-    done: list[PutBack] = []
-    later: set[str] = set()
-    for task_id in sorted(before.attempted, key=before.attempted.__getitem__, reverse=True):
-        task_state = exposed_secrets.found_again(services, before.tasks[task_id])
-        if task_state.status not in outcome.DONE and task_state.work.base is not None:
-            left_tree, touched = _left_by(services, contract, before, task_state)
-            own = [p for p in touched if p not in later and p not in set(task_state.work.deviations)]
-            put = tuple(
-                _put_back(services, task_state.work.base, left_tree, services.history.uncommitted(own) if own else ())
-            )
-            done += [PutBack(task_id, put)] if put else []
-            services.trees.remove_folders(task_state.work.folders)
-        later.update(task_state.work.touched)
-    return tuple(done)
-
-
-def _left_by(
-    services: Services, contract: Contract, before: RunState, task_state: TaskState
-) -> tuple[str, tuple[str, ...]]:
-    """Return the tree and the paths that an unfinished task left; a killed one left its declared paths as they are."""
-    if task_state.work.left_tree is not None and not task_state.attempt.running:
-        return task_state.work.left_tree, task_state.work.touched
-    task = contract.tasks.get(task_state.id)
-    declared = ledger.written_paths(task.files) if task is not None else ()
-    present = services.trees.scan(ledger.named_paths(task.files) if task is not None else ())
-    changes = services.trees.changes(task_state.work.base or present, present)
-    covered = (c.path for c in changes if paths.matches_any(c.path, declared))
-    return present, tool_leftovers.work_only(services, before, covered, present, declared)
-
-
-def _put_back(services: Services, base: str, left_tree: str, dirty: Iterable[str]) -> Iterable[str]:
-    for path in dirty:
-        if services.trees.entry(base, path) == services.trees.entry(left_tree, path):
-            continue
-        if not services.trees.restore(base, left_tree, (path,), tell=services.reporter.note):
-            yield path
 
 
 def tree_between_attempts(services: Services, state: RunState, present: str) -> str:

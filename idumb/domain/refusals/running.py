@@ -87,6 +87,7 @@ ROWS: Mapping[str, Row] = {
     "run.none": row("Find the run", way("run", "run the phase", "you are asked for consent first", "{run}")),
     "run.paused": row(_CONTINUE),
     "skip.not-confirmed": row("Skip the task"),
+    "run.unfinished-work": row("Start a new run"),
     "run.unknown": row("Find the run", look("list the runs of the phase", HINT, "list")),
     "run.waiting": row(_CONTINUE, _QUESTIONS, _RESUME),
     "dry-run.failed": row("Finish the dry run"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from idumb.app.worktree import task_base
+from idumb.app.running import unfinished_work
 from idumb.domain.agent import AgentRequest, AgentResult
 from tests.support.engine_run import EngineRun, make_own_files, task
 
@@ -164,7 +164,7 @@ def test_what_an_interrupted_attempt_left_of_tools_is_neither_its_work_nor_a_for
 def test_a_new_run_does_not_take_them_back_with_what_a_killed_one_left() -> None:
     run = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, "src/a.py", own=False))
     assert run.run_until_killed(_effects(run).index("log checkpoint.intended") + 1)
-    (taken_back,) = task_base.put_back_unfinished(run.process().services, run.contract, run.state)
+    (taken_back,) = unfinished_work.put_back(run.process().services, run.contract, run.state)
     assert taken_back.paths == ("src/a.py",)
     assert PYC in run.repository.files
 

@@ -1,0 +1,167 @@
+"""A new run after a changed plan, while the files hold unfinished work of the last run (R-GIT-1)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.support import choices
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, task, user_bytes
+
+BEFORE, MINE, BUILT = "Teh fox\n", "The fox, by hand\n", "built\n"
+FILES = "modify `README.md`, create `new.txt`"
+CODE = "run.unfinished-work"
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": BEFORE})
+
+
+def by_agent(project: Project, then: str = "") -> None:
+    """Plan a task for an agent that writes both files, and whose check fails."""
+    script = project.folder.parent / "agent"
+    script.write_text(f"echo built > README.md; echo built > new.txt; {then}\n")
+    binding = f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n"
+    project.configure(f"run: {{max_attempts: 1}}\n{binding}")
+    project.plan([task("T1-01", files=FILES, check="false")])
+
+
+def failed_by_agent(project: Project) -> None:
+    by_agent(project)
+    assert project.execute().code == 1
+    assert (project.read("README.md"), project.read("new.txt")) == (BUILT, BUILT)
+
+
+def interrupted_agent(project: Project) -> None:
+    door = project.folder.parent / "door"
+    os.mkfifo(door)
+    by_agent(project, f"echo > {door}; sleep 600")
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        door.read_text()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def failed_by_hand(project: Project) -> None:
+    project.plan([task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")])
+    assert project.execute().code == 5
+    by_hand(project, "README.md", "new.txt")
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    assert project.resume("--max-attempts", "1").code == 1
+
+
+def by_hand(project: Project, *paths: str) -> None:
+    project.repo.write_all(dict.fromkeys(paths, MINE))
+
+
+def new_run(project: Project, *flags: str) -> Answer:
+    """Change the plan, and start a run of it."""
+    plan = project.folder / ".planning/phases/1/01-PLAN.md"
+    plan.write_text(plan.read_text().replace("title: A plan of tests", "title: A better plan"))
+    project.commit_own()
+    return project.execute(*flags)
+
+
+def leaves_all(project: Project, *flags: str) -> Answer:
+    """Assert that a new run is refused, that no file changed and that no run began."""
+    before, runs = project.repo.ledger(), len(project.events("--kind", "run.started"))
+    refused = new_run(project, *flags)
+    assert (refused.code, refused.error["code"]) == (4, CODE), refused
+    assert user_bytes(before, project.repo.ledger()) == []
+    assert len(project.events("--kind", "run.started")) == runs
+    return refused
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_a_new_run_is_refused_while_the_files_hold_what_a_person_built(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    failed_by_hand(project)
+    refused = leaves_all(project, *flags)
+    assert refused.error["details"]["paths"] == ["README.md", "new.txt"]
+    assert refused.error["details"]["evidence"] == ["T1-01: README.md, new.txt (a person built it)"]
+    assert "git stash push -- README.md" in refused.error["hint"]
+
+
+def test_a_new_run_restores_nothing_if_a_person_mended_one_file_of_a_failed_agent(project: Project) -> None:
+    failed_by_agent(project)
+    by_hand(project, "README.md")
+    refused = leaves_all(project)
+    assert refused.error["details"]["evidence"] == ["T1-01: README.md (changed since its last attempt)"]
+
+
+def test_a_new_run_restores_nothing_if_a_person_went_on_after_ctrl_c(project: Project) -> None:
+    interrupted_agent(project)
+    by_hand(project, "README.md", "new.txt")
+    leaves_all(project)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(project: Project, number: int) -> None:
+    door = project.folder.parent / "door"
+    os.mkfifo(door)
+    check = f"echo > {door}; sleep 600"
+    project.configure("checks: here\n")
+    project.plan([task("T1-01", files=FILES, check=check, fields="- **Builder:** human\n")])
+    assert project.execute().code == 5
+    by_hand(project, "README.md", "new.txt")
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    with project.started("resume", "1") as process:
+        door.read_text()
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    leaves_all(project)
+
+
+def test_a_new_run_restores_what_an_agent_left_when_its_attempt_failed(project: Project) -> None:
+    failed_by_agent(project)
+    (project.folder.parent / "agent").write_text("true\n")
+    answer = new_run(project)
+    assert answer.code == 1, answer
+    assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
+    assert any("reverted: README.md, new.txt" in words for words in answer.object["warnings"])
+
+
+def test_a_file_that_a_person_restored_by_hand_holds_no_work(project: Project) -> None:
+    failed_by_agent(project)
+    project.repo.write("README.md", BEFORE)
+    (project.folder / "new.txt").unlink()
+    assert new_run(project).code == 1
+
+
+def test_a_new_run_starts_from_committed_work(project: Project) -> None:
+    failed_by_hand(project)
+    leaves_all(project)
+    project.repo.commit("by hand", "README.md", "new.txt")
+    assert new_run(project).error["code"] == "run.waiting"
+    assert (project.read("README.md"), project.read("new.txt")) == (MINE, MINE)
+
+
+@pytest.mark.parametrize("begin", [failed_by_hand, failed_by_agent])
+def test_every_offered_choice_can_be_taken(project: Project, begin: object) -> None:
+    """R-ASK-1: what a rollback would refuse is not offered."""
+    assert callable(begin)
+    begin(project)
+    if begin is failed_by_agent:
+        by_hand(project, "new.txt")
+    refused = leaves_all(project)
+    offered = [row["id"] for row in refused.error["details"]["choices"]]
+    assert offered == (["amend", "move"] if begin is failed_by_agent else ["amend", "commit", "roll-back"])
+    assert choices.refused(project, refused) == {}
+
+
+def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(project: Project) -> None:
+    failed_by_hand(project)
+    rows = leaves_all(project).error["details"]["choices"]
+    (command,) = [row["command"] for row in rows if row["id"] == "roll-back"]
+    rolled_back = project.json(*command.split()[1:], "--yes")
+    assert new_run(project).error["code"] == "run.waiting"
+    assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
+    for path in ("README.md", "new.txt"):
+        assert project.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
