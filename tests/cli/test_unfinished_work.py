@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -165,3 +166,35 @@ def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(project
     assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
     for path in ("README.md", "new.txt"):
         assert project.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
+
+
+def shown(project: Project, words: str) -> list[str]:
+    """Return what the commands print that a message lists after `kept: `."""
+    commands = words.partition("kept: ")[2].removesuffix(")").split("; ")
+    return [subprocess.check_output(["sh", "-ec", each], cwd=project.folder, text=True) for each in commands]
+
+
+def warning(answer: Answer, part: str) -> str:
+    (words,) = [words for words in answer.object["warnings"] if part in words]
+    return str(words)
+
+
+@pytest.mark.parametrize("way", ["resume", "new run"])
+def test_the_printed_commands_show_every_file_of_a_killed_attempt(project: Project, way: str) -> None:
+    """R-GIT-2: a file that the attempt deleted has nothing to show, and a name can have spaces."""
+    door = project.folder.parent / "door"
+    os.mkfifo(door)
+    script = project.folder.parent / "agent"
+    first = f"rm -f README.md; echo > 'my file'; echo > z.txt; test -p {door} || exit 0"
+    script.write_text(f"{first}; rm {door}.once && echo > {door} && sleep 600; exit 0\n")
+    (project.folder.parent / "door.once").touch()
+    project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
+    project.plan([task("T1-01", files="delete `README.md`, create `my file`, create `z.txt`", check="true")])
+    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+        door.read_text()
+        process.kill()
+        process.communicate(timeout=60)
+    by_hand(project, "my file", "z.txt")
+    answer = project.resume() if way == "resume" else new_run(project)
+    assert answer.code == 0, answer
+    assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]

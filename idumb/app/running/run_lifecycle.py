@@ -13,14 +13,22 @@ from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lo
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, kept_at, run_ref
+from idumb.app.core.services import Services, run_ref
 from idumb.app.engine import recovery, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_request, run_result, unfinished_work
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import abandoned_clones, clone_losses, final_state, preconditions, run_branch, task_base
+from idumb.app.worktree import (
+    abandoned_clones,
+    clone_losses,
+    drift,
+    final_state,
+    preconditions,
+    run_branch,
+    task_base,
+)
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -107,10 +115,9 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         guarded=dict(services.history.state().guarded),
     )
     for p in reverted:
-        services.reporter.note(
-            f"Run {number - 1} did not finish {p.task}; reverted: {wording.listed(p.paths)}"
-            f" (kept: git show {kept_at(services, base.commit, p.paths[0])})"
-        )
+        shown = drift.show_commands(services, base.commit, base.tree, p.paths)
+        kept = f" (kept: {shown})" if shown else ""
+        services.reporter.note(f"Run {number - 1} did not finish {p.task}; reverted: {wording.listed(p.paths)}{kept}")
     events = [_for_run(started, run)]
     if request.force and previous is not None and previous.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))

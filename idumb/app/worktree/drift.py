@@ -165,6 +165,12 @@ def show_command(services: Services, snapshot: str, path: str) -> str:
     return f"git show {shlex.quote(kept_at(services, snapshot, path))}"
 
 
+def show_commands(services: Services, snapshot: str, tree: str, paths: Sequence[str]) -> str:
+    """Return such commands for the paths that `tree`, the tree of the snapshot, has; "" if it has none of them."""
+    present = (path for path in paths if services.trees.entry(tree, path) is not None)
+    return wording.listed((show_command(services, snapshot, path) for path in present), between="; ")
+
+
 def nested_place(services: Services, snapshot: str, path: str) -> str:
     """Return git's name for the saved bytes of a path in a nested repository."""
     return f"{snapshot}:repositories/{from_top(services, path)}"

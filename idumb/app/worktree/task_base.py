@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.run_context import Attempt, RunContext
-from idumb.app.core.services import Services, attempt_ref, kept_at
+from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import NestedChange, Snapshot, Trees
-from idumb.app.worktree import exposed_secrets, tool_leftovers
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
 from idumb.domain.errors import Refusal
@@ -226,17 +226,16 @@ def take_back(context: RunContext, task: Task) -> None:
             details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
         )
     if own and task_state.attempt.outcome == outcome.CANCELLED:
-        _tell_where(context, task, task_state.attempt.number, own)
+        _tell_where(context, task, task_state.attempt.number, task_state.work.left_tree, own)
 
 
-def _tell_where(context: RunContext, task: Task, attempt: int, own: tuple[str, ...]) -> None:
+def _tell_where(context: RunContext, task: Task, attempt: int, left_tree: str, own: tuple[str, ...]) -> None:
     """Report where the work of an interrupted attempt is kept: a person may have worked in the same files since."""
     ref = attempt_ref(context.services, context.run, task.id, attempt, "interrupted")
     kept = context.services.history.kept(ref) or ref
-    shown = kept_at(context.services, kept, own[0])
-    context.services.reporter.note(
-        f"{task.id} starts over; what was in {wording.listed(own)} is kept: git show {shown}"
-    )
+    shown = drift.show_commands(context.services, kept, left_tree, own)
+    if shown:
+        context.services.reporter.note(f"{task.id} starts over; what was in {wording.listed(own)} is kept: {shown}")
 
 
 def _put_all_back(context: RunContext, task: Task, base: str) -> None:
