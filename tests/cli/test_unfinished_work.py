@@ -198,3 +198,22 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(project: Proje
     answer = project.resume() if way == "resume" else new_run(project)
     assert answer.code == 0, answer
     assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]
+
+
+def test_what_a_person_mended_is_named_before_an_agent_continues_from_it(project: Project) -> None:
+    """R-GIT-2: the agent may replace it."""
+    failed_by_agent(project)
+    by_hand(project, "README.md")
+    answer = project.resume("--retry-failed")
+    assert project.read("README.md") == BUILT
+    words = warning(answer, "T1-01 continues from files that changed since attempt 1: README.md (kept: ")
+    assert shown(project, words) == [MINE]
+
+
+@pytest.mark.parametrize("work", ["committed", "unchanged"])
+def test_what_is_committed_or_unchanged_is_not_named(project: Project, work: str) -> None:
+    failed_by_agent(project)
+    if work == "committed":
+        by_hand(project, "README.md")
+        project.repo.commit("by hand", "README.md")
+    assert "continues from files" not in project.resume("--retry-failed").out

@@ -141,6 +141,8 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
         f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
     )
     in_place = context.workspace.kind == "here"
+    if in_place and attempt.base:
+        task_base.tell_changed_since(context, attempt, snapshot)
     present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
     base = task_base.task_base(context, attempt, present) if attempt.base else present
     if in_place and base != snapshot.tree:

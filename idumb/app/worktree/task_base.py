@@ -279,6 +279,23 @@ def _done_since(context: RunContext, task: str) -> list[TaskState]:
     return [other for seq, other in sorted(done, key=lambda one: one[0]) if seq > state.attempted.get(task, seq)]
 
 
+def tell_changed_since(context: RunContext, attempt: Attempt, snapshot: Snapshot) -> None:
+    """Report what somebody changed since the last attempt, before the builder continues from it and may replace it."""
+    task_state, task = _task_state(context, attempt.task.id), attempt.task
+    left_tree, base = task_state.work.left_tree, task_state.work.base
+    if left_tree is None or base is None or _in_editor(context, task) or is_begun_by_person(context, task):
+        return
+    entry, head = context.services.trees.entry, context.services.history.head_tree()
+    kept = [tree for tree in (left_tree, base, head) if tree is not None]
+    changed = [p for p in task_state.work.touched if entry(snapshot.tree, p) not in [entry(tree, p) for tree in kept]]
+    shown = drift.show_commands(context.services, snapshot.commit, snapshot.tree, changed)
+    if shown:
+        context.services.reporter.note(
+            f"{task.id} continues from files that changed since attempt {task_state.attempt.number}:"
+            f" {wording.listed(changed)} (kept: {shown})"
+        )
+
+
 def _own_paths(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:
     """Return what attempts touched, except what somebody else has changed and committed since."""
     touched = tuple(p for p in task_state.work.touched if p not in set(task_state.work.deviations))
