@@ -12,7 +12,7 @@ from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, task, user_bytes
+from tests.support.project import Project, task, user_bytes, write
 
 BEFORE, MINE, BUILT = "Teh fox\n", "The fox, by hand\n", "built\n"
 FILES = "modify `README.md`, create `new.txt`"
@@ -217,3 +217,16 @@ def test_what_is_committed_or_unchanged_is_not_named(project: Project, work: str
         by_hand(project, "README.md")
         project.repo.commit("by hand", "README.md")
     assert "continues from files" not in project.resume("--retry-failed").out
+
+
+def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None:
+    """R-GIT-1: the snapshot before the task has it, and a rollback restores it."""
+    project.repo.write_all({".gitignore": "*.log\n", "a.log": MINE, "b.log": MINE})
+    project.repo.commit("ignore", ".gitignore")
+    project.plan([task("T1-01", files="modify `a.log`", check="false", steps=[write("a.log", BUILT)])])
+    answer = project.execute("--max-attempts", "1")
+    assert "a.log" not in warning(answer, "Not in any snapshot")
+    assert "b.log" in warning(answer, "Not in any snapshot")
+    assert project.read("a.log") == BUILT
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("a.log") == MINE

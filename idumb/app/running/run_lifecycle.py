@@ -84,7 +84,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
     workspace = run_request.workspace(services, request)
-    not_saved = task_base.not_saved(services.trees.omitted())
+    not_saved = task_base.not_saved(services.trees.omitted(), contract)
     for words in (*not_saved, *clone_losses.at_start(services, base.tree, workspace)):
         services.reporter.note(words)
     reverted = unfinished_work.put_back(services, contract, previous)

@@ -12,6 +12,7 @@ from idumb.app.ports.repository import NestedChange, Snapshot, Trees
 from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
+from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -145,11 +146,15 @@ def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     return tuple(p for p in existing if head is None or trees.entry(head, p) is None)
 
 
-def not_saved(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each reason why snapshots omit paths, so that a person knows before anything runs."""
+def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...]:
+    """Return a line for each reason why snapshots omit paths, so that a person knows before anything runs.
+
+    Before an attempt, a snapshot also has the ignored files that its task declares by name.
+    """
+    declared = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     by_reason: dict[str, list[str]] = {}
     for path, why in sorted(left_out.items()):
-        if projection_paths.is_projection(path):
+        if path in declared or projection_paths.is_projection(path):
             continue
         by_reason.setdefault(why, []).append(path)
     return tuple(
