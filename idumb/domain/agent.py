@@ -27,6 +27,8 @@ ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIE
 STEPS = "steps"
 HUMAN = "human"
 EDITOR = "editor"
+BY_PERSON = frozenset({HUMAN, EDITOR})
+"""Adapters with which a person builds, or may build."""
 """The builder that drives idumb from the user's editor. No adapter starts it; it calls `start` and `submit` itself."""
 
 

@@ -230,3 +230,39 @@ def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None
     assert project.read("a.log") == BUILT
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("a.log") == MINE
+
+
+def amended(project: Project, to: str) -> None:
+    project.plan([to])
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+
+
+@pytest.mark.parametrize("way", ["clone", "steps"])
+def test_what_a_person_built_is_not_restored_for_another_workspace_or_builder(project: Project, way: str) -> None:
+    """R-GIT-1: once it is committed, the task starts from it."""
+    failed_by_hand(project)
+    flags = ("--retry-failed", "--max-attempts", "1", *(("--workspace", "clone") if way == "clone" else ()))
+    if way == "steps":
+        steps = [write("new.txt", BUILT)]
+        amended(project, task("T1-01", files="modify `README.md`, change `new.txt`", check="false", steps=steps))
+    refused = project.resume(*flags)
+    assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
+    assert refused.error["details"]["paths"] == ["README.md", "new.txt"]
+    assert (project.read("README.md"), project.read("new.txt")) == (MINE, MINE)
+    project.repo.commit("by hand", "README.md", "new.txt")
+    answer = project.resume(*flags)
+    assert answer.error["code"] == ("run.waiting" if way == "clone" else "run.failed"), answer
+    assert project.read("README.md") == MINE
+
+
+def test_what_a_person_built_is_named_before_an_agent_continues_from_it(project: Project) -> None:
+    """R-GIT-2."""
+    script = project.folder.parent / "agent"
+    script.write_text("echo built > README.md\n")
+    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
+    failed_by_hand(project)
+    amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
+    answer = project.resume("--retry-failed", "--max-attempts", "1")
+    assert (project.read("README.md"), project.read("new.txt")) == (BUILT, MINE)
+    words = warning(answer, "T1-01 continues from files that a person built in attempt 2: README.md, new.txt (kept: ")
+    assert shown(project, words) == [MINE, MINE]

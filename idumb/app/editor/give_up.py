@@ -36,7 +36,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         context = open_run.run_context(services, journal, contract, workspace="here")
         interruption.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
         touched = list(state.tasks[task_id].work.touched)
-        task_base.take_back(context, contract.tasks[task_id])
+        task_base.take_back(context, contract.tasks[task_id], asked=True)
         projections.write_progress(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(

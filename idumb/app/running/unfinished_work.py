@@ -23,7 +23,6 @@ from idumb.lazy_dataclass import dataclass
 
 CODE = "run.unfinished-work"
 _CHANGED = "changed since its last attempt"
-_BY_PERSON = frozenset({agent.HUMAN, agent.EDITOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _perhaps_theirs(services: Services, left: Unfinished, present: str) -> Itera
     same = tuple(p for p in open_paths if p not in changed)
     if changed:
         yield _CHANGED, changed
-    if same and left.task.attempt.adapter in _BY_PERSON:
+    if same and left.task.attempt.adapter in agent.BY_PERSON:
         yield "a person built it", same
 
 

@@ -10,8 +10,8 @@ from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import NestedChange, Snapshot, Trees
 from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.domain import agent, outcome, paths, wording
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -214,12 +214,18 @@ def made_in(context: RunContext, task_state: TaskState) -> str:
     return kind or context.journal.state.workspace
 
 
-def take_back(context: RunContext, task: Task) -> None:
-    """Restore what attempts changed in the user's own tree; refuse if somebody changed it since."""
+def take_back(context: RunContext, task: Task, *, asked: bool = False) -> None:
+    """Restore what attempts changed in the user's own tree; refuse if somebody changed it since.
+
+    Unless somebody `asked` for it, refuse too if a person built it.
+    """
     task_state, trees = _task_state(context, task.id), context.services.trees
     if task_state.work.base is None or task_state.work.left_tree is None:
         return
     own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
+    if task_state.attempt.adapter in agent.BY_PERSON and not asked:
+        own = _uncommitted(context, own)
+        _refuse_built_by_person(context, task_state, own)
     tell = context.services.reporter.note
     conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own, tell=tell) if own else ()
     if conflicts:
@@ -232,6 +238,24 @@ def take_back(context: RunContext, task: Task) -> None:
         )
     if own and task_state.attempt.outcome == outcome.CANCELLED:
         _tell_where(context, task, task_state.attempt.number, task_state.work.left_tree, own)
+
+
+def _uncommitted(context: RunContext, paths: Sequence[str]) -> tuple[str, ...]:
+    return context.services.history.uncommitted(paths) if paths else ()
+
+
+def _refuse_built_by_person(context: RunContext, task_state: TaskState, own: Sequence[str]) -> None:
+    """Refuse to restore a person's uncommitted work for another builder or workspace."""
+    entry, present = context.services.trees.entry, context.services.trees.scan(own)
+    theirs = [path for path in own if entry(present, path) != entry(task_state.work.base or "", path)]
+    if theirs:
+        raise Refusal(
+            "task.changed-since",
+            f"{task_state.id} must start over from its base, but a person built these files in attempt"
+            f" {task_state.attempt.number}: {wording.listed(theirs)}",
+            hint=f"{ways_out(context.services, theirs)}, then idumb resume {context.contract.phase}",
+            details={"phase": context.contract.phase, "paths": theirs, "task": task_state.id},
+        )
 
 
 def _tell_where(context: RunContext, task: Task, attempt: int, left_tree: str, own: tuple[str, ...]) -> None:
@@ -291,14 +315,14 @@ def tell_changed_since(context: RunContext, attempt: Attempt, snapshot: Snapshot
     if left_tree is None or base is None or _in_editor(context, task) or is_begun_by_person(context, task):
         return
     entry, head = context.services.trees.entry, context.services.history.head_tree()
-    kept = [tree for tree in (left_tree, base, head) if tree is not None]
+    by_person = task_state.attempt.adapter in agent.BY_PERSON
+    kept = [tree for tree in (None if by_person else left_tree, base, head) if tree is not None]
     changed = [p for p in task_state.work.touched if entry(snapshot.tree, p) not in [entry(tree, p) for tree in kept]]
     shown = drift.show_commands(context.services, snapshot.commit, snapshot.tree, changed)
     if shown:
-        context.services.reporter.note(
-            f"{task.id} continues from files that changed since attempt {task_state.attempt.number}:"
-            f" {wording.listed(changed)} (kept: {shown})"
-        )
+        what = "that a person built in" if by_person else "that changed since"
+        words = f"{task.id} continues from files {what} attempt {task_state.attempt.number}: {wording.listed(changed)}"
+        context.services.reporter.note(f"{words} (kept: {shown})")
 
 
 def _own_paths(context: RunContext, task_state: TaskState, present: str) -> tuple[str, ...]:
