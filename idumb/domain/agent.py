@@ -27,9 +27,9 @@ ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIE
 STEPS = "steps"
 HUMAN = "human"
 EDITOR = "editor"
+"""The builder that drives idumb from the user's editor. No adapter starts it; it calls `start` and `submit` itself."""
 BY_PERSON = frozenset({HUMAN, EDITOR})
 """Adapters with which a person builds, or may build."""
-"""The builder that drives idumb from the user's editor. No adapter starts it; it calls `start` and `submit` itself."""
 
 
 @dataclass(frozen=True, slots=True)

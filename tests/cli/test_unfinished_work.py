@@ -90,7 +90,7 @@ def test_a_new_run_is_refused_while_the_files_hold_what_a_person_built(
     assert "git stash push -- README.md" in refused.error["hint"]
 
 
-def test_a_new_run_restores_nothing_if_a_person_mended_one_file_of_a_failed_agent(project: Project) -> None:
+def test_a_new_run_restores_nothing_if_a_person_fixed_one_file_of_a_failed_agent(project: Project) -> None:
     failed_by_agent(project)
     by_hand(project, "README.md")
     refused = leaves_all(project)
@@ -200,7 +200,7 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(project: Proje
     assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]
 
 
-def test_what_a_person_mended_is_named_before_an_agent_continues_from_it(project: Project) -> None:
+def test_what_a_person_fixed_is_named_before_an_agent_continues_from_it(project: Project) -> None:
     """R-GIT-2: the agent may replace it."""
     failed_by_agent(project)
     by_hand(project, "README.md")

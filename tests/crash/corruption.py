@@ -317,7 +317,7 @@ def _finish(scene: Scene, case: Case, whole: Mapping[Path, bytes], tally: Tally)
         assert refs, "refs are gone"
         return
     if answer.code in REFUSED:
-        # A file that the user owns stops with its place named, and goes on once it is mended.
+        # A file that the user owns stops with its place named, and goes on once it is fixed.
         assert any(name.endswith("config.yaml") for name, _ in case.paths), answer
         tally.note("stopped at a file that the user fixes")
         for path, data in whole.items():

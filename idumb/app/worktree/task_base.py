@@ -35,9 +35,9 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
         return
     dirty = _dirty(context, task)
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(context, p)) is not None}
-    mended = _is_mended_in_editor(context, task)
-    theirs = [] if mended else [p for p in dirty if p not in unfinished and not _made_by_run(context, p)]
-    covered = [] if mended else [p for p in _ignored(context, task) if not _made_by_run(context, p)]
+    fixed = _is_fixed_in_editor(context, task)
+    theirs = [] if fixed else [p for p in dirty if p not in unfinished and not _made_by_run(context, p)]
+    covered = [] if fixed else [p for p in _ignored(context, task) if not _made_by_run(context, p)]
     again = f"idumb start {task.id}" if _in_editor(context, task) else f"idumb resume {context.contract.phase}"
     if covered:
         raise Refusal(
@@ -97,7 +97,7 @@ def is_begun_by_person(context: RunContext, task: Task) -> bool:
     return begun and contracts.by_person(context.plans[task.id], task, context.services.settings)
 
 
-def _is_mended_in_editor(context: RunContext, task: Task) -> bool:
+def _is_fixed_in_editor(context: RunContext, task: Task) -> bool:
     """Return whether an editor continues a failed attempt, whose base had the declared files without such changes."""
     task_state = _task_state(context, task.id)
     failed = (
@@ -291,7 +291,7 @@ def task_base(context: RunContext, attempt: Attempt, present: str) -> str:
             theirs = sorted(attributed.intersection(other.work.touched))
             base = context.work.overlay(base, other.work.left_tree or base, theirs) if theirs else base
         return base
-    if _is_mended_in_editor(context, attempt.task):
+    if _is_fixed_in_editor(context, attempt.task):
         dirty = (*_dirty(context, attempt.task), *_ignored(context, attempt.task))
         attributed |= {path for path in dirty if not _made_by_run(context, path)}
     return context.work.overlay(present, attempt.base, sorted(attributed)) if attributed else present
