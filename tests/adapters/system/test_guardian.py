@@ -42,7 +42,9 @@ def run(script: str, cwd: Path, *, guarded: bool = True) -> child_process.Finish
 
 
 def test_a_guardian_loads_nothing_that_would_double_its_start() -> None:
-    script = "import sys; sys.path.append(sys.argv[1]); from idumb.system.processes import guardian; print(*sys.modules)"
+    script = (
+        "import sys; sys.path.append(sys.argv[1]); from idumb.system.processes import guardian; print(*sys.modules)"
+    )
     argv = [sys.executable, "-I", "-S", "-c", script, str(ROOT)]
     loaded = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
     assert not {"collections", "contextlib", "ctypes", "enum", "signal", "socket", "threading", "typing"} & set(loaded)
