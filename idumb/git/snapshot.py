@@ -63,7 +63,7 @@ class Snapshots:
         index = self._index_items(head)
         # `head` is that branch's value: most snapshots then share the same refs.
         refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
-        text = json.dumps(meta, sort_keys=True, ensure_ascii=True, indent=1)
+        text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
             META: Item(FILE, self._writer.blob(text.encode("ascii"))),
