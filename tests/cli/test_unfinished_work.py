@@ -266,3 +266,37 @@ def test_what_a_person_built_is_named_before_an_agent_continues_from_it(project:
     assert (project.read("README.md"), project.read("new.txt")) == (BUILT, MINE)
     words = warning(answer, "T1-01 continues from files that a person built in attempt 2: README.md, new.txt (kept: ")
     assert shown(project, words) == [MINE, MINE]
+
+
+def continued_by_agent(project: Project, end: str = "") -> None:
+    """Let a person's failed task go on with an agent that changes only new.txt, and `end` as it says."""
+    script = project.folder.parent / "agent"
+    script.write_text(f"echo built > new.txt; {end}\n")
+    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
+    failed_by_hand(project)
+    amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
+    project.resume("--retry-failed", "--max-attempts", "1")
+    assert (project.read("README.md"), project.read("new.txt")) == (MINE, BUILT)
+
+
+def test_a_new_run_is_refused_while_an_agent_continued_from_what_a_person_built(project: Project) -> None:
+    """R-GIT-1."""
+    continued_by_agent(project)
+    refused = leaves_all(project)
+    assert refused.error["details"]["evidence"] == ["T1-01: README.md (a person built it)"]
+    assert choices.refused(project, refused) == {}
+
+
+@pytest.mark.parametrize(("end", "flags"), [("", ("--workspace", "clone")), ("kill -9 $$", ())])
+def test_what_a_person_built_is_not_restored_after_an_agent_continued_from_it(
+    project: Project, end: str, flags: tuple[str, ...]
+) -> None:
+    """R-GIT-1: neither for another workspace nor after a crash of the agent; once it is committed, it stays."""
+    continued_by_agent(project, end)
+    refused = project.resume("--retry-failed", "--max-attempts", "1", *flags)
+    assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
+    assert "built these files in attempt 2: README.md" in refused.error["message"]
+    assert (project.read("README.md"), project.read("new.txt")) == (MINE, BUILT)
+    project.repo.commit("by hand", "README.md")
+    assert project.resume("--max-attempts", "1", *flags).error["code"] == "run.failed"
+    assert project.read("README.md") == MINE

@@ -12,7 +12,7 @@ from idumb.app.contract import carried_tasks, changed_contract
 from idumb.app.core import next_actions
 from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets, task_base, tool_leftovers
-from idumb.domain import agent, outcome, paths, wording
+from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import Refusal
@@ -141,8 +141,9 @@ def _perhaps_theirs(services: Services, left: Unfinished, present: str) -> Itera
     same = tuple(p for p in open_paths if p not in changed)
     if changed:
         yield _CHANGED, changed
-    if same and left.task.attempt.adapter in agent.BY_PERSON:
-        yield "a person built it", same
+    built = task_base.built_by_person(services, left.task, present, same)
+    if built:
+        yield "a person built it", built
 
 
 def _hint(services: Services, paths: Sequence[str], choices: Sequence[Choice]) -> str:

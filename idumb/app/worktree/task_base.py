@@ -223,7 +223,7 @@ def take_back(context: RunContext, task: Task, *, asked: bool = False) -> None:
     if task_state.work.base is None or task_state.work.left_tree is None:
         return
     own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
-    if task_state.attempt.adapter in agent.BY_PERSON and not asked:
+    if _person_built(task_state) is not None and not asked:
         own = _uncommitted(context, own)
         _refuse_built_by_person(context, task_state, own)
     tell = context.services.reporter.note
@@ -244,15 +244,36 @@ def _uncommitted(context: RunContext, paths: Sequence[str]) -> tuple[str, ...]:
     return context.services.history.uncommitted(paths) if paths else ()
 
 
+def _person_built(task_state: TaskState) -> int | None:
+    """Return the number of the last attempt in which a person built; None if there was none."""
+    if task_state.attempt.adapter in agent.BY_PERSON:
+        return task_state.attempt.number
+    return None if task_state.work.by_person is None else task_state.work.by_person[0]
+
+
+def built_by_person(services: Services, task_state: TaskState, present: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that a person built, of `paths` that differ from the task base in the tree `present`.
+
+    If agents continued from that, those are meant that are still as the person left them.
+    """
+    if task_state.attempt.adapter in agent.BY_PERSON:
+        return tuple(paths)
+    if task_state.work.by_person is None:
+        return ()
+    entry, (_, left) = services.trees.entry, task_state.work.by_person
+    return tuple(path for path in paths if entry(present, path) == entry(left, path))
+
+
 def _refuse_built_by_person(context: RunContext, task_state: TaskState, own: Sequence[str]) -> None:
     """Refuse to restore a person's uncommitted work for another builder or workspace."""
     entry, present = context.services.trees.entry, context.services.trees.scan(own)
-    theirs = [path for path in own if entry(present, path) != entry(task_state.work.base or "", path)]
+    changed = [path for path in own if entry(present, path) != entry(task_state.work.base or "", path)]
+    theirs = list(built_by_person(context.services, task_state, present, changed))
     if theirs:
         raise Refusal(
             "task.changed-since",
             f"{task_state.id} must start over from its base, but a person built these files in attempt"
-            f" {task_state.attempt.number}: {wording.listed(theirs)}",
+            f" {_person_built(task_state)}: {wording.listed(theirs)}",
             hint=f"{ways_out(context.services, theirs)}, then idumb resume {context.contract.phase}",
             details={"phase": context.contract.phase, "paths": theirs, "task": task_state.id},
         )

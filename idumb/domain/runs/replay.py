@@ -106,9 +106,15 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
             left_tree=p.get("left"),
             touched=tuple(p.get("touched", ())),
             deviations=tuple(p.get("deviations", ())),
+            by_person=_by_person(task, p.get("left")),
         ),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
+
+
+def _by_person(task: TaskState, left: str | None) -> tuple[int, str] | None:
+    built = left is not None and task.attempt.adapter in agent.BY_PERSON
+    return (task.attempt.number, left or "") if built else task.work.by_person
 
 
 def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
@@ -140,6 +146,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             deviations=tuple(p.get("deviations", ())),
             accepted_paths=tuple(p.get("accepted_paths", ())),
             symbols=tuple(p.get("symbols", ())),
+            by_person=task.work.by_person if waits else _by_person(task, p["left"]),
         ),
         progress=replace(
             progress,

@@ -81,6 +81,7 @@ class TaskWork:
     - `accepted_paths`: the deviations that a person accepted.
     - `symbols`: changes of symbols, such as `added slugify in slug.py`.
     - `folders`: the folders that steps create and that did not exist before.
+    - `by_person`: (number, tree left) of the last attempt in which a person built, also if agents continued from it.
     """
 
     base: str | None = None
@@ -91,6 +92,7 @@ class TaskWork:
     accepted_paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    by_person: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
