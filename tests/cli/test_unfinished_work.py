@@ -12,7 +12,7 @@ from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, task, user_bytes, write
+from tests.support.project import Project, making, task, user_bytes, write
 
 BEFORE, MINE, BUILT = "Teh fox\n", "The fox, by hand\n", "built\n"
 FILES = "modify `README.md`, create `new.txt`"
@@ -166,6 +166,19 @@ def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(project
     assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
     for path in ("README.md", "new.txt"):
         assert project.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
+
+
+def test_a_rollback_that_also_undoes_finished_tasks_says_so(project: Project) -> None:
+    """R-ASK-1."""
+    by_person = task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")
+    project.plan([by_person, making("T1-02", "two.txt")])
+    assert project.execute().code == 5
+    by_hand(project, "README.md", "new.txt")
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    assert project.resume("--max-attempts", "1").code == 1
+    (back,) = [row for row in leaves_all(project).error["details"]["choices"] if row["id"] == "roll-back"]
+    assert "as before T1-02 too, which must be done again" in back["consequence"]
+    assert project.json(*back["command"].split()[1:], "--yes").data["tasks"] == ["T1-01", "T1-02"]
 
 
 def shown(project: Project, words: str) -> list[str]:

@@ -166,11 +166,18 @@ def _choices(
             *changed_contract.amendment(services, before, contract),
             Choice("move", away, "the new run starts from what is committed"),
         )
-    target = carried_tasks.rollback_target(before, min(tasks, key=before.attempted.__getitem__))
-    back = Choice(
+    return (*changed_contract.amendment(services, before, contract), commit, _roll_back(before, tasks))
+
+
+def _roll_back(before: RunState, tasks: Sequence[str]) -> Choice:
+    """Return the choice to roll back these tasks, which names finished ones that are rolled back with them."""
+    first = min(tasks, key=before.attempted.__getitem__)
+    done = [task for task, state in before.tasks.items() if state.status in outcome.DONE]
+    with_them = [task for task in done if before.attempted.get(task, 0) > before.attempted[first]]
+    also = f", as before {wording.listed(with_them)} too, which must be done again" if with_them else ""
+    return Choice(
         "roll-back",
         "roll back the unfinished work, then run the command again",
-        "the files are restored, and a snapshot that the answer names keeps them as they are now",
-        f"idumb rollback {contract.phase} --to {target}",
+        f"the files are restored{also}, and a snapshot that the answer names keeps them as they are now",
+        f"idumb rollback {before.phase} --to {carried_tasks.rollback_target(before, first)}",
     )
-    return (*changed_contract.amendment(services, before, contract), commit, back)
