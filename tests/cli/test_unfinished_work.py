@@ -136,6 +136,23 @@ def test_a_file_that_a_person_restored_by_hand_holds_no_work(project: Project) -
     assert new_run(project).code == 1
 
 
+@pytest.mark.parametrize("other", ["committed", "restored", "left"])
+def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(project: Project, other: str) -> None:
+    """Nothing would be restored, and the new plan does not declare the file."""
+    failed_by_agent(project)
+    if other == "committed":
+        project.repo.commit("by hand", "README.md", "new.txt")
+    elif other == "restored":
+        (project.folder / "new.txt").unlink()
+    by_hand(project, "README.md")
+    project.plan([making("T1-05", "five.txt")])
+    if other == "left":
+        leaves_all(project)
+        return
+    assert project.execute().code == 0
+    assert project.read("README.md") == MINE
+
+
 def test_a_new_run_starts_from_committed_work(project: Project) -> None:
     failed_by_hand(project)
     leaves_all(project)

@@ -6,7 +6,7 @@ anything. What a killed agent left is restored as `resume` does it, and the repo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from idumb.app.contract import carried_tasks, changed_contract
 from idumb.app.core import next_actions
@@ -110,7 +110,13 @@ def require_own(services: Services, contract: Contract, before: RunState | None,
     if before is None or not unfinished:
         return
     present = services.trees.scan(path for left in unfinished for path in left.paths)
-    theirs = [(left, why, found) for left in unfinished for why, found in _perhaps_theirs(services, left, present)]
+    writes = paths.cover([path for task in contract.tasks.values() for path in ledger.written_paths(task.files)])
+    theirs = [
+        (left, why, found)
+        for left in unfinished
+        for why, found in _perhaps_theirs(services, left, present)
+        if why != _CHANGED or _is_in_the_way(services, left, present, found, writes)
+    ]
     if not theirs:
         return
     named = tuple(dict.fromkeys(path for _, _, found in theirs for path in found))
@@ -144,6 +150,17 @@ def _perhaps_theirs(services: Services, left: Unfinished, present: str) -> Itera
     built = task_base.built_by_person(services, left.task, present, same)
     if built:
         yield "a person built it", built
+
+
+def _is_in_the_way(
+    services: Services, left: Unfinished, present: str, changed: Sequence[str], writes: Callable[[str], bool]
+) -> bool:
+    """Return whether other files of the task would be restored beside changed ones, or the new run writes those.
+
+    A changed file itself is never restored. Long after a run, it may be changed for another reason.
+    """
+    beside = (path for path in left.paths if path not in changed and _differs(services, path, present, left.base))
+    return any(beside) or any(map(writes, changed))
 
 
 def _hint(services: Services, paths: Sequence[str], choices: Sequence[Choice]) -> str:
