@@ -7,17 +7,19 @@ import functools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.store import ownership
+from idumb.store import connection, ownership
 from idumb.system import host_identity
+from idumb.system.processes import process_tree
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
@@ -257,6 +259,102 @@ def test_a_deleted_lock_file_is_a_lost_lock(tmp_path: Path) -> None:
         opened.owner.guard()
 
 
+def test_a_live_owner_that_lost_its_lock_file_is_named_by_the_next_one(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    assert first_line(holder) == "1"
+    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
+    next_one = OpenedLog(tmp_path).owner
+    assert next_one.acquire("next") == 2
+    overtaken = next_one.overtaken()
+    assert overtaken is not None
+    assert (overtaken["pid"], overtaken["fence"], overtaken["standing"]) == (holder.pid, 1, "running")
+
+
+def test_a_process_that_never_got_a_token_is_not_an_overtaken_owner(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    assert first_line(holder) == "1"
+    card = tmp_path / "idumb/worktrees/main/owner.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "fence": None}))
+    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
+    next_one = OpenedLog(tmp_path).owner
+    assert next_one.acquire("next") == 2
+    assert next_one.overtaken() is None
+
+
+def test_a_process_does_not_overtake_itself(tmp_path: Path) -> None:
+    """Its card can stay behind when it releases the working tree."""
+    opened = OpenedLog(tmp_path)
+    opened.owner.acquire("first")
+    card = tmp_path / "idumb/worktrees/main/owner.json"
+    left = card.read_text()
+    opened.owner.release()
+    card.write_text(left)
+    assert opened.owner.acquire("second") == 2
+    assert opened.owner.overtaken() is None
+
+
+def test_an_owner_that_is_overtaken_while_it_takes_its_token_leaves_the_card_to_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
+    write = connection.Database.write
+
+    def overtaken(database: connection.Database, change: Callable[[sqlite3.Connection], int]) -> int:
+        monkeypatch.undo()
+        fence = write(database, change)
+        (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
+        new.owner.acquire("new")
+        return fence
+
+    monkeypatch.setattr(connection.Database, "write", overtaken)
+    with pytest.raises(Refusal) as lost:
+        late.owner.acquire("late")
+    assert lost.value.code == "lock.lost"
+    assert (new.owner.holder() or {})["command"] == "new"
+    new.owner.guard()
+
+
+def test_an_owner_that_notices_only_at_its_release_that_it_was_overtaken_leaves_the_card(tmp_path: Path) -> None:
+    old, new = OpenedLog(tmp_path), OpenedLog(tmp_path)
+    old.owner.acquire("old")
+    (tmp_path / "idumb/worktrees/main/owner.lock").unlink()
+    new.owner.acquire("new")
+    old.owner.release()
+    assert (new.owner.holder() or {})["command"] == "new"
+    with pytest.raises(Refusal):
+        old.owner.guard()
+
+
+def test_a_process_that_became_the_owner_again_is_not_asked_to_stop_as_the_earlier_one(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    assert first_line(holder) == "1"
+    asking = OpenedLog(tmp_path).owner
+    shown = asking.holder()
+    assert shown is not None
+    assert asking.ask({**shown, "since": "earlier"}, "pat")
+    assert process_tree.is_alive(holder.pid)
+
+
+def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "lock")
+    winners: list[ownership.OwnerLock] = []
+    locked = ownership._locked
+
+    def late(descriptor: int, place: str) -> bool:
+        monkeypatch.undo()
+        winners.append(ownership.replace(path))
+        return locked(descriptor, place)
+
+    monkeypatch.setattr(ownership, "_locked", late)
+    assert ownership.take(path) is None
+    assert [winner.holds() for winner in winners] == [True]
+
+
 def test_a_forked_process_is_not_an_owner(tmp_path: Path) -> None:
     lock = ownership.take(str(tmp_path / "lock"))
     assert lock is not None
@@ -302,7 +400,7 @@ def test_children_of_a_process_that_is_not_the_owner_are_not_ended(tmp_path: Pat
         opened.owner.end({**card, "fence": fence, "pid": stranger.pid, "standing": "running"})
         alive = (
             host_identity.process_is(stranger.pid, host_identity.process_started(stranger.pid)),
-            host_identity.process_alive(child),
+            process_tree.is_alive(child),  # a killed child is a zombie until its parent notices
         )
         os.killpg(stranger.pid, signal.SIGKILL)
     assert alive == (True, True)
