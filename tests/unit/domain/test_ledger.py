@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import ledger
 from idumb.domain.proof.ledger import Change, Entry
@@ -78,3 +79,26 @@ def test_protected_paths_stay_protected_even_if_a_person_accepts_undeclared_chan
 def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() -> None:
     declared = claims(("create", "pages/[id].tsx"), ("modify", "src/*.py"), ("create", "out/"), ("read", "a"))
     assert ledger.named_paths(declared) == ("pages/[id].tsx",)
+
+
+def test_the_work_of_a_task_that_existed_before_its_first_attempt_needs_no_change() -> None:
+    files = claims(("create", "there"), ("modify", "kept"), ("delete", "gone"), ("create", "new/*"))
+    compared = ledger.compare(files, [modified("there"), modified("new/a")])
+    assert not compared.holds
+    assert ledger.allow_existing(compared, {"there", "kept", "new/a"}.__contains__).holds
+
+
+def test_existing_work_that_is_not_as_declared_is_not_allowed() -> None:
+    files = claims(("create", "removed"), ("modify", "absent"), ("delete", "there"), ("delete", "changed"))
+    compared = ledger.compare(files, [deleted("removed"), modified("changed"), created("stray")])
+    allowed = ledger.allow_existing(compared, {"there", "changed", "stray"}.__contains__)
+    assert allowed.paths(ledger.DECLARED) == ()
+    assert allowed.lines == compared.lines
+
+
+def test_what_changed_outside_the_project_is_neither_restored_nor_committed() -> None:
+    outside = ledger.Line("../b", ledger.PROTECTED, ledger.MODIFIED, None, paths.OUTSIDE)
+    inside = ledger.Line("a", ledger.UNDECLARED, ledger.MODIFIED, None)
+    compared = ledger.Ledger((inside, outside))
+    assert compared.changed == ("a",)
+    assert compared.strays == ("a", "../b")
