@@ -288,6 +288,16 @@ def test_a_project_in_a_subfolder_watches_the_refs_of_head_too(sandbox: GitSandb
         sandbox.git("update-ref", ref, refs[ref])
 
 
+def test_a_head_that_moved_forward_needs_no_second_ref(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """Each commit keeps the ones before it, so that a ref for each of them would only slow git down."""
+    sandbox.commit()
+    trees.snapshot(f"{WORKTREE}/runs/r/T1/1/base", "before T1")
+    second = sandbox.commit()
+    trees.snapshot(f"{WORKTREE}/runs/r/T2/1/base", "before T2")
+    assert sandbox.refs("refs/idumb/").keys() == {ROOT, f"{WORKTREE}/head"}
+    assert sandbox.git("rev-parse", f"{WORKTREE}/head") == second
+
+
 def test_a_lock_that_git_holds_for_a_moment_is_waited_for(
     sandbox: GitSandbox, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
