@@ -187,11 +187,12 @@ def test_show_of_a_failed_task_lists_the_next_actions(project: Project) -> None:
     assert ended.code == 5
     assert ended.err.count("changed outside its declared files") == 4  # the attempt, the task, the run, the error
     shown = project.idumb("show", "T1-01").out
+    assert "After you fix the cause: " in shown
     for command in ("resume 1 --retry-failed", "resume 1 --on-deviation accept", "accept T1-01 --why REASON"):
         assert f"idumb {command}\n" in shown
     accepted = project.idumb("resume", "1", "--on-deviation", "accept")
     assert accepted.code == 0, accepted.err
-    assert "When the cause is removed" not in project.idumb("show", "T1-01").out
+    assert "After you fix the cause" not in project.idumb("show", "T1-01").out
 
 
 def test_show_has_a_restore_command_for_every_undeclared_change(project: Project) -> None:

@@ -119,7 +119,8 @@ def test_a_copy_locked_by_another_process_stays(sandbox: GitSandbox, top: Path) 
     assert dry_run_clone.clear(place_of(sandbox)) == (str(top / "1"),)
 
 
-def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox) -> None:
-    before = work_tree(sandbox.root)
+def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox, top: Path) -> None:
+    before = sandbox.ledger()
     assert dry_run_clone.clear(place_of(sandbox)) == ()
-    assert work_tree(sandbox.root) == before
+    assert sandbox.ledger() == before
+    assert not top.exists()
