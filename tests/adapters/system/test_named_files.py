@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system import clock
+from idumb.system.files import named_files
 from idumb.system.files.named_files import NamedFiles
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
@@ -137,3 +138,19 @@ def test_programs_are_resolved_on_path_or_by_path_but_not_in_the_working_tree(
     names = ["prove", "other", "plain", "gone", "inside", "./own", "own", str(away / "prove"), str(root / "own")]
     programs = NamedFiles(str(root)).programs(names)
     assert programs == {"other": str(away / "other"), str(away / "prove"): str(away / "prove")}
+
+
+def test_a_link_to_a_folder_beside_the_root_whose_name_begins_alike_leads_outside(tmp_path: Path) -> None:
+    root, beside = tmp_path / "repo", tmp_path / "repo-2"
+    root.mkdir()
+    beside.mkdir()
+    (root / "out").symlink_to(beside)
+    assert NamedFiles(str(root)).links(["out"]) == {"out": str(beside.resolve())}
+
+
+def test_a_link_is_read_only_if_links_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to("file")
+    assert named_files.read(str(tmp_path / "link"), 3) == b"sec"
+    with pytest.raises(OSError, match="link"):
+        named_files.read(str(tmp_path / "link"), 3, links=False)
