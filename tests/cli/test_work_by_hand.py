@@ -10,7 +10,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, task
+from tests.support.project import Project, making, shell, task
 
 TYPO, FIXED = "Teh fox\n", "The fox\n"
 POLICIES = ("task", "none")
@@ -44,8 +44,8 @@ def answered(project: Project, *flags: str) -> Answer:
     return project.resume(*flags)
 
 
-def files_of(answer: Answer) -> list[str]:
-    return [str(path) for path in answer.data["tasks"][0]["files"]]
+def files_of(answer: Answer, number: int = 0) -> list[str]:
+    return [str(path) for path in answer.data["tasks"][number]["files"]]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -93,6 +93,33 @@ def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person(p
     answer = answered(project)
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]
+
+
+def appending(id: str, line: str) -> str:
+    return task(id, files="modify `README.md`", check="test -s README.md", steps=[shell(f"echo {line} >> README.md")])
+
+
+def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file(project: Project) -> None:
+    asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"))
+    project.repo.write("README.md", FIXED)
+    answer = answered(project)
+    assert answer.code == 0, answer.out
+    assert project.read("README.md") == f"{FIXED}more\n"
+    assert [files_of(answer, number) for number in (0, 1)] == [["README.md"], ["README.md"]]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: Project, policy: str) -> None:
+    """R-GIT-3: the phase is verified, and a rollback takes the tasks back in the order of their work."""
+    asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"), policy=policy)
+    assert project.resume().code == 5
+    project.repo.write("README.md", f"{FIXED}more\n")
+    answer = answered(project)
+    assert answer.code == 0, answer.out
+    assert project.json("rollback", "1", "--to", "T1-02", "--yes").code == 0
+    assert project.read("README.md") == f"{TYPO}more\n"
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("README.md") == TYPO
 
 
 def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: Project) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core import projection_paths, run_lookup
+from idumb.app.core import projection_paths, run_lookup, schedule
 from idumb.app.core.run_context import Attempt, RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import NestedChange, Snapshot, Trees
@@ -37,6 +37,8 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
     unfinished = {p: t for p in dirty if (t := _unfinished_writer(context, p)) is not None}
     fixed = _is_fixed_in_editor(context, task)
     theirs = [] if fixed else [p for p in dirty if p not in unfinished and not _made_by_run(context, p)]
+    if ahead and theirs:
+        theirs = _without_persons_work(context, theirs)
     covered = [] if fixed else [p for p in _ignored(context, task) if not _made_by_run(context, p)]
     again = f"idumb start {task.id}" if _in_editor(context, task) else f"idumb resume {context.contract.phase}"
     if covered:
@@ -64,6 +66,14 @@ def refuse_foreign_changes(context: RunContext, task: Task, *, ahead: bool = Fal
             f" --retry-failed tries {other} again",
             details={"phase": context.contract.phase, "task": task.id, "paths": list(unfinished)},
         )
+
+
+def _without_persons_work(context: RunContext, dirty: Sequence[str]) -> list[str]:
+    """Return the paths without those of tasks that a person built, which are committed before other tasks begin."""
+    states, tasks = context.journal.state.tasks, context.contract.tasks.values()
+    answered = [t for t in tasks if states[t.id].status in schedule.RUNNABLE and is_begun_by_person(context, t)]
+    covers = paths.cover(path for task in answered for path in ledger.written_paths(task.files))
+    return [path for path in dirty if not covers(path)]
 
 
 def ways_out(services: Services, dirty: Sequence[str]) -> str:

@@ -52,6 +52,8 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     envelope = p.get("envelope", {})
     state.guarded = replace(state.guarded, digests=p.get("guarded", state.guarded.digests), unchecked=True)
+    if task.attempt.outcome == outcome.WAITING and not task.work.touched:  # it only asked: the work begins now
+        state.attempted.pop(task.id, None)
     state.attempted.setdefault(task.id, event.seq)
     folders = tuple(dict.fromkeys((*task.work.folders, *p.get("folders", ()))))
     return replace(

@@ -136,7 +136,8 @@ class _KnowsChanges:
 class RunState(_KnowsChanges):
     """The state of one run.
 
-    - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt.
+    - `tasks`: by id, in execution order. `attempted`: the attempted tasks, in the order of their first attempt;
+      one that only asked a person does not count once the work begins.
     - `sandboxed`: no agent or check starts without a sandbox.
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
