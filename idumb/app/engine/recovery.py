@@ -177,7 +177,7 @@ def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
         raise Refusal(
             "task.changed-since",
             f"{task.id} was judged, but its files changed since: {wording.listed(task_state.work.touched)}",
-            hint=f"Put them back, or idumb skip {task.id} --why REASON",
+            hint=f"Restore them as they were, or idumb skip {task.id} --why REASON",
             details={"phase": context.contract.phase, "task": task.id},
         )
     _require_committed(context, record.record_checkpoint(context, attempt))
@@ -287,12 +287,13 @@ def _take_delivered_back(context: RunContext, delivered: str, base: str, touched
 
 def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
     listed = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
+    paths = [c.path for c in conflicts]
     return Refusal(
         "task.changed-since",
         f"{task.id} is done in its clone, but cannot be delivered: {listed}",
-        hint=f"Move your changes away, or commit them and {task.id} is built again on top of them;"
-        f" then idumb resume {context.contract.phase}",
-        details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
+        hint=f"{task_base.ways_out(context.services, paths)}, then idumb resume {context.contract.phase}, which builds"
+        f" {task.id} again if you committed them",
+        details={"phase": context.contract.phase, "paths": paths, "task": task.id},
     )
 
 

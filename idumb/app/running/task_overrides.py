@@ -182,7 +182,7 @@ def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, 
         raise Refusal(
             "task.changed-since",
             f"{task_state.id} was built in a clone, and these files have changed here since: {conflicting}",
-            hint="Move your changes away, then run the command again",
+            hint="Stash your changes (git stash push -- PATHS) or move them away, then run the command again",
             details={
                 "paths": [c.path for c in conflicts],
                 "task": task_state.id,
@@ -190,7 +190,7 @@ def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, 
                     (
                         Choice(
                             "move",
-                            "move your changes away, then accept it again",
+                            "stash your changes (git stash push -- PATHS) or move them away, then accept it again",
                             "the files of the clone are copied here",
                             f"idumb accept {task_state.id} --why REASON",
                         ),

@@ -239,12 +239,13 @@ def take_back(context: RunContext, task: Task, *, asked: bool = False) -> None:
     tell = context.services.reporter.note
     conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own, tell=tell) if own else ()
     if conflicts:
-        listed = ", ".join(c.path for c in conflicts)
+        changed = [c.path for c in conflicts]
         raise Refusal(
             "task.changed-since",
-            f"{task.id} must start over from its base, but these files changed since its last attempt: {listed}",
-            hint="Commit or move your changes, then idumb resume " + context.contract.phase,
-            details={"phase": context.contract.phase, "paths": [c.path for c in conflicts], "task": task.id},
+            f"{task.id} must start over from its base, but these files changed since its last attempt:"
+            f" {wording.listed(changed)}",
+            hint=f"{ways_out(context.services, changed)}, then idumb resume {context.contract.phase}",
+            details={"phase": context.contract.phase, "paths": changed, "task": task.id},
         )
     if own and task_state.attempt.outcome == outcome.CANCELLED:
         _tell_where(context, task, task_state.attempt.number, task_state.work.left_tree, own)

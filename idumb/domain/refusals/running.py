@@ -19,7 +19,10 @@ _AGAIN = "idumb accept {task} --why REASON"
 _TASKS = look("list the tasks of the phase", "idumb graph {phase}", "list")
 _QUESTIONS = look("list the open questions", "idumb decisions", "list")
 _MOVE = way(
-    "move", "commit your changes or move them away, then continue", "the task is retried", "idumb resume {phase}"
+    "move",
+    "commit your changes or stash them (git stash push -- PATHS), then continue",
+    "the task is retried",
+    "idumb resume {phase}",
 )
 _TAKE_BACK = way(
     "roll-back",
