@@ -205,6 +205,8 @@ class GitHistory:
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
+        if not paths:
+            return ()  # else the index would be read for nothing
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE
         return uncommitted.changed(self._place, self.repository, head_tree, paths)
 

@@ -138,7 +138,7 @@ def explain_verification(
     differing = [c.path for c in services.trees.changes(tree, present) if c.new is not None]
     differing = [path for path in differing if not paths.matches_any(path, paths.OWN_FILES)]
     ignored = _usable(services.trees.ignored())
-    candidates = _sorted(ignored, services.history.uncommitted(differing) if differing else ())
+    candidates = _sorted(ignored, services.history.uncommitted(differing))
     needed = _needed(search, failed, candidates, _around(search, failed))
     if needed is None:
         return None
@@ -208,7 +208,7 @@ def _candidates(
         roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
         differing = [path for path in differing if path not in roots]
         ignored += [root for root in dict.fromkeys(roots.values()) if _was_left_before(trees, attempt, root)]
-    return _sorted(ignored, context.services.history.uncommitted(differing) if differing else ()), made
+    return _sorted(ignored, context.services.history.uncommitted(differing)), made
 
 
 def _was_left_before(trees: Trees, attempt: Measured, root: str) -> bool:

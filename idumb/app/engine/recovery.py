@@ -281,8 +281,7 @@ def _take_delivered_back(context: RunContext, delivered: str, base: str, touched
     trees = context.services.trees
     present = trees.scan(touched)
     ours = [p for p in touched if trees.entry(present, p) == trees.entry(delivered, p)]
-    open_ones = context.services.history.uncommitted(ours) if ours else ()
-    trees.restore(base, delivered, open_ones)
+    trees.restore(base, delivered, context.services.history.uncommitted(ours))
 
 
 def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:

@@ -63,8 +63,7 @@ def _of_run(
         if task.status not in outcome.DONE and task.work.base is not None:
             left, touched = _left_by(services, contract, before, task)
             own = [p for p in touched if p not in later and p not in set(task.work.deviations)]
-            dirty = services.history.uncommitted(own) if own else ()
-            changed = tuple(p for p in dirty if _differs(services, p, task.work.base, left))
+            changed = tuple(p for p in services.history.uncommitted(own) if _differs(services, p, task.work.base, left))
             found.append(Unfinished(task, task.work.base, left, changed, task.work.folders))
         later.update(task.work.touched)
     return tuple(found)
@@ -122,12 +121,14 @@ def require_own(services: Services, contract: Contract, before: RunState | None,
     named = tuple(dict.fromkeys(path for _, _, found in theirs for path in found))
     tasks = tuple(dict.fromkeys(left.task.id for left, _, _ in theirs))
     same = all(why != _CHANGED for _, why, _ in theirs)
-    choices = _choices(services, contract, before, named, tasks, same=same)
+    keeps = f"{task_base.ways_out(services, named)}, then run the command again"
+    amends = changed_contract.amendment(services, before, contract)
+    choices = (*amends, *_other_choices(before, tasks, keeps, same=same))
     raise Refusal(
         CODE,
         f"Run {before.number} of phase {contract.phase} did not finish {wording.listed(tasks)}, and a new run would"
         f" restore files that may hold your work: {wording.listed(named)}. Nothing was changed.",
-        hint=_hint(services, named, choices),
+        hint=f"{amends[0].command} continues the run with them, or: {keeps}" if amends else keeps,
         details=next_actions.offer(
             f"Start a new run of phase {contract.phase}",
             "idumb restores only what an agent left",
@@ -163,27 +164,15 @@ def _is_in_the_way(
     return any(beside) or any(map(writes, changed))
 
 
-def _hint(services: Services, paths: Sequence[str], choices: Sequence[Choice]) -> str:
-    keeps = f"{task_base.ways_out(services, paths)}, then run the command again"
-    amends = next((choice.command for choice in choices if choice.id == changed_contract.AMEND), None)
-    return f"{amends} continues the run with them, or: {keeps}" if amends else keeps
+def _other_choices(before: RunState, tasks: Sequence[str], keeps: str, *, same: bool) -> tuple[Choice, ...]:
+    """Return how to start from the work, and how to start without it.
 
-
-def _choices(
-    services: Services, contract: Contract, before: RunState, paths: Sequence[str], tasks: Sequence[str], *, same: bool
-) -> tuple[Choice, ...]:
-    """Return how to continue with the work, how to start from it, and how to start without it.
-
-    `same`: the files are as the tasks left them. A rollback refuses other files.
+    `keeps` says both. `same`: the files are as the tasks left them. A rollback refuses other files.
     """
-    commit = Choice("commit", "commit them (git commit), then run the command again", "the new run starts from them")
     if not same:
-        away = f"{task_base.ways_out(services, paths)}, then run the command again"
-        return (
-            *changed_contract.amendment(services, before, contract),
-            Choice("move", away, "the new run starts from what is committed"),
-        )
-    return (*changed_contract.amendment(services, before, contract), commit, _roll_back(before, tasks))
+        return (Choice("move", keeps, "the new run starts from what is committed"),)
+    commit = Choice("commit", "commit them (git commit), then run the command again", "the new run starts from them")
+    return (commit, _roll_back(before, tasks))
 
 
 def _roll_back(before: RunState, tasks: Sequence[str]) -> Choice:

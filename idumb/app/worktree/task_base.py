@@ -234,25 +234,16 @@ def take_back(context: RunContext, task: Task, *, asked: bool = False) -> None:
         return
     own = _own_paths(context, task_state, trees.scan(task_state.work.touched)) if task_state.work.touched else ()
     if _person_built(task_state) is not None and not asked:
-        own = _uncommitted(context, own)
+        own = context.services.history.uncommitted(own)
         _refuse_built_by_person(context, task_state, own)
     tell = context.services.reporter.note
     conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own, tell=tell) if own else ()
     if conflicts:
-        changed = [c.path for c in conflicts]
-        raise Refusal(
-            "task.changed-since",
-            f"{task.id} must start over from its base, but these files changed since its last attempt:"
-            f" {wording.listed(changed)}",
-            hint=f"{ways_out(context.services, changed)}, then idumb resume {context.contract.phase}",
-            details={"phase": context.contract.phase, "paths": changed, "task": task.id},
+        raise _cannot_start_over(
+            context, task.id, "these files changed since its last attempt", [c.path for c in conflicts]
         )
     if own and task_state.attempt.outcome == outcome.CANCELLED:
         _tell_where(context, task, task_state.attempt.number, task_state.work.left_tree, own)
-
-
-def _uncommitted(context: RunContext, paths: Sequence[str]) -> tuple[str, ...]:
-    return context.services.history.uncommitted(paths) if paths else ()
 
 
 def _person_built(task_state: TaskState) -> int | None:
@@ -281,13 +272,17 @@ def _refuse_built_by_person(context: RunContext, task_state: TaskState, own: Seq
     changed = [path for path in own if entry(present, path) != entry(task_state.work.base or "", path)]
     theirs = list(built_by_person(context.services, task_state, present, changed))
     if theirs:
-        raise Refusal(
-            "task.changed-since",
-            f"{task_state.id} must start over from its base, but a person built these files in attempt"
-            f" {_person_built(task_state)}: {wording.listed(theirs)}",
-            hint=f"{ways_out(context.services, theirs)}, then idumb resume {context.contract.phase}",
-            details={"phase": context.contract.phase, "paths": theirs, "task": task_state.id},
-        )
+        why = f"a person built these files in attempt {_person_built(task_state)}"
+        raise _cannot_start_over(context, task_state.id, why, theirs)
+
+
+def _cannot_start_over(context: RunContext, task: str, why: str, changed: list[str]) -> Refusal:
+    return Refusal(
+        "task.changed-since",
+        f"{task} must start over from its base, but {why}: {wording.listed(changed)}",
+        hint=f"{ways_out(context.services, changed)}, then idumb resume {context.contract.phase}",
+        details={"phase": context.contract.phase, "paths": changed, "task": task},
+    )
 
 
 def _tell_where(context: RunContext, task: Task, attempt: int, left_tree: str, own: tuple[str, ...]) -> None:

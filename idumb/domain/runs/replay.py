@@ -115,8 +115,9 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _by_person(task: TaskState, left: str | None) -> tuple[int, str] | None:
-    built = left is not None and task.attempt.adapter in agent.BY_PERSON
-    return (task.attempt.number, left or "") if built else task.work.by_person
+    if left is None or task.attempt.adapter not in agent.BY_PERSON:
+        return task.work.by_person
+    return (task.attempt.number, left)
 
 
 def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
