@@ -16,10 +16,12 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.support.gitrepo import GitSandbox
-
-# Here, before any test can have imported them.
+# Before anything imports them.
 pytest.register_assert_rewrite("tests.support.project", "tests.crash.harness")
+
+from tests.support.gitrepo import GitSandbox  # noqa: E402
+from tests.support.prepared import Prepared  # noqa: E402
+from tests.support.processor_time import ProcessorTime  # noqa: E402
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False, database=None)
 hypothesis.settings.load_profile("repeatable")
@@ -56,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in _dropped(os.environ):
         del os.environ[name]
     os.environ.update(_home_environment(home))
+    config.pluginmanager.register(ProcessorTime(config))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
 
@@ -70,7 +73,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+_PURE = ("tests/format/", "tests/unit/")
+"""Folders whose tests touch neither a home nor a network; those that do ask for the fixture."""
+
+
 @pytest.fixture(autouse=True)
+def isolated(request: pytest.FixtureRequest) -> None:
+    if not request.node.nodeid.startswith(_PURE):
+        request.getfixturevalue("home")
+        request.getfixturevalue("no_network")
+
+
+@pytest.fixture
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home of this test's own, in the environment of this process and of all that it starts."""
     place = tmp_path_factory.mktemp("home")
@@ -104,12 +118,23 @@ def git_identity(home: Path) -> tuple[str, str]:
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> GitSandbox:
+def sandbox(tmp_path: Path, home: Path) -> GitSandbox:
     """A repository without commits on branch `main`, with an identity of its own, at `tmp_path/repo`."""
     return GitSandbox.create(tmp_path / "repo")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session")
+def _prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return Prepared(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture
+def prepared(home: Path, _prepared: Prepared) -> Prepared:
+    """Projects that are built once for all tests of this process."""
+    return _prepared
+
+
+@pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only AF_UNIX and loopback addresses can be reached from this process (programs it starts are on their honour)."""
     for method in ("connect", "connect_ex", "sendto", "bind"):

@@ -1,7 +1,7 @@
 """The process behind `warm.Warm`: has imported everything, and forks for each command line it is given.
 
 One JSON object a line comes in, `{id, cwd, argv, environment, in, out, err, hook, given}`; `{id, pid}` and, when the
-command has ended, `{id, status}` go out.
+command has ended, `{id, status, seconds}` go out; the seconds are of processor time.
 """
 
 from __future__ import annotations
@@ -135,11 +135,12 @@ def _say(message: dict[str, Any]) -> None:
 
 def _ended(running: dict[int, int]) -> None:
     while running:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
         if pid == 0:
             return
         if pid in running:
-            _say({"id": running.pop(pid), "status": os.waitstatus_to_exitcode(status)})
+            seconds = usage.ru_utime + usage.ru_stime
+            _say({"id": running.pop(pid), "status": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
 def serve() -> None:

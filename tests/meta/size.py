@@ -1,0 +1,72 @@
+"""Code lines by room, without blank lines, comments and docstrings: `python -m tests.meta.size`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tests.meta import source
+
+_ENGINE = ("attempt", "engine", "worktree", "core", "session", "ports", "contract", "consent")
+
+ROOMS: dict[str, Callable[[str], bool]] = {
+    "domain": lambda name: name.startswith("domain/"),
+    "markdown": lambda name: name.startswith("markdown/"),
+    "app, engine rooms": lambda name: name.startswith(tuple(f"app/{room}" for room in _ENGINE)),
+    "app, use cases": lambda name: name.startswith("app/") and not ROOMS["app, engine rooms"](name),
+    "composition": lambda name: name.startswith("composition/"),
+    "cli, views": lambda name: name.startswith(("cli/", "views/")),
+    "git": lambda name: name.startswith("git/"),
+    "store": lambda name: name.startswith("store/"),
+    "system": lambda name: name.startswith("system/"),
+    "gates": lambda name: name.startswith("gates/"),
+    "agents, fake_model": lambda name: name.startswith(("agents/", "fake_model/")),
+    "the root": lambda name: "/" not in name,
+}
+"""Each file of the package is in exactly one of these; names are relative to `idumb/`."""
+
+
+def code_lines(text: str) -> int:
+    """How many lines of Python hold code."""
+    lines = text.splitlines()
+    without = {number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip().startswith("#")}
+    for node in ast.walk(ast.parse(text)):
+        without.update(_docstring(node))
+    return len(lines) - len(without)
+
+
+def _docstring(node: ast.AST) -> Iterable[int]:
+    """Return the lines of a string that stands as a statement: a docstring of whatever is above it."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return ()
+
+
+def by_room() -> dict[str, int]:
+    sizes = dict.fromkeys(ROOMS, 0)
+    for name, text in _package():
+        for room, holds in ROOMS.items():
+            sizes[room] += code_lines(text) if holds(name) else 0
+    return sizes
+
+
+def _package() -> Iterator[tuple[str, str]]:
+    package = source.ROOT / "idumb"
+    for place in source.python_files("idumb"):
+        yield place.relative_to(package).as_posix(), place.read_text(encoding="utf-8")
+
+
+def lines_of_tests() -> int:
+    """Count all lines of the tests, with comments and blanks."""
+    return sum(len(_text(place).splitlines()) for place in source.python_files("tests"))
+
+
+def _text(place: Path) -> str:
+    return place.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    found = by_room()
+    for room, size in {**found, "all": sum(found.values()), "tests, all lines": lines_of_tests()}.items():
+        print(f"{size:7,}  {room}")  # noqa: T201
