@@ -7,13 +7,14 @@ STAMP := $(VENV)/.made-from-pyproject
 
 export JOBS
 
-.PHONY: help setup quick test demo agents bench bench-peers torture wheel
+.PHONY: help setup quick test nightly demo agents bench bench-peers torture wheel
 
 help:
 	@echo 'make setup    make .venv and install idumb and its tools into it'
 	@echo 'make demo     watch a plan run, fail, resume and roll back in a throw-away repository'
 	@echo 'make quick    format, lint, types, layers, own plan and the unit tests, in less than a minute'
-	@echo 'make test     the same with all tests, and the wheel in a clean venv'
+	@echo 'make test     the same with all tests of a push, and the wheel in a clean venv'
+	@echo 'make nightly  all samples of the fault programmes, tests of the test tools, real toolchains'
 	@echo 'make agents   install real agents and run them beside a scripted model'
 	@echo 'make bench    measure idumb beside its floors'
 	@echo 'make bench-peers  install the tools that users may choose instead, and measure idumb beside them'
@@ -27,14 +28,17 @@ $(STAMP): pyproject.toml
 		|| { echo "idumb needs Python 3.11 or newer as '$(PYTHON)' (it is: $$($(PYTHON) --version 2>&1)); try 'make PYTHON=python3.12'" >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) \
 		|| { echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@.ci/install $(VENV) --editable '.[dev]'
 	@touch $@
 
 quick: setup
 	@.ci/check quick
 
 test: setup
-	@.ci/check all
+	@.ci/budget .ci/check all
+
+nightly: setup
+	@.ci/check nightly
 
 demo: setup
 	@$(VENV)/bin/python docs/demo/run.py

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from tests.meta import source
 
@@ -45,13 +44,14 @@ def _docstring(node: ast.AST) -> Iterable[int]:
 
 def by_room() -> dict[str, int]:
     sizes = dict.fromkeys(ROOMS, 0)
-    for name, text in _package():
+    for name, text in modules():
         for room, holds in ROOMS.items():
             sizes[room] += code_lines(text) if holds(name) else 0
     return sizes
 
 
-def _package() -> Iterator[tuple[str, str]]:
+def modules() -> Iterator[tuple[str, str]]:
+    """Yield the name, relative to `idumb/`, and the text of each module."""
     package = source.ROOT / "idumb"
     for place in source.python_files("idumb"):
         yield place.relative_to(package).as_posix(), place.read_text(encoding="utf-8")
@@ -59,11 +59,7 @@ def _package() -> Iterator[tuple[str, str]]:
 
 def lines_of_tests() -> int:
     """Count all lines of the tests, with comments and blanks."""
-    return sum(len(_text(place).splitlines()) for place in source.python_files("tests"))
-
-
-def _text(place: Path) -> str:
-    return place.read_text(encoding="utf-8")
+    return sum(len(place.read_text(encoding="utf-8").splitlines()) for place in source.python_files("tests"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""Each room of the package stays under its budget of code lines. A budget only falls: `python -m tests.meta.size`."""
+
+from __future__ import annotations
+
+from tests.meta import size
+
+BUDGETS = {
+    "domain": 11_136,
+    "markdown": 9_099,
+    "app, engine rooms": 10_476,
+    "app, use cases": 10_928,
+    "composition": 1_036,
+    "cli, views": 5_598,
+    "git": 8_516,
+    "store": 2_697,
+    "system": 3_128,
+    "gates": 4_299,
+    "agents, fake_model": 5_204,
+    "the root": 197,
+}
+TESTS = 85_600
+
+
+def test_no_room_is_above_its_budget() -> None:
+    sizes = size.by_room()
+    assert {room: lines for room, lines in sizes.items() if lines > BUDGETS[room]} == {}
+
+
+def test_each_module_is_counted_in_one_room() -> None:
+    names = [name for name, _ in size.modules()]
+    assert [name for name in names if sum(holds(name) for holds in size.ROOMS.values()) != 1] == []
+
+
+def test_the_tests_are_not_above_their_budget() -> None:
+    assert size.lines_of_tests() <= TESTS
+
+
+def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
+    code = '"""Module."""\n\n# A comment.\nx = """a\nb"""  # two lines of code\n\n\ndef f() -> None:\n    """Do."""\n'
+    assert size.code_lines(code + "    return\n") == 4
