@@ -7,10 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, task
 
 # Speaks as Claude Code does, and keeps its conversations in its home.
@@ -49,16 +46,11 @@ print(json.dumps({"type": "result", "subtype": "success", "is_error": "error" in
 ON = "{resume: true}"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
-
-
 class Scene:
     """Tasks built by an agent that follows a script, call by call."""
 
     def __init__(
-        self, project: Project, home: Path, *script: dict[str, Any], options: str = ON, tasks: int = 1, head: str = ""
+        self, project: Project, home: Path, *script: dict[str, Any], options: str = ON, tasks: int = 1
     ) -> None:
         self.project, self.home = project, home
         program = home / "claude"
@@ -69,7 +61,7 @@ class Scene:
         binding = f"{{adapter: claude, argv: [{json.dumps(str(program))}], options: {options}}}"
         project.configure(f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: 1}}\n")
         names = [f"T1-0{number}" for number in range(1, tasks + 1)]
-        project.plan([self.task(name) for name in names], head=head)
+        project.plan([self.task(name) for name in names])
 
     @staticmethod
     def task(name: str) -> str:
@@ -91,7 +83,7 @@ class Scene:
 
 def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"}, {"write": "done"}, tasks=2)
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert scene.sessions == [None, "s-1", None]
     again = scene.calls[1]["told"]
     assert "grep -q done t1-01.txt" in again
@@ -109,74 +101,43 @@ def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(pr
 
 def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"}, options="{}")
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert scene.sessions == [None, None]
     assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
 
 
-def test_a_killed_agent_continues_its_conversation_from_the_task_base(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half ", "die": True}, {"write": "done"})
-    assert project.execute().code == 0
-    assert scene.sessions == [None, "s-1"]
+def test_a_killed_or_cut_off_agent_continues_its_conversation_from_the_task_base(project: Project, home: Path) -> None:
+    """After a kill in the same run, after a failure of its provider in the next command; it is told of the files."""
+    cut_off = {"write": "half ", "error": "fetch failed"}
+    scene = Scene(project, home, {"write": "half ", "die": True}, cut_off, {"write": "done"})
+    assert run(project).code == 1
+    assert project.quick("resume", "1", "--json").code == 0
+    assert scene.sessions == [None, "s-1", "s-1"]
+    assert "The files are again as they were before the first attempt" in scene.calls[2]["told"]
     assert project.read("t1-01.txt") == "done"
 
 
-def test_a_continued_conversation_says_that_the_files_were_restored(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half ", "error": "fetch failed"}, {"write": "done"})
-    assert project.execute().code == 1
-    assert project.resume().code == 0
-    assert scene.sessions == [None, "s-1"]
-    assert "The files are again as they were before the first attempt" in scene.calls[1]["told"]
-    assert project.read("t1-01.txt") == "done"
-
-
-def test_an_unknown_conversation_is_restarted_in_the_same_attempt(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half ", "forget": True}, {"write": "done"})
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+def test_a_conversation_that_is_unknown_or_has_no_plain_word_as_its_id_is_replaced(
+    project: Project, home: Path
+) -> None:
+    """The agent chooses the id and could smuggle options in. An unknown one is restarted in the same attempt."""
+    hostile = {"write": "half ", "session": "--dangerously-skip-permissions"}
+    scene = Scene(project, home, hostile, {"write": "half ", "forget": True}, {"write": "done"})
+    answer = run(project)
     assert answer.code == 0
     assert "coder did not resume its conversation about T1-01" in answer.out + answer.err
-    assert scene.sessions == [None, "s-1", None]
-    assert scene.calls[1]["told"] == scene.calls[2]["told"]
-    ended = scene.payloads("attempt.finished")[-1]
-    assert (ended["resumed"], ended["builder"]["session"]) == (False, "s-3")
-
-
-def test_after_a_full_context_a_fresh_agent_continues(project: Project, home: Path) -> None:
-    """R-RUN-10: never the one whose context is full."""
-    full = {"write": "half ", "error": "Prompt is too long"}
-    scene = Scene(project, home, full, {"write": "done"})
-    assert project.execute().code == 0
-    assert scene.sessions == [None, None]
-    assert project.read("t1-01.txt") == "half done"
-
-
-def test_a_deterministic_run_continues_no_conversation(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
-    assert project.execute("--deterministic").code == 0
-    assert scene.sessions == [None, None]
-
-
-def test_another_contract_version_starts_another_conversation(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half "}, {"write": "done"})
-    assert project.execute("--max-attempts", "1").code == 1
-    assert project.json("amend", "1", "--widen", "T1-01", "create other.txt", "--yes").code == 0
-    project.resume("--retry-failed", "--max-attempts", "1")
-    assert scene.sessions == [None, None]
-
-
-def test_a_conversation_id_from_an_agent_is_never_used_as_an_option(project: Project, home: Path) -> None:
-    """The agent chooses the id and could smuggle options in; an id that is not a plain word is not passed on."""
-    scene = Scene(project, home, {"write": "half ", "session": "--dangerously-skip-permissions"}, {"write": "done"})
-    assert project.execute().code == 0
-    assert scene.sessions == [None, None]
-    assert [p["builder"]["session"] for p in scene.payloads("attempt.finished")] == [None, "s-2"]
+    assert scene.sessions == [None, None, "s-2", None]
+    assert scene.calls[2]["told"] == scene.calls[3]["told"]
+    ended = scene.payloads("attempt.finished")
+    assert [p["builder"]["session"] for p in ended] == [None, "s-2", "s-4"]
+    assert ended[-1]["resumed"] is False
 
 
 def test_conversations_are_private_and_kept_only_until_the_run_ends(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"})
-    assert project.execute("--max-attempts", "1").code == 1
+    assert run(project, "--max-attempts", "1").code == 1
     kept = Path(scene.calls[0]["home"])
     assert {stat.S_IMODE(place.stat().st_mode) for place in (kept, kept.parent)} == {0o700}
-    assert project.resume("--retry-failed").code == 0
+    assert project.quick("resume", "1", "--retry-failed", "--json").code == 0
     assert scene.sessions == [None, "s-1"]
     assert not kept.parent.exists()

@@ -1,4 +1,7 @@
-"""Agents that cannot work, exceed a ceiling or exhaust their context: how the run reacts."""
+"""Agents that cannot work, exceed a ceiling or exhaust their context: how the run reacts.
+
+`unit/app/test_agent_calls.py` has what the engine decides alone.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import project as projects
-from tests.support.approvals import FIELDS, STRICT, approve, run
-from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, task
 
 AGENT = """\
@@ -36,20 +37,14 @@ print("my last words")
 """
 
 
-PLACE = "run: {{workspace: {}}}\n"
 SUMMARY = ".planning/phases/1/1-SUMMARY.md"
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 class Scene:
     """A project with one task, built by a program that follows a script, call by call."""
 
     def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "",
-                 calls: int = 1, head: str = "", fields: str = "") -> None:  # fmt: skip
+                 calls: int = 1, fields: str = "") -> None:  # fmt: skip
         self.project, self.home = project, home
         (home / "agent.py").write_text(AGENT, encoding="utf-8")
         (home / "script.json").write_text(json.dumps(script), encoding="utf-8")
@@ -58,162 +53,84 @@ class Scene:
             f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: {calls}, pause: 1s}}\n{settings}"
         )
         self.task = task("T1-01", files="create `a.txt`", check="grep -q done a.txt", fields=fields)
-        project.plan([self.task], head=head)
+        project.plan([self.task])
 
     def calls(self) -> int:
         path = self.home / "calls"
         return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
-def test_a_transient_failure_stops_the_run_and_counts_no_attempt(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the next command continues."""
-    scene = Scene(project, home, {"state": "rate-limited", "message": "429"})
-    stopped = project.execute()
+def test_a_call_is_retried_while_the_tree_is_unchanged_and_then_the_run_stops(project: Project, home: Path) -> None:
+    """R-ADAPT-3: it counts no attempt, and the next command continues. R-GIT-5: a precondition's file is no change."""
+    limited = {"state": "rate-limited", "message": "429"}
+    fields = "- **Preconditions:**\n  - command `echo x > seen.txt`\n"
+    script = (limited, {"write": "half ", **limited}, {"write": "done"})
+    scene = Scene(project, home, *script, calls=3, fields=fields)
+    stopped = run(project)
     assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
     failure = stopped.data["failure"]
-    assert (failure["failure"], failure["mend"]) == (
-        "rate-limited",
-        "Wait for the limit to pass, then idumb resume 1",
-    )
+    assert (failure["failure"], failure["mend"]) == ("rate-limited", "Wait for the limit to pass, then idumb resume 1")
     assert "coder is limited by its provider: 429" in stopped.error["message"]
-    assert stopped.data["tasks"][0]["attempts"] == 0
-    assert "idumb resume 1" in project.quick("show", "T1-01").out
-    assert project.resume().code == 0
-    assert scene.calls() == 2
-
-
-LIMITED = {"state": "rate-limited", "message": "429"}
-
-
-def test_a_call_is_retried_while_the_tree_is_unchanged(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the second call follows one without changes; the third would follow one with changes."""
-    scene = Scene(project, home, LIMITED, {"write": "half ", **LIMITED}, {"write": "done"}, calls=3)
-    stopped = project.execute()
-    assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
-    assert (scene.calls(), project.read("a.txt")) == (2, "half ")
     assert "429; not called again, because files changed since the call began: a.txt" in stopped.error["message"]
+    assert (scene.calls(), project.read("a.txt")) == (2, "half ")
     assert [e["payload"]["call"] for e in project.events("--kind", "call.retried")] == [1]
     assert stopped.data["tasks"][0]["attempts"] == 0
-    assert project.resume().code == 0
-
-
-def test_files_left_by_a_precondition_are_not_changes_of_the_call(project: Project, home: Path) -> None:
-    """R-ADAPT-3, R-GIT-5."""
-    fields = "- **Preconditions:**\n  - command `echo x > seen.txt`\n"
-    scene = Scene(project, home, LIMITED, {"write": "done"}, calls=2, fields=fields)
-    answer = project.execute()
-    assert (answer.code, scene.calls()) == (0, 2), answer
-
-
-def test_a_strict_run_calls_its_builder_once(project: Project, home: Path) -> None:
-    """R-ADAPT-3: strict never retries, a call as little as an attempt."""
-    scene = Scene(project, home, LIMITED, LIMITED, {"write": "done"}, calls=3, head=STRICT, fields=FIELDS)
-    approve(project)
-    stopped = run(project)
-    assert (stopped.code, stopped.error["code"]) == (1, "run.halted"), stopped
-    assert (scene.calls(), project.events("--kind", "call.retried")) == (1, [])
+    assert "idumb resume 1" in project.quick("show", "T1-01").out
+    assert project.quick("resume", "1", "--json").code == 0
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
-@pytest.mark.parametrize("crash", [{"signal": 9}, {"signal": 11}, {"exit": 126}, {"exit": 127}], ids=str)
-def test_after_a_crash_the_next_attempt_starts_from_the_task_base(
-    project: Project, home: Path, crash: dict[str, Any], workspace: str
+def test_after_a_crash_the_next_attempt_starts_from_the_task_base_and_otherwise_from_the_work(
+    project: Project, home: Path, workspace: str
 ) -> None:
     """R-ADAPT-3, R-RUN-5: files left by a crash are not the builder's intended result."""
-    scene = Scene(project, home, {"write": "half ", **crash}, {"write": "done"}, settings=PLACE.format(workspace))
-    answer = project.execute()
-    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
+    script = ({"write": "half ", "signal": 9}, {"write": "half ", "exit": 1}, {"write": "done"})
+    scene = Scene(project, home, *script, settings=f"run: {{workspace: {workspace}}}\n")
+    answer = run(project)
+    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 3, "half done"), answer
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
-@pytest.mark.parametrize("code", [1, 2, 137])
-def test_after_any_other_failure_the_next_attempt_continues_from_the_work(
-    project: Project, home: Path, code: int, workspace: str
-) -> None:
-    """R-ADAPT-3, R-RUN-5."""
-    scene = Scene(project, home, {"write": "half ", "exit": code}, {"write": "done"}, settings=PLACE.format(workspace))
-    answer = project.execute()
-    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "half done"), answer
-
-
-def test_files_left_by_a_crash_are_removed_after_idumb_was_killed_too(project: Project, home: Path) -> None:
-    """R-RUN-5: the log knows of the crash."""
-    scene = Scene(project, home, {"write": "half ", "exit": 127}, {"write": "done"})
-    assert project.execute("--max-attempts", "1").code == 1
-    assert project.events("--kind", "attempt.finished")[-1]["payload"]["builder"]["crashed"] is True
-    answer = project.resume("--retry-failed")
-    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
-
-
-TIMEOUT = "- **Timeout:** 1s\n"
-
-
-def test_a_timeout_is_retried_from_the_task_base_unless_the_task_says_otherwise(project: Project, home: Path) -> None:
+def test_a_timeout_is_retried_from_the_task_base(project: Project, home: Path) -> None:
     """R-RUN-5, R-PLAN-3."""
-    scene = Scene(project, home, {"write": "half ", "hang": 1}, {"write": "done"}, fields=TIMEOUT)
-    answer = project.execute()
+    scene = Scene(project, home, {"write": "half ", "hang": 1}, {"write": "done"}, fields="- **Timeout:** 1s\n")
+    answer = run(project)
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
 
 
-def test_a_timeout_fails_the_task_if_the_task_says_so(project: Project, home: Path) -> None:
-    """R-PLAN-3."""
-    scene = Scene(project, home, {"hang": 1}, {"write": "done"}, fields=f"{TIMEOUT}- **On timeout:** fail\n")
-    assert (project.execute().code, scene.calls()) == (1, 1)
-
-
-def test_a_strict_run_does_not_retry_after_a_timeout(project: Project, home: Path) -> None:
-    """R-RUN-5."""
-    scene = Scene(project, home, {"hang": 1}, {"write": "done"}, head=STRICT, fields=FIELDS + TIMEOUT)
-    approve(project)
-    assert (run(project).code, scene.calls()) == (1, 1)
-
-
-def test_an_open_breaker_applies_to_the_next_command_too(project: Project, home: Path) -> None:
-    """R-ADAPT-3: the state is in the log, so no kill loses it."""
-    scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
-    assert project.execute().code == 1
-    again = project.resume()
+def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(project: Project, home: Path) -> None:
+    """R-ADAPT-3: the state is in the log, so no kill loses it; doctor shows each failure and when it is asked again."""
+    unreachable = {"state": "network"}
+    scene = Scene(project, home, unreachable, unreachable, settings="breaker: {failures: 2, time: 1h}\n")
+    assert run(project).code == 1
+    breakers = _breakers(project)
+    assert breakers["state"] == "ok"
+    assert breakers["symptoms"][0]["found"].startswith("command coder middle: closed, 1 call in a row failed")
+    assert project.quick("resume", "1", "--json").code == 1
+    again = project.quick("resume", "1", "--json")
     assert again.code == 1
     assert "not asked before" in again.error["message"]
-    assert scene.calls() == 1
+    assert scene.calls() == 2
     kept = project.events("--kind", "breaker.changed")[-1]["payload"]
-    assert (kept["key"], kept["state"], kept["failures"]) == ("command coder middle", "open", 1)
-
-
-def test_doctor_shows_an_open_breaker_and_closes_it_on_request(project: Project, home: Path) -> None:
-    """R-ADAPT-3: with its failures, and when it is asked again."""
-    scene = Scene(project, home, {"state": "network"}, settings="breaker: {failures: 1, time: 1h}\n")
-    assert project.execute().code == 1
-    healthy = project.quick("doctor", "--json")
-    (breakers,) = [c for c in healthy.data["checks"] if c["code"] == "agents.breakers"]
-    assert (healthy.code, breakers["state"]) == (0, "warn")
-    assert "command coder middle: open since" in breakers["symptoms"][0]["found"]
-    assert "1 call in a row failed, the last by network" in breakers["symptoms"][0]["found"]
-    assert "no calls before" in breakers["symptoms"][0]["means"]
+    assert (kept["key"], kept["state"], kept["failures"]) == ("command coder middle", "open", 2)
+    breakers = _breakers(project)
+    assert breakers["state"] == "warn"
+    symptom = breakers["symptoms"][0]
+    assert "command coder middle: open since" in symptom["found"]
+    assert "2 calls in a row failed, the last by network" in symptom["found"]
+    assert "no calls before" in symptom["means"]
     assert "next: idumb doctor --fix" in project.quick("doctor").out
     mended = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in mended.data["mended"])
     assert "ok       agents.breakers" in project.quick("doctor").out
-    assert project.resume().code == 0
-    assert scene.calls() == 2
+    assert project.quick("resume", "1", "--json").code == 0
+    assert scene.calls() == 3
 
 
-def test_doctor_shows_failures_that_have_not_opened_a_breaker_yet(project: Project, home: Path) -> None:
-    """R-ADAPT-3."""
-    Scene(project, home, {"state": "network"})
-    assert project.execute().code == 1
-    (breakers,) = [c for c in project.quick("doctor", "--json").data["checks"] if c["code"] == "agents.breakers"]
-    assert breakers["state"] == "ok"
-    assert breakers["symptoms"][0]["found"].startswith("command coder middle: closed, 1 call in a row failed")
-
-
-def test_the_same_failure_on_the_same_bytes_is_not_repeated(project: Project, home: Path) -> None:
-    """R-RUN-5, R-ADAPT-3."""
-    scene = Scene(project, home, {"state": "declined"}, {"state": "declined"}, {"write": "done"})
-    failed = project.execute()
-    assert failed.code == 1
-    assert scene.calls() == 2
-    assert "coder declined the work" in failed.data["tasks"][0]["reason"]
+def _breakers(project: Project) -> dict[str, Any]:
+    healthy = project.quick("doctor", "--json")
+    assert healthy.code == 0
+    (found,) = [row for row in healthy.data["checks"] if row["code"] == "agents.breakers"]
+    return dict(found)
 
 
 def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: Path) -> None:
@@ -221,15 +138,15 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
     used = {"usage": {"cost_usd": 0.75, "tokens_in": 10, "tokens_out": 5}}
     ceilings = "ceilings: {run: {cost_usd: 1.50}, task: {cost_usd: 9}}\n"
     scene = Scene(project, home, {"write": "a", **used}, {"write": "b", **used}, {"write": "done"}, settings=ceilings)
-    stopped = project.execute()
+    stopped = run(project)
     assert (stopped.code, scene.calls()) == (5, 2)
-    decision = project.json("decisions").data["decisions"][0]
+    decision = project.quick("decisions", "--json").data["decisions"][0]
     assert decision["id"] == "T1-01.ceiling.run.1"
     assert decision["evidence"][0] == "$1.50 of $1.50 used"
     begun = project.events("--kind", "attempt.started")[-1]["payload"]["ceilings"]["run"]
     assert (begun["ceiling"], begun["used"]["cost_usd"]) == ({"cost_usd": 1.5}, 0.75)
-    assert project.json("decide", decision["id"], "raise").code == 0
-    assert project.resume().code == 0
+    assert project.quick("decide", decision["id"], "raise").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
     assert scene.calls() == 3
     shown = project.quick("metrics", "1", "--json").data
     assert [(row["role"], row["model"], row["cost_usd"]) for row in shown["calls"]] == [
@@ -245,31 +162,26 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
     assert "used by the builder (middle): 10 tokens in, 5 out, $0.75" in project.quick("show", "T1-01").out
 
 
-def test_a_ceiling_that_is_not_raised_ends_the_task(project: Project, home: Path) -> None:
-    """R-ADAPT-3: unreported usage is shown as unknown."""
-    scene = Scene(
-        project, home, {"write": "a"}, {"write": "b"}, settings="ceilings: {task: {attempts: 1, tokens: 5}}\n"
-    )
-    assert project.execute().code == 5
-    assert project.json("decide", "T1-01.ceiling.task.1", "stop").code == 0
-    ended = project.resume()
-    assert (ended.code, scene.calls()) == (1, 1)
-    assert ended.data["tasks"][0]["status"] == "failed"
-
-
-@pytest.mark.parametrize("handover", ["The header is there.", ""])
-def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Path, handover: str) -> None:
+def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Path) -> None:
     """R-RUN-10: with the agent's own summary or one made by idumb; it counts as no failed attempt."""
-    full = {"state": "context-exhausted", "handover": handover, "write": "half "}
-    scene = Scene(project, home, full, {"write": "done"}, settings="run: {max_attempts: 1}\n")
-    assert project.execute().code == 0
-    assert (scene.calls(), project.read("a.txt")) == (2, "half done")
-    prompt = (home / "told-2").read_text(encoding="utf-8")
-    assert "Another agent worked on this task until its context was full" in prompt
-    expected = (handover,) if handover else ("- created `a.txt`, 1 lines added", "> my last words")
-    assert all(words in prompt for words in expected)
-    assert expected[0] in project.read(".idumb/brain/execution/1/context-T1-01-1.md")
-    assert "Another agent" not in (home / "told-1").read_text(encoding="utf-8")
+    full = {"state": "context-exhausted", "write": "half "}
+    scene = Scene(
+        project, home, {**full, "handover": "The header is there."}, full, {"write": "done"},
+        settings="run: {max_attempts: 1}\n",
+    )  # fmt: skip
+    assert run(project).code == 0
+    assert (scene.calls(), project.read("a.txt")) == (3, "half half done")
+    told = [(home / f"told-{number}").read_text(encoding="utf-8") for number in (1, 2, 3)]
+    assert ["Another agent worked on this task until its context was full" in text for text in told] == [
+        False,
+        True,
+        True,
+    ]
+    assert "The header is there." in told[1]
+    assert all(words in told[2] for words in ("- created `a.txt`, 1 lines added", "> my last words"))
+    kept = [project.read(f".idumb/brain/execution/1/context-T1-01-{number}.md") for number in (1, 2)]
+    assert "The header is there." in kept[0]
+    assert "- created `a.txt`, 1 lines added" in kept[1]
 
 
 def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project: Project, home: Path) -> None:
@@ -280,27 +192,28 @@ def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project
     Scene(project, home, {"write": "done"})
     before = project.approval()
     mine.write_text("Only $id.\n", encoding="utf-8")
-    refused = project.json("execute-phase", "1", "--approve", before)
+    refused = project.quick("execute-phase", "1", "--approve", before, "--json")
     assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert (home / "told-1").read_text(encoding="utf-8") == "Only T1-01.\n"
     parts = {part["name"]: part for part in project.quick("envelope", "show", "T1-01", "--json").data["parts"]}
     assert (parts["prompt"]["source"], parts["model"]["value"]) == ("Only $id.\n", "middle")
 
 
-JUDGE = """import os, pathlib, sys
-pathlib.Path(os.environ["HOME"], "judged").write_text(sys.stdin.read())
+JUDGE = """#!/bin/sh
+cat > $HOME/judged
 """
 
 
 def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Path) -> None:
     """R-ADAPT-3, R-RUN-4, R-OPS-1: its usage is counted beside the builder's, for its adapter too."""
-    (home / "judge.py").write_text(JUDGE, encoding="utf-8")
+    (home / "judge").write_text(JUDGE, encoding="utf-8")
+    (home / "judge").chmod(0o755)
     Scene(project, home, {"write": "done\n"})
     settings = project.read(".idumb/config.yaml")
-    judge = f"  judge: {{adapter: command, argv: [python3, {json.dumps(str(home / 'judge.py'))}]}}"
+    judge = f"  judge: {{adapter: command, argv: [{json.dumps(str(home / 'judge'))}]}}"
     project.configure(settings.replace("bindings:\n", f"validator: judge\nbindings:\n{judge}\n"))
-    assert project.execute().code == 0
+    assert run(project).code == 0
     prompt = (home / "judged").read_text(encoding="utf-8")
     assert "grep -q done a.txt" in prompt
     assert "+done" in prompt
@@ -317,7 +230,7 @@ def test_a_task_fails_after_too_many_exhausted_contexts(project: Project, home: 
     """R-RUN-10."""
     scene = Scene(project, home, *({"state": "context-exhausted", "write": f"{n}"} for n in range(9)),
                   settings="run: {max_attempts: 1}\n")  # fmt: skip
-    ended = project.idumb("execute-phase", "1", "--approve", project.approval())
+    ended = project.quick("execute-phase", "1", "--approve", project.approval())
     assert ended.code == 1
     assert scene.calls() == 4
     assert "0 attempts" not in ended.out

@@ -1,0 +1,94 @@
+"""Agents that fail, crash, take too long or use too much: what the engine does next (R-ADAPT-3, R-RUN-5)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from idumb.domain import agent, outcome
+from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.plans.plan import GUIDED, STRICT
+from idumb.domain.settings import Ceiling
+from tests.support.engine_run import EngineRun, task
+
+NETWORK = AgentResult(outcome.ERRORED, "no route", failure="network")
+CRASHED = AgentResult(outcome.FAILED, "killed", crashed=True)
+
+
+def follows(*results: AgentResult | None) -> EngineRun:
+    """An agent that adds its attempt to its file, and ends each call as the list says; None is done."""
+    ends = list(results)
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+        files["A"] = files.get("A", b"") + b"%d" % request.attempt
+        return ends.pop(0) if ends else None
+
+    run = EngineRun(task("A"), work=work)
+    run.builder.continues = True
+    return run
+
+
+def test_a_strict_run_calls_its_builder_once() -> None:
+    """R-ADAPT-3: strict never retries, a call as little as an attempt."""
+    run = EngineRun(task("A"), work=lambda *_: NETWORK, mode=STRICT)
+    assert run.run().kind == "halted"
+    assert (run.calls, run.events("call.retried")) == ([("A", 1)], [])
+
+
+@pytest.mark.parametrize("ended", [CRASHED, AgentResult(outcome.TIMED_OUT)], ids=["crash", "timeout"])
+def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(ended: AgentResult) -> None:
+    """R-RUN-5, R-ADAPT-3: files left by a crash or at a timeout are not the builder's intended result."""
+    run = follows(ended, AgentResult(outcome.FAILED, "no"), None)
+    assert run.run().kind == "done"
+    assert run.repository.files["A"] == b"23"
+
+
+def test_files_left_by_a_crash_are_removed_after_idumb_was_killed_too() -> None:
+    """R-RUN-5: the log knows of the crash."""
+    rehearsal = follows(CRASHED)
+    rehearsal.run()
+    run = follows(CRASHED)
+    assert run.run_until_killed(rehearsal.effects.index("restore") + 1)
+    assert run.repository.files["A"] == b"1"
+    assert run.run().kind == "done"
+    assert run.repository.files["A"] == b"2"
+
+
+@pytest.mark.parametrize(
+    ("mode", "fields", "ended"),
+    [(STRICT, {}, "halted"), (GUIDED, {"on_timeout": "fail"}, "done")],
+    ids=["strict", "fail"],
+)
+def test_a_timeout_is_not_retried_in_a_strict_run_or_if_the_task_says_so(
+    mode: str, fields: dict[str, Any], ended: str
+) -> None:
+    """R-RUN-5, R-PLAN-3."""
+    run = EngineRun(task("A", **fields), work=lambda *_: AgentResult(outcome.TIMED_OUT), mode=mode)
+    assert run.run().kind == ended
+    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
+
+
+def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:
+    declined = AgentResult(outcome.FAILED, "no", failure=agent.DECLINED)
+    run = EngineRun(task("A"), work=lambda *_: declined)
+    run.run()
+    assert (run.calls, run.status()) == ([("A", 1), ("A", 2)], {"A": "failed"})
+    assert "declined the work" in run.state.tasks["A"].reason
+
+
+def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
+    """R-ADAPT-3: unreported usage is unknown, so the attempts are what is limited."""
+    run = EngineRun(task("A"), work=lambda *_: None, answers={"ceiling": "stop"})
+    run.settings = dataclasses.replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
+    run.run()
+    assert ([one.kind for one in run.asker.asked], run.calls) == (["ceiling"], [("A", 1)])
+    assert run.status() == {"A": "failed"}
+
+
+def test_a_task_fails_after_too_many_exhausted_contexts() -> None:
+    """R-RUN-10: they count as no attempt, and end all the same."""
+    run = follows(*(AgentResult(outcome.FAILED, "full", failure=agent.CONTEXT_EXHAUSTED) for _ in range(9)))
+    run.run(max_attempts=1)
+    assert (len(run.calls), run.status()) == (4, {"A": "failed"})
