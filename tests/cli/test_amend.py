@@ -15,16 +15,35 @@ from idumb.app.contract import contract_versions
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, run_killed_before, versions
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _halted(sandbox: GitSandbox) -> Project:
     return halted(projects.create(sandbox))
+
+
+def _verified(sandbox: GitSandbox) -> Project:
+    """A phase of one task that adds a line to a file."""
+    project = projects.create(sandbox, files={"a.txt": "one\n"})
+    project.plan([task("T1-01", files="modify `a.txt`", check="test -s a.txt", steps=[shell("echo x >> a.txt")])])
+    assert run(project).code == 0
+    return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_halted)
+
+
+@pytest.fixture
+def verified(prepared: Prepared) -> Project:
+    return prepared.get(_verified)
 
 
 def validate(value: object, name: str) -> None:
@@ -99,9 +118,10 @@ def test_a_decision_is_appended_and_changes_no_task(project: Project) -> None:
     assert project.read(PLAN).count("## Decisions") == 1
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "exit_code"),
-    [
+def test_completed_or_invalid_changes_are_refused_and_nothing_is_written(project: Project) -> None:
+    """R-LOCK-8, R-GATE-6."""
+    before = project.read(PLAN)
+    for flags, code, exit_code in (
         (("--widen", "T1-01", "modify README.md"), "amend.done", 4),
         (("--drop-dependency", "T1-02", "T1-03"), "amend.no-dependency", 3),
         (("--widen", "T1-09", "modify README.md"), "task.unknown", 3),
@@ -112,48 +132,31 @@ def test_a_decision_is_appended_and_changes_no_task(project: Project) -> None:
         (("--plan", "07", "--decision", "x"), "plan.unknown", 3),
         (("--from-file",), "amend.nothing", 4),
         ((), "amend.nothing", 3),
-    ],
-)
-def test_completed_or_invalid_changes_are_refused_and_nothing_is_written(
-    project: Project, flags: tuple[str, ...], code: str, exit_code: int
-) -> None:
-    """R-LOCK-8."""
-    before = project.read(PLAN)
-    refused(amend(project, *flags, "--yes"), code, exit_code)
+        (("--decision", ""), "usage", 2),
+        (("--decision", "words", "--decision", " \n"), "usage", 2),
+    ):
+        refused(amend(project, *flags, "--yes"), code, exit_code)
+    for text in (
+        making("T1-03", "an-id-that-is-used.txt"),
+        making("T1-04", "needs-what-is-not-there.txt", after="T1-09"),
+        "no task at all\n",
+    ):
+        assert amend(project, "--add-task", task_file(project, text), "--yes").code == 3
     assert project.read(PLAN) == before
     assert versions(project) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        making("T1-03", "an-id-that-is-used.txt"),
-        making("T1-04", "needs-what-is-not-there.txt", after="T1-09"),
-        "no task at all\n",
-    ],
-)
-def test_an_invalid_added_task_is_refused_with_findings(project: Project, text: str) -> None:
-    """R-GATE-6."""
-    before = project.read(PLAN)
-    answer = amend(project, "--add-task", task_file(project, text), "--yes")
-    assert answer.code == 3
-    assert project.read(PLAN) == before
-
-
-@pytest.mark.parametrize("flags", [(), ("--from-file",)])
-def test_an_added_task_that_conflicts_with_completed_work_is_refused(project: Project, flags: tuple[str, ...]) -> None:
+def test_an_added_task_that_conflicts_with_completed_work_is_refused(project: Project) -> None:
     """R-PLAN-10: the added task would create a file that a completed task left."""
     text = making("T1-04", "a.txt", after="T1-03")
-    if flags:
-        place = project.folder / PLAN
-        place.write_text(f"{place.read_text(encoding='utf-8')}\n{text}", encoding="utf-8")
     before = project.read(PLAN)
-    given = flags or ("--add-task", task_file(project, text))
-    answer = amend(project, *given, "--yes")
-    details = refused(answer, "amend.against-done")
-    assert answer.error["message"] == "T1-04 would create a.txt, which already exists because T1-01 is completed."
+    details = refused(amend(project, "--add-task", task_file(project, text), "--yes"), "amend.against-done")
     assert details["tasks"] == ["T1-04"]
     assert project.read(PLAN) == before
+    (project.folder / PLAN).write_text(f"{before}\n{text}", encoding="utf-8")
+    answer = amend(project, "--from-file", "--yes")
+    refused(answer, "amend.against-done")
+    assert answer.error["message"] == "T1-04 would create a.txt, which already exists because T1-01 is completed."
     assert versions(project) == []
 
 
@@ -197,7 +200,7 @@ def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alo
     assert project.quick("check-plan", "1", "--json").data["contract_hash"] == details["contract_hash"]
 
 
-@pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4), ("no", 4)])
+@pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4)])
 def test_at_a_terminal_the_difference_is_shown_and_confirmed(project: Project, typed: str, code: int) -> None:
     """R-ASK-2."""
     ended, shown = at_terminal(project, ("amend", "1", "--widen", "T1-03", "create c.md"), typed)
@@ -237,20 +240,16 @@ def test_a_hand_edit_is_adopted_as_an_amendment(project: Project) -> None:
     assert project.repo.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
+def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project) -> None:
+    """R-LOCK-8."""
+    for old, new, code in (
         ("T1-01: Task T1-01", "T1-01: Another title", "amend.done"),
         ("goal: Files are there\n", "goal: Files are there\nassumptions: [the sun shines]\n", "amend.assumptions"),
         ("create `a.txt`", "create `a.txt`, create `z.txt`", "amend.done"),
-    ],
-)
-def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(
-    project: Project, old: str, new: str, code: str
-) -> None:
-    """R-LOCK-8."""
-    edit(project, old, new)
-    refused(amend(project, "--from-file", "--yes"), code)
+    ):
+        edit(project, old, new)
+        refused(amend(project, "--from-file", "--yes"), code)
+        edit(project, new, old)
     assert versions(project) == []
 
 
@@ -292,45 +291,30 @@ def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(p
     assert [v["version"] for v in versions(project)] == [2]
 
 
-def test_a_verified_phase_stays_verified_after_a_killed_decision(sandbox: GitSandbox) -> None:
+def test_a_verified_phase_stays_verified_after_a_killed_decision(verified: Project) -> None:
     """R-LOCK-8."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
-    run_killed_before(project, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
-    refused(project.quick("execute-phase", "1", "--json"), "phase.verified")
+    run_killed_before(verified, contract_versions._record, "amend", "1", "--decision", "x", "--yes")
+    refused(verified.quick("execute-phase", "1", "--json"), "phase.verified")
 
 
 @pytest.mark.parametrize("place", ["_write", "_record"])
 def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_a_verified_one(
-    project: Project, tmp_path: Path, place: str
+    prepared: Prepared, place: str
 ) -> None:
     """R-LOCK-8: `--force` neither hides work of an unfinished run nor fails because of an interrupted amendment."""
+    killed = getattr(contract_versions, place)
+    project = prepared.get(_halted)
     before = run_id(project)
-    run_killed_before(
-        project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes"
-    )
+    run_killed_before(project, killed, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
     forced = project.quick("execute-phase", "1", "--force", "--json")
     assert forced.data["run"] == before, forced
-    done = projects.create(GitSandbox.create(tmp_path / "done"), files={"a.txt": "one\n"})
-    done.plan([task("T1-01", files="modify `a.txt`", check="test -s a.txt", steps=[shell("echo x >> a.txt")])])
-    assert run(done).code == 0
+    done = prepared.get(_verified)
     first = run_id(done)
-    run_killed_before(done, getattr(contract_versions, place), "amend", "1", "--decision", "x", "--yes")
+    run_killed_before(done, killed, "amend", "1", "--decision", "x", "--yes")
     again = done.quick("execute-phase", "1", "--force", "--approve", done.approval(), "--json")
     assert (again.code, again.data["run"] == first) == (0, False), again
     symptoms = [one for check in done.quick("doctor", "--json").data["checks"] for one in check["symptoms"]]
     assert [one for one in symptoms if one["state"] == "problem"] == []
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_a_decision_without_text_is_not_an_amendment(project: Project, text: str) -> None:
-    """R-LOCK-8."""
-    before = project.read(PLAN)
-    assert amend(project, "--decision", text, "--yes").code == 2
-    assert amend(project, "--decision", "words", "--decision", text, "--yes").code == 2
-    assert project.read(PLAN) == before
-    assert versions(project) == []
 
 
 def linked(project: Project) -> Path:
@@ -393,26 +377,20 @@ def test_a_user_who_saves_the_plan_during_an_amendment_keeps_that_edit(
     assert versions(project) == []
 
 
-def test_a_verified_phase_continues_with_an_added_task(sandbox: GitSandbox) -> None:
+def test_a_verified_phase_continues_with_an_added_task(verified: Project) -> None:
     """R-LOCK-8."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
     more = making("T1-02", "b.txt", after="T1-01")
-    assert amend(project, "--add-task", task_file(project, more), "--yes").code == 0
-    assert project.quick("resume", "1", "--json").code == 0
-    assert project.read("b.txt") == "made\n"
+    assert amend(verified, "--add-task", task_file(verified, more), "--yes").code == 0
+    assert verified.quick("resume", "1", "--json").code == 0
+    assert verified.read("b.txt") == "made\n"
 
 
-def test_undo_does_not_complete_a_task_whose_text_was_amended_since(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    edit(project, "T1-01: Task T1-01", "T1-01: Another title")
-    assert amend(project, "--from-file", "--yes").code == 0
-    refused(project.quick("undo", "--yes", "--json"), "undo.amended")
-    assert project.quick("resume", "1", "--json").code == 0
+def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Project) -> None:
+    assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
+    assert amend(verified, "--from-file", "--yes").code == 0
+    refused(verified.quick("undo", "--yes", "--json"), "undo.amended")
+    assert verified.quick("resume", "1", "--json").code == 0
 
 
 def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -> None:
@@ -438,18 +416,6 @@ def test_a_phase_without_a_run_cannot_be_amended(sandbox: GitSandbox) -> None:
     project.plan([making("T1-01", "a.txt")])
     refused(amend(project, "--decision", "x", "--yes"), "run.none")
     assert project.quick("amend", "1", "--from-file", "--decision", "x").code == 2
-
-
-STRICT = (
-    "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-    "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
-)
-FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-
-
-def approve(project: Project) -> None:
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
 
 
 def strict(project: Project) -> Project:
