@@ -25,6 +25,7 @@ from idumb.domain.plans import plan
 from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, chat_server, preset_stand_in
+from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
 
 TASK = plan.Task("T1-01", "Work", files=(plan.FileClaim("create", "a.txt"),))
@@ -266,7 +267,7 @@ def test_an_adapter_has_the_name_of_its_registry_entry(kind: Kind, tmp_path: Pat
     assert all(isinstance(part, str) for part in described)
 
 
-@pytest.mark.parametrize("name", registry.PRESETS)
+@every("name", registry.PRESETS)
 def test_secrets_are_redacted_in_every_part_of_a_report(name: str, tmp_path: Path, stack: ExitStack) -> None:
     leaking = Reporting(name, leaks=True)
     result = ask(leaking, tmp_path, "done", stack, a_request(BUILDER))
@@ -274,14 +275,14 @@ def test_secrets_are_redacted_in_every_part_of_a_report(name: str, tmp_path: Pat
     assert SECRET not in repr(result)
 
 
-@pytest.mark.parametrize("name", registry.PRESETS)
+@every("name", registry.PRESETS)
 def test_a_killed_agent_has_reported_its_conversation(name: str, tmp_path: Path, stack: ExitStack) -> None:
     result = ask(Reporting(name, ends=False), tmp_path, "done", stack, a_request(BUILDER))
     assert result.outcome == outcome.FAILED
     assert (result.session == preset_stand_in.session(name)) == ((name, "session") not in EXCEPT)
 
 
-@pytest.mark.parametrize("name", registry.PRESETS)
+@every("name", registry.PRESETS)
 def test_a_report_of_an_error_is_never_a_success_whatever_the_exit_code(
     name: str, tmp_path: Path, stack: ExitStack
 ) -> None:

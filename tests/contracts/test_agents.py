@@ -26,6 +26,7 @@ from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import child_process, process_tree, signals
 from tests.support import preset_stand_in
+from tests.support.cases import every
 from tests.support.scripted_agent import ScriptedAgent
 
 ALLOWED = ("PATH", "HOME", "LANG")
@@ -180,7 +181,7 @@ def test_successful_work_is_a_claim_of_completion(setting: Setting, tmp_path: Pa
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "text\n"
 
 
-@pytest.mark.parametrize("script", ["exit 1", "exit 255", "kill -9 $$", "no-such-program-here; exit 3"])
+@every("script", ["exit 1", "exit 255", "kill -9 $$", "no-such-program-here; exit 3"])
 def test_failed_work_is_a_value_and_never_an_exception(setting: Setting, tmp_path: Path, script: str) -> None:
     result = run(setting, script, tmp_path)
     assert result.outcome == outcome.FAILED

@@ -20,6 +20,7 @@ from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.processes import process_tree
 from tests.support import acp_agent
+from tests.support.cases import every
 
 
 def ask(
@@ -90,7 +91,7 @@ def held_to(root: Path, *, commands: str = "reject") -> Client:
     return Client(str(root), "x", editor._permits(request))
 
 
-@pytest.mark.parametrize("kind", ["read", "search", "think", "execute"])
+@every("kind", ["read", "search", "think", "execute"])
 def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path: Path, kind: str) -> None:
     """R-ADAPT-2."""
     client = held_to(tmp_path, commands="allow")
@@ -102,7 +103,7 @@ def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path:
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
 
 
-@pytest.mark.parametrize(("choices", "option"), [(("reject_once",), "selected"), ((), "cancelled")])
+@every("choices, option", [(("reject_once",), "selected"), ((), "cancelled")])
 def test_permissions_are_never_granted_for_always(tmp_path: Path, choices: tuple[str, ...], option: str) -> None:
     """R-ADAPT-2."""
     client = held_to(tmp_path)
@@ -172,9 +173,7 @@ def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
     assert result.reply == "mode plan;" + prompt
 
 
-@pytest.mark.parametrize(
-    ("way", "notice"), [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")]
-)
+@every("way, notice", [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")])
 def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: str, notice: str) -> None:
     """R-ADAPT-1."""
     result = ask(tmp_path, way, "say", "Done.", model="big", options={"mode": "plan"})
@@ -215,8 +214,8 @@ def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
     assert ask(tmp_path, "prompt", options={"commands": "allow"}).reply == "the prompt"
 
 
-@pytest.mark.parametrize(
-    ("script", "ended", "failure", "words"),
+@every(
+    "script, ended, failure, words",
     [
         (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
         (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
@@ -278,8 +277,8 @@ def test_a_validator_answers_with_its_verdict(tmp_path: Path) -> None:
     assert ask(tmp_path, "say", "fine", role=VALIDATOR).outcome == outcome.ERRORED
 
 
-@pytest.mark.parametrize(
-    ("argv", "options"),
+@every(
+    "argv, options",
     [
         ((), {}),
         (("no-such-agent-here",), {}),
@@ -308,7 +307,7 @@ def a_client() -> Client:
     return client
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         b'{"id": 1, "result": {"protocolVersion": 1}}\n{"id": 2, "result": {}}\n',
@@ -360,7 +359,7 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
     assert [call.paths for call in client.calls.values()] == [(), ("a.txt",)]
 
 
-@pytest.mark.parametrize(
+@every(
     "usage",
     [
         {"inputTokens": -5, "outputTokens": -5, "cost": {"currency": "USD", "amount": -100}},

@@ -21,6 +21,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
+from tests.support.cases import every
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", "", ())
@@ -132,8 +133,8 @@ def test_the_output_of_a_builder_never_fails_it(tmp_path: Path) -> None:
     assert run(tmp_path, """echo '{"verdict": "FAIL"}'""").outcome == outcome.COMPLETED
 
 
-@pytest.mark.parametrize(
-    ("script", "ended", "message"),
+@every(
+    "script, ended, message",
     [
         ("true", outcome.COMPLETED, ""),
         ("false", outcome.FAILED, "exit 1"),
@@ -207,7 +208,7 @@ def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
     assert builder.describe() == (str(outside), "bin/script")
 
 
-@pytest.mark.parametrize("name", ["bin/tool", "{root}/bin/tool", "{outside}/link"])
+@every("name", ["bin/tool", "{root}/bin/tool", "{outside}/link"])
 def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -> None:
     repository = tmp_path / "repository"
     a_program(repository / "bin/tool")
@@ -217,7 +218,7 @@ def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -
     assert caught.value.code == "agent.inside-repository"
 
 
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+@every("mode", [0o775, 0o757, 0o777])
 def test_a_program_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
     program = a_program(tmp_path / "bin/tool", mode)
     with pytest.raises(AdapterError) as caught:

@@ -12,6 +12,7 @@ from idumb.agents import model_server
 from idumb.agents.model_server import Endpoint, NoAnswer
 from idumb.domain.errors import AdapterError
 from tests.support import chat_server
+from tests.support.cases import every
 from tests.support.chat_server import ChatServer
 
 
@@ -37,8 +38,8 @@ def test_the_deadline_includes_the_name_lookup(monkeypatch: pytest.MonkeyPatch) 
         assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("address", "proxy", "code"),
+@every(
+    "address, proxy, code",
     [
         ("http://127.0.0.1:1/v1", "http://proxy.example:3128", "agent.plain-http"),
         ("http://127.0.0.1:1/v1", "https://127.0.0.1:3128", "agent.bad-address"),

@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from idumb.agents import registry
 from idumb.agents.adapter import Equipment
 from idumb.app.ports.agents import Agent
@@ -16,6 +14,7 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from tests.support.cases import every
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
 TICKET = "5f0c"
@@ -52,8 +51,8 @@ def answer(request: Path, body: str, ending: str = "done") -> None:
     request.with_name(f"{request.stem}.answer.md").write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("role", "body", "ending", "ended", "words"),
+@every(
+    "role, body, ending, ended, words",
     [
         (BUILDER, EDITS % "a.txt", "done", outcome.COMPLETED, ""),
         (BUILDER, EDITS % "b.txt", "done", outcome.FAILED, "not a file of this task"),
@@ -82,8 +81,8 @@ def test_an_answer_is_judged_by_its_content(
     assert not (tmp_path / "a.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@every(
+    "text, words",
     [
         ("done", "does not begin with a head"),
         ("---\nhandoff: NAME\noutcome: done\n---\n", "END OF ANSWER"),
@@ -139,7 +138,7 @@ def test_an_answer_counts_for_one_attempt_and_a_verdict_for_one_candidate(tmp_pa
     assert who.run(dataclasses.replace(judge, candidate="2" * 40)).outcome == outcome.WAITING
 
 
-@pytest.mark.parametrize("options", [{"folder": "/a\0b"}, {"wait": float("nan")}, {"wait": 10**400}])
+@every("options", [{"folder": "/a\0b"}, {"wait": float("nan")}, {"wait": 10**400}])
 def test_options_that_no_system_supports_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     """R-ADAPT-2."""
     result = away(tmp_path, **options).run(a_request(tmp_path))

@@ -18,6 +18,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server, fake_model
+from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
 
 FILES = (plan.FileClaim("create", "a.txt"), plan.FileClaim("modify", "src/b.txt"))
@@ -271,8 +272,8 @@ def test_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> Non
     assert (result.failure, len(server.requests)) == (agent.OVER_BUDGET, 5)
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
+@every(
+    "options, code",
     [
         ({"base_url": "http://models.example/v1"}, "agent.plain-http"),
         ({"base_url": "ftp://models.example"}, "agent.bad-address"),

@@ -22,6 +22,7 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import chat_server
+from tests.support.cases import every
 from tests.support.chat_server import ChatServer, Response
 
 INSTALLED = importlib.util.find_spec("pydantic_ai") is not None
@@ -81,8 +82,8 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     assert "not a file of this task" in sent
 
 
-@pytest.mark.parametrize(
-    ("model", "failure", "has_hint"),
+@every(
+    "model, failure, has_hint",
     [
         ("openai:m-1", agent.NETWORK, True),
         ("openai:m-1", agent.MISSING, True),

@@ -24,6 +24,7 @@ from idumb.domain.runs.sandbox import Fence, Support
 from idumb.domain.settings import Binding, SandboxSettings, Settings
 from tests.adapters.agents.recorder import variables
 from tests.support import preset_stand_in
+from tests.support.cases import every
 from tests.support.fake_model import serving
 
 PATH = os.environ["PATH"]
@@ -84,7 +85,7 @@ def test_the_prompt_is_standard_input_and_the_rest_are_arguments(tmp_path: Path)
     assert result.outcome == outcome.COMPLETED
 
 
-@pytest.mark.parametrize("commits", [True, False])
+@every("commits", [True, False])
 def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: bool) -> None:
     """Codex keeps `.git` read-only even in writable folders, so nothing could be committed."""
     preset = importlib.import_module("idumb.agents.presets.codex").PRESET
@@ -92,8 +93,8 @@ def test_codex_may_write_the_git_folder_of_its_clone_if_it_commits(*, commits: b
     assert ('sandbox_workspace_write.writable_roots=["/clone/.git"]' in given) is commits
 
 
-@pytest.mark.parametrize("role", [BUILDER, VALIDATOR])
-@pytest.mark.parametrize("shell", [True, False])
+@every("role", [BUILDER, VALIDATOR])
+@every("shell", [True, False])
 def test_claude_gets_no_commands_unless_the_binding_allows_them(*, shell: bool, role: str) -> None:
     """R-ADAPT-2: in acceptEdits it would run `touch`, `rm` and `sed -i`, and `cat` in every mode."""
     preset = importlib.import_module("idumb.agents.presets.claude").PRESET
@@ -101,8 +102,8 @@ def test_claude_gets_no_commands_unless_the_binding_allows_them(*, shell: bool, 
     assert given[given.index("Bash") - 1] == ("--allowedTools" if shell else "--disallowedTools")
 
 
-@pytest.mark.parametrize(
-    ("version", "mode"),
+@every(
+    "version, mode",
     [("0.12.0", ["auto-edit"]), ("0.15.10", ["default", "--allowed-tools", "Edit(/**),WriteFile(/**)"])],
 )
 def test_qwen_edits_only_below_its_workspace(version: str, mode: list[str]) -> None:
@@ -208,7 +209,7 @@ UNKNOWN = {
 """What each says of a conversation that it does not know, and where."""
 
 
-@pytest.mark.parametrize("name", registry.PRESETS)
+@every("name", registry.PRESETS)
 def test_each_agent_that_lost_its_conversation_begins_a_new_one(name: str, tmp_path: Path) -> None:
     where, words = UNKNOWN[name]
     (tmp_path / "words").write_text(words if isinstance(words, str) else json.dumps(words) + "\n", encoding="utf-8")
@@ -264,9 +265,7 @@ WITHOUT_A_KEY = {
 """What agents say on standard error where nobody is logged in, and their exit."""
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "code"), [(n, *each) for n, found in WITHOUT_A_KEY.items() for each in found]
-)
+@every("name, words, code", [(n, *each) for n, found in WITHOUT_A_KEY.items() for each in found])
 def test_an_agent_without_a_key_is_not_logged_in(name: str, words: str, code: int, tmp_path: Path) -> None:
     """R-ADAPT-2."""
     (tmp_path / "words").write_text(words + "\n", encoding="utf-8")
@@ -305,7 +304,7 @@ MODEL_UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
 """What each reports of a model that nobody has, and says on standard error."""
 
 
-@pytest.mark.parametrize("name", registry.PRESETS)
+@every("name", registry.PRESETS)
 def test_an_unknown_model_is_a_configuration_error_with_the_server_s_models(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2, R-ADAPT-1."""
     report, errors = MODEL_UNKNOWN[name]
@@ -322,8 +321,8 @@ def test_an_unknown_model_is_a_configuration_error_with_the_server_s_models(name
     assert "available models: fake-model" in result.message
 
 
-@pytest.mark.parametrize(
-    ("name", "listed"),
+@every(
+    "name, listed",
     [
         ("opencode", "echo 'some/one'; echo 'some/two'"),
         ("codex", 'echo \'{"models": [{"slug": "some/one"}, {"slug": "some/two"}]}\''),
@@ -347,7 +346,7 @@ LOGGED = {
 """What its log says of an error, and the kind of that."""
 
 
-@pytest.mark.parametrize("line", LOGGED)
+@every("line", LOGGED)
 def test_the_cause_of_an_unexpected_opencode_error_comes_from_its_log(line: str, tmp_path: Path) -> None:
     """R-ADAPT-2: while the agent retries a dead server, it reports nothing at all."""
     (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN["opencode"][0]) + "\n", encoding="utf-8")
@@ -366,7 +365,7 @@ AGAIN: dict[str, dict[str, Any]] = {
 """What they print while they ask their model again and again."""
 
 
-@pytest.mark.parametrize("name", AGAIN)
+@every("name", AGAIN)
 def test_retries_of_the_agent_s_model_are_not_progress(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2: it would print so for ever."""
     line = json.dumps(AGAIN[name])
@@ -388,8 +387,8 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
     assert claude(tmp_path, says()).capabilities.idle_timeout == 15 * 60
 
 
-@pytest.mark.parametrize(
-    ("script", "ended", "failure", "words"),
+@every(
+    "script, ended, failure, words",
     [
         (
             says(is_error=True, result="Not logged in · Please run /login"),
@@ -429,8 +428,8 @@ def test_denied_permissions_are_reported(tmp_path: Path) -> None:
     assert (result.outcome, result.message) == (outcome.COMPLETED, "its permissions denied Write /etc/x")
 
 
-@pytest.mark.parametrize(
-    ("reply", "ended", "failure"),
+@every(
+    "reply, ended, failure",
     [
         ('{"verdict": "PASS", "findings": []}', outcome.COMPLETED, None),
         ('{"verdict": "FAIL", "findings": ["no"]}', outcome.FAILED, None),
@@ -463,7 +462,7 @@ def test_a_missing_agent_is_reported_with_its_install_command(tmp_path: Path) ->
     assert "npm install -g @anthropic-ai/claude-code" in result.message
 
 
-@pytest.mark.parametrize("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
+@every("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
 def test_a_meaningless_option_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match=r"bindings\.it\.options"):
         claude(tmp_path, says(), **options).describe()
@@ -492,7 +491,7 @@ def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tm
     assert builder.name == name
 
 
-@pytest.mark.parametrize("name", ["gemini", "opencode", "qwen"])
+@every("name", ["gemini", "opencode", "qwen"])
 def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_path: Path) -> None:
     """idumb writes the agent's configuration without a sandbox: it must not land in the user's files."""
     mine = tmp_path / "mine"
@@ -506,7 +505,7 @@ def test_a_link_that_an_agent_left_in_its_home_is_not_followed(name: str, tmp_pa
     assert not (home / "config").is_symlink()
 
 
-@pytest.mark.parametrize(("judges", "folders"), [(False, ["copilot"]), (True, ["copilot-judging"])])
+@every("judges, folders", [(False, ["copilot"]), (True, ["copilot-judging"])])
 def test_in_a_sandbox_judging_roles_unpack_apart_from_builders(
     tmp_path: Path, folders: list[str], *, judges: bool
 ) -> None:

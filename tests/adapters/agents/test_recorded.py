@@ -7,12 +7,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from idumb.agents import registry
 from idumb.agents.answers import Report
 from idumb.agents.presets.preset import Preset
 from idumb.domain import agent
+from tests.support.cases import every
 
 PLACE = Path(__file__).parent / "recorded"
 KINDS = {
@@ -61,7 +60,7 @@ def test_two_versions_of_each_are_recorded() -> None:
     assert {name: names.count(name) for name in registry.PRESETS} == dict.fromkeys(registry.PRESETS, 2)
 
 
-@pytest.mark.parametrize("place", recordings("success"), ids=shown)
+@every("place", recordings("success"))
 def test_a_success_has_reply_session_and_usage(place: Path) -> None:
     report = read(place)
     assert (report.reply, report.ended, report.error, report.failure) == ("The greeting is written.", True, "", None)
@@ -70,7 +69,7 @@ def test_a_success_has_reply_session_and_usage(place: Path) -> None:
     assert exit_code(place) == 0
 
 
-@pytest.mark.parametrize("place", recordings("denied"), ids=shown)
+@every("place", recordings("denied"))
 def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None:
     """The agent skips the denied action, says so and ends normally; its claim is judged by the files."""
     report = read(place)
@@ -79,7 +78,7 @@ def test_a_refused_permission_is_not_a_failure_of_the_agent(place: Path) -> None
         assert report.denied
 
 
-@pytest.mark.parametrize("place", recordings(*KINDS), ids=shown)
+@every("place", recordings(*KINDS))
 def test_the_kind_of_a_failure_does_not_depend_on_the_exit_code(place: Path) -> None:
     report = read(place)
     if (place.parts[-3], place.stem) in SILENT and exit_code(place) is None:
@@ -93,7 +92,7 @@ def test_a_server_error_is_recognized_with_exit_code_zero() -> None:
     assert {place.parts[-3] for place in recordings("unauthorized") if exit_code(place) == 0} == {"opencode", "qwen"}
 
 
-@pytest.mark.parametrize("place", recordings("success", *KINDS), ids=shown)
+@every("place", recordings("success", *KINDS))
 def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
     data = place.read_bytes()
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET

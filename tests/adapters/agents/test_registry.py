@@ -17,6 +17,7 @@ from idumb.domain.decision import Answer, Choice, Decision
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
+from tests.support.cases import every
 
 SETTINGS = Settings(
     bindings={
@@ -136,8 +137,8 @@ class Person:
         return None if self._choice is None else Answer(decision.id, self._choice, "pat", "because")
 
 
-@pytest.mark.parametrize(
-    ("question", "choice", "ended"),
+@every(
+    "question, choice, ended",
     [
         (QUESTION, "yes", outcome.COMPLETED),
         (QUESTION, "no", outcome.FAILED),
@@ -164,8 +165,8 @@ def test_work_for_a_person_waits_if_there_is_no_terminal(tmp_path: Path) -> None
     assert human(tmp_path).run(request(tmp_path)).outcome == outcome.ERRORED
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "secret"),
+@every(
+    "name, value, secret",
     [
         ("API_KEY", "my-project", False),
         ("API_KEY", "x7k-9qz-2mf", True),

@@ -7,18 +7,17 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from idumb.agents import answers, state_file
 from idumb.domain.agent import Usage
 from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
+from tests.support.cases import every
 
 HUGE = 10**4200
 NONSENSE = [-1, HUGE, 10**13, math.nan, math.inf, True, "12", None, [1]]
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: str(value)[:8] if value is not HUGE else "huge")
+@every("value", NONSENSE)
 def test_an_impossible_amount_is_unknown(value: Any) -> None:
     assert answers.count(value) is None
     assert answers.amount(value) is None
@@ -41,7 +40,7 @@ def _swollen(content: Any, key: str = "") -> Any:
     return HUGE if is_amount else content
 
 
-@pytest.mark.parametrize("place", recorded.recordings("success"), ids=recorded.shown)
+@every("place", recorded.recordings("success"))
 def test_no_agent_report_yields_an_impossible_amount(place: Path, tmp_path: Path) -> None:
     lines = []
     for line in place.read_text(encoding="utf-8").splitlines():

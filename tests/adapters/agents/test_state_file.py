@@ -18,6 +18,7 @@ from idumb.domain.agent import BUILDER, STATES, AgentRequest, AgentResult, Claim
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import preset_stand_in
+from tests.support.cases import every
 
 SAY = 'say() { printf "%s" "$1" > "$IDUMB_STATE_FILE.new"; mv "$IDUMB_STATE_FILE.new" "$IDUMB_STATE_FILE"; }\n'
 HEARD = "until [ -e heard-$n ]; do sleep 0.02; done\n"
@@ -53,7 +54,7 @@ def run_agent(root: Path, adapter: str, script: str, **fields: object) -> tuple[
     return reporting.run(request, hear), claims
 
 
-@pytest.mark.parametrize("adapter", ["command", *registry.PRESETS])
+@every("adapter", ["command", *registry.PRESETS])
 def test_each_state_is_reported_while_the_agent_works(tmp_path: Path, adapter: str) -> None:
     """The agent writes each state only after the one before was read."""
     claims = [Claim("working", "reads"), Claim("waiting", "for [redacted]"), Claim("working", "writes"), Claim("done")]
@@ -136,7 +137,7 @@ def test_a_half_written_file_is_read_again(tmp_path: Path) -> None:
     assert len(scene.heard) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     "content",
     [
         b"",
@@ -205,7 +206,7 @@ def test_an_agent_without_a_listener_may_wait_too(tmp_path: Path) -> None:
     assert unheard.waits
 
 
-@pytest.mark.parametrize("state", STATES)
+@every("state", STATES)
 def test_every_known_state_is_accepted(tmp_path: Path, state: str) -> None:
     scene = Scene(tmp_path)
     scene.says(json.dumps({"state": state}))

@@ -8,6 +8,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from tests.support import changes
+from tests.support.cases import every
 
 PY = """\
 import os
@@ -195,7 +196,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("declared", "path", "edits", "words"), BROKEN)
+@every("declared, path, edits, words", BROKEN)
 def test_a_higher_class_than_declared_is_named(
     declared: str, path: str, edits: tuple[tuple[str, str], ...], words: str
 ) -> None:
@@ -228,7 +229,7 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("declared", "path", "edits"), HONEST)
+@every("declared, path, edits", HONEST)
 def test_an_honest_change_passes(declared: str, path: str, edits: tuple[tuple[str, str], ...]) -> None:
     proof = judge(declared, path, edited(path, *edits))
     assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, f"declared {declared}")
@@ -276,14 +277,14 @@ RESPELLED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "before", "after"), RESPELLED)
+@every("path, before, after", RESPELLED)
 def test_another_spelling_of_the_same_names_is_no_change(path: str, before: str, after: str) -> None:
     proof = judge("preserving", path, after, before)
     assert (proof.result, proof.output.partition(";")[0]) == (evidence.PASSED, "declared preserving")
 
 
-@pytest.mark.parametrize(
-    ("path", "before", "after", "words"),
+@every(
+    "path, before, after, words",
     [
         (
             "a.go",
@@ -362,7 +363,7 @@ def test_a_module_that_becomes_a_package_and_a_function_that_moves_in_one_go_pac
     assert changes.judge(changes.inputs(before, moved, task=task))["change-class"].passed
 
 
-@pytest.mark.parametrize(
+@every(
     "path",
     [
         *("tests/test_a.py", "src/_a.py", "README.md", "web/a_test.go", "src/a.test.ts", "app/tests.py"),

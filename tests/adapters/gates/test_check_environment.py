@@ -17,6 +17,7 @@ from idumb.gates import check_environment, toolchains
 from idumb.gates.check_environment import CheckEnvironment, Computed, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.system.files import private_folders
+from tests.support.cases import every
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -34,8 +35,8 @@ def computed(environment: Mapping[str, str], *existing: str, home: str = "/home/
     )
 
 
-@pytest.mark.parametrize(
-    ("variable", "place"),
+@every(
+    "variable, place",
     [
         ("CARGO_HOME", ".cargo"),
         ("RUSTUP_HOME", ".rustup"),
@@ -81,7 +82,7 @@ def test_the_user_s_own_location_comes_first() -> None:
     assert computed({"npm_config_cache": "/data/npm"}).kept["NPM_CONFIG_CACHE"] == "/data/npm"
 
 
-@pytest.mark.parametrize("value", ["/src/tools", "/src", "relative", "", "/src/.git/tools"])
+@every("value", ["/src/tools", "/src", "relative", "", "/src/.git/tools"])
 def test_a_location_in_the_repository_is_not_passed(value: str) -> None:
     assert "CARGO_HOME" not in computed({"CARGO_HOME": value}).kept
 
@@ -96,8 +97,8 @@ def test_a_location_that_the_project_passes_is_kept_and_named() -> None:
     assert "CARGO_HOME=/src/.cargo" in found.locations
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "variable", "place"),
+@every(
+    "file, text, variable, place",
     [
         (".npmrc", "registry=http://x\ncache = /data/npm\n", "NPM_CONFIG_CACHE", ".npm"),
         (".config/go/env", "GOPATH=/data/go\n", "GOPATH", "go"),

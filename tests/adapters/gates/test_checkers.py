@@ -18,6 +18,7 @@ from idumb.domain.settings import GateSettings
 from idumb.gates.project import entry_point
 from idumb.gates.project import own as project_gates
 from tests.support import changes
+from tests.support.cases import every
 
 RETURNS = 'a.py:1: error: Incompatible return value type (got "int", expected "str")  [return-value]\n'
 ASSIGNS = "src/a.ts(1,7): error TS2322: Type 'string' is not assignable to type 'number'.\n"
@@ -83,7 +84,7 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "after", "words"), BROKEN.values(), ids=BROKEN.keys())
+@every("before, after, words", BROKEN.values())
 def test_a_new_error_of_a_checker_is_named(before: Evidence, after: Evidence, words: str) -> None:
     proof = judge(before, after)
     assert proof.result == evidence.FAILED
@@ -92,12 +93,12 @@ def test_a_new_error_of_a_checker_is_named(before: Evidence, after: Evidence, wo
     assert judge(before, after, gate_table.LINT).result == evidence.FAILED
 
 
-@pytest.mark.parametrize(("before", "after"), HONEST.values(), ids=HONEST.keys())
+@every("before, after", HONEST.values())
 def test_an_honest_change_has_no_new_error(before: Evidence | None, after: Evidence) -> None:
     assert judge(before, after).passed
 
 
-@pytest.mark.parametrize(("before", "after", "words"), UNKNOWN.values(), ids=UNKNOWN.keys())
+@every("before, after, words", UNKNOWN.values())
 def test_a_checker_that_cannot_say_what_is_new_is_not_a_pass(
     before: Evidence | None, after: Evidence, words: str
 ) -> None:
@@ -134,7 +135,7 @@ CONFIGURED = {
 }
 
 
-@pytest.mark.parametrize(("files", "name", "expected"), CONFIGURED.values(), ids=CONFIGURED.keys())
+@every("files, name, expected", CONFIGURED.values())
 def test_the_checkers_that_the_project_configures_are_found(
     files: Mapping[str, str], name: str, expected: list[str]
 ) -> None:
@@ -150,7 +151,7 @@ def test_without_a_configured_checker_the_gate_cannot_run() -> None:
     assert words in proof.output
 
 
-@pytest.mark.parametrize(("after", "result"), [(CLEAN, evidence.PASSED), (ran(1, "no licence"), evidence.FAILED)])
+@every("after, result", [(CLEAN, evidence.PASSED), (ran(1, "no licence"), evidence.FAILED)])
 def test_a_command_of_the_project_holds_if_it_exits_with_0(after: Evidence, result: str) -> None:
     proof = judge(None, after, "licence")
     assert (proof.result, proof.subject, proof.output) == (result, "gate licence", after.output)

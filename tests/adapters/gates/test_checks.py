@@ -19,6 +19,7 @@ from idumb.gates import conditions
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.system.processes import process_tree
+from tests.support.cases import every
 
 ALLOWED = ("PATH", "HOME")
 
@@ -86,8 +87,8 @@ def test_a_check_that_protection_stops_gets_the_line_that_lifts_it(tmp_path: Pat
     assert machine.output == "Read-only file system\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "result", "words"),
+@every(
+    "text, result, words",
     [
         ("exit 1", evidence.FAILED, ""),
         ("echo why; exit 125", evidence.FAILED, "why"),
@@ -233,8 +234,8 @@ def function():
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "is_defined"),
+@every(
+    "name, is_defined",
     [
         ("p", True),
         ("sys", True),
@@ -258,7 +259,7 @@ def test_python_symbols_are_the_definitions_of_a_module(name: str, *, is_defined
     assert conditions.defines(PYTHON, name) is is_defined
 
 
-@pytest.mark.parametrize("source", ["def broken(:", "x = \0", "(" * 5000])
+@every("source", ["def broken(:", "x = \0", "(" * 5000])
 def test_invalid_python_defines_nothing(source: str) -> None:
     assert not conditions.defines(source, "broken")
 
@@ -311,8 +312,8 @@ def test_a_check_that_runs_no_test_fails(tmp_path: Path, text: str, program: str
         assert "so the check proves nothing" in record.output
 
 
-@pytest.mark.parametrize(
-    ("subject", "result"),
+@every(
+    "subject, result",
     [
         ("AC-1", evidence.FAILED),
         ("verify 1", evidence.FAILED),
@@ -341,8 +342,8 @@ def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missi
     assert (passed.output, failed.output) == ("", "[submodule lib: fetch it]")
 
 
-@pytest.mark.parametrize(
-    ("command", "is_named"),
+@every(
+    "command, is_named",
     [
         ("git status --porcelain", "named"),
         ("git diff --quiet HEAD", "named"),
@@ -361,8 +362,8 @@ def test_a_failed_check_that_compares_with_head_gets_the_command_that_works(
     assert record.words == (named if is_named else "AC-1 failed")
 
 
-@pytest.mark.parametrize(
-    ("output", "ref"),
+@every(
+    "output, ref",
     [
         ("fatal: ambiguous argument 'origin/main': unknown revision or path not in the working tree.", "origin/main"),
         ("fatal: bad revision 'main..HEAD'", "main..HEAD"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
-
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import GateSettings
 from tests.support import changes
+from tests.support.cases import every
 
 CONTRACT = """\
 [tool.importlinter]
@@ -86,7 +85,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "path", "text", "words"), BROKEN)
+@every("before, path, text, words", BROKEN)
 def test_a_new_cycle_and_a_broken_contract_are_named(before: dict[str, str], path: str, text: str, words: str) -> None:
     """R-GATE-2. The gate is not asked for without strict mode or a setting: then the same change passes."""
     proof = judged(before, {path: text})
@@ -126,7 +125,7 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "path", "text"), HONEST)
+@every("before, path, text", HONEST)
 def test_an_honest_import_passes(before: dict[str, str], path: str, text: str) -> None:
     proof = judged(before, {path: text})
     assert proof is None or proof.passed, proof

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.plans.plan import Limits, Plan, Task
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import CREATED, MODIFIED, Change
 from idumb.gates import registry, size
+from tests.support.cases import every
 
 CHANGES = (Change("src/a.py", CREATED, None, None), Change("docs/b.md", MODIFIED, None, None))
 COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
 
 
-@pytest.mark.parametrize(
-    ("declared", "results", "words"),
+@every(
+    "declared, results, words",
     [
         (Limits(files=2), [evidence.PASSED], "2 files changed"),
         (Limits(files=1), [evidence.FAILED], "2 files changed"),

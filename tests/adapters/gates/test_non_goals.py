@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.plans.plan import NonGoal
 from idumb.domain.proof import evidence
 from idumb.domain.proof.ledger import LINK
 from tests.support import changes
+from tests.support.cases import every
 
 PY = """\
 import os
@@ -110,7 +109,7 @@ HONEST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("goal", "before", "after", "words"), BROKEN.values(), ids=BROKEN.keys())
+@every("goal, before, after, words", BROKEN.values())
 def test_a_change_of_a_non_goal_is_named(
     goal: NonGoal, before: dict[str, str], after: dict[str, str], words: str
 ) -> None:
@@ -120,7 +119,7 @@ def test_a_change_of_a_non_goal_is_named(
     assert "which the non-goal NG-1 excludes: no change to authentication" in proof.words
 
 
-@pytest.mark.parametrize(("goal", "before", "after"), HONEST.values(), ids=HONEST.keys())
+@every("goal, before, after", HONEST.values())
 def test_an_honest_change_passes(goal: NonGoal, before: dict[str, str], after: dict[str, str]) -> None:
     assert judge(goal, before, after).result == evidence.PASSED
 

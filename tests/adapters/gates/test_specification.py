@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from tests.support import changes
+from tests.support.cases import every
 
 PY = '''\
 def load(path: str) -> str:
@@ -62,7 +61,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "after", "words"), BROKEN)
+@every("path, after, words", BROKEN)
 def test_a_public_function_that_declares_too_little_is_named(path: str, after: str, words: str) -> None:
     """R-GATE-2. The gate is not asked for without strict mode or a setting: then the same change passes."""
     proof = judge({}, {path: after})
@@ -101,14 +100,14 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "after"), HONEST)
+@every("path, after", HONEST)
 def test_an_honest_function_passes(path: str, after: str) -> None:
     proof = judge({}, {path: after})
     assert proof is None or proof.passed, proof
 
 
-@pytest.mark.parametrize(
-    ("path", "before", "after"),
+@every(
+    "path, before, after",
     [
         ("a.py", "def load(path):\n    return path\n", "def load(path):\n    return path + path\n"),
         ("a.py", "def load(path):\n    return path\n", "def load(path, strict: bool):\n    return path\n"),
@@ -121,8 +120,8 @@ def test_what_was_not_declared_before_the_task_is_none_of_it(path: str, before: 
     assert proof is None or proof.passed
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@every(
+    "before, after",
     [
         (
             {"old/a.py": "def load(path):\n    return path\n"},

@@ -9,6 +9,7 @@ from idumb.domain.proof import symbols as compared
 from idumb.domain.proof.symbols import SymbolSet
 from idumb.gates import registry
 from idumb.gates.languages import symbols
+from tests.support.cases import every
 
 PYTHON = """
 import os
@@ -100,8 +101,8 @@ echo not_one
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "source", "names"),
+@every(
+    "path, source, names",
     [
         ("a.py", PYTHON, _PYTHON_NAMES),
         ("a.ts", SCRIPT, "main load each LIMIT count Store Shape Id Colour Size"),
@@ -116,8 +117,8 @@ def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
     assert (symbols.definitions(path, source.encode()) or {}).keys() == set(names.split())
 
 
-@pytest.mark.parametrize(
-    ("path", "data"),
+@every(
+    "path, data",
     [
         ("a.lua", b"function load() end"),
         ("README", b"load"),
@@ -148,7 +149,7 @@ def test_no_source_takes_long_to_read(suffix: str, text: str) -> None:
     assert symbols.definitions(f"a.{suffix}", text.encode()) is not None
 
 
-@pytest.mark.parametrize(("path", "text"), [("a.ts", "export const a = 1\n"), ("a.py", "def a():\n    pass\n")])
+@every("path, text", [("a.ts", "export const a = 1\n"), ("a.py", "def a():\n    pass\n")])
 def test_a_byte_order_mark_is_no_part_of_a_definition(path: str, text: str) -> None:
     assert symbols.definitions(path, b"\xef\xbb\xbf" + text.encode()) == symbols.definitions(path, text.encode())
 
@@ -179,8 +180,8 @@ def _lines(path: str, after: str, *claims: SymbolClaim, declared: bool = True) -
     return list(compared.compare(claims if declared else None, [symbol_set]))
 
 
-@pytest.mark.parametrize(
-    ("path", "after", "claims", "words"),
+@every(
+    "path, after, claims, words",
     [
         ("a.py", BEFORE["a.py"] + SAVE["a.py"], (), "the symbol save in a.py was added and is not declared"),
         ("a.ts", "export const LIMIT = 3\n", (), "the symbol load in a.ts was removed and is not declared"),
@@ -200,8 +201,8 @@ def test_a_symbol_that_the_plan_does_not_expect_is_named(
     assert all(line.holds for line in _lines(path, after, declared=False))
 
 
-@pytest.mark.parametrize(
-    ("path", "after", "text"),
+@every(
+    "path, after, text",
     [
         ("a.py", BEFORE["a.py"].replace("return 1\n\n", "return 2\n\n"), "changed load in a.py"),
         ("a.py", BEFORE["a.py"].replace("        return 1", "        return 2"), "changed Config.read in a.py"),

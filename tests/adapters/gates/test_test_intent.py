@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.proof import evidence
 from tests.support import changes
+from tests.support.cases import every
 
 ASSERTS = "def test_a():\n    assert f() == 1\n"
 CASE = "import unittest\n\nclass AThing(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f(), 1)\n"
@@ -124,14 +123,14 @@ def judge(path: str, before: str | None, after: str) -> evidence.Evidence | None
     return changes.judge(inputs).get("test-intent")
 
 
-@pytest.mark.parametrize(("path", "before", "after", "words"), BROKEN)
+@every("path, before, after, words", BROKEN)
 def test_a_test_that_asserts_nothing_is_named(path: str, before: str | None, after: str, words: str) -> None:
     proof = judge(path, before, after)
     assert proof is not None
     assert (proof.result, words in proof.output) == (evidence.FAILED, True), proof.output
 
 
-@pytest.mark.parametrize(("path", "before", "after"), HONEST)
+@every("path, before, after", HONEST)
 def test_an_honest_test_passes(path: str, before: str | None, after: str) -> None:
     proof = judge(path, before, after)
     assert proof is None or proof.passed, proof.output
@@ -142,7 +141,7 @@ def test_a_file_of_tests_that_moves_is_not_new() -> None:
     assert "test-intent" not in changes.judge(changes.inputs({"test_a.py": silent}, {"test_b.py": silent}))
 
 
-@pytest.mark.parametrize("after", ["import b as a\n\n\n" + CALLS, "\n" + CALLS.replace("f()", "g()")])
+@every("after", ["import b as a\n\n\n" + CALLS, "\n" + CALLS.replace("f()", "g()")])
 def test_a_test_that_moves_to_another_file_is_not_new(after: str) -> None:
     moved = changes.inputs({"old/test_a.py": "import a\n\n\n" + CALLS}, {"new/test_a.py": after})
     assert changes.judge(moved)["test-intent"].passed

@@ -11,6 +11,7 @@ import pytest
 
 from idumb.domain import errors
 from idumb.git import discover
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
 
@@ -82,7 +83,7 @@ def test_find_refuses_the_git_folder_itself(sandbox: GitSandbox) -> None:
     assert _code(sandbox.git_dir / "refs") == "git.inside-git-folder"
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"gitdir: /nowhere/at/all\n"])
+@every("content", [b"", b"nonsense", b"gitdir: /nowhere/at/all\n"])
 def test_find_refuses_a_dangling_git_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".git").write_bytes(content)
     assert _code(tmp_path) == "git.broken-link"

@@ -14,6 +14,7 @@ from idumb.domain import errors
 from idumb.git import discover
 from idumb.git.objects import durable_files
 from idumb.git.trees import GitTrees
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
 
@@ -34,7 +35,7 @@ def test_every_path_is_synced_once(tmp_path: Path, count: int, monkeypatch: pyte
     assert sorted(forced) == sorted(path.stat().st_ino for path in paths)
 
 
-@pytest.mark.parametrize("missing", [0, 1, 5])
+@every("missing", [0, 1, 5])
 def test_a_path_that_cannot_be_synced_is_an_error(tmp_path: Path, missing: int) -> None:
     paths = [tmp_path / str(n) for n in range(6)]
     for number, path in enumerate(paths):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 from tests.support.proving import create, show, tree
 
@@ -118,7 +119,7 @@ def test_links_of_the_tree_lead_no_provided_path_elsewhere(sandbox: GitSandbox, 
     assert sandbox.read("other/data/x") == "x\n"
 
 
-@pytest.mark.parametrize("is_dangling", ["", "dangling"])
+@every("is_dangling", ["", "dangling"])
 def test_a_scope_of_packages_that_is_a_link_is_linked_as_it_is(tmp_path: Path, is_dangling: str) -> None:
     """Farther packages of the same scope are not written through it into the user's folder."""
     nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"

@@ -11,6 +11,7 @@ from idumb.domain.errors import StoreError
 from idumb.store import connection
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
+from tests.support.cases import every
 from tests.support.fixed_clock import FixedClock
 
 
@@ -20,7 +21,7 @@ def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
     return FileOwnership(log.database, "main", FixedClock())
 
 
-@pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
+@every("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
 def test_no_log_is_created_on_a_network_file_system(kind: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         log_on(kind, tmp_path).acquire("idumb test")

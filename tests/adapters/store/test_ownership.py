@@ -22,6 +22,7 @@ from idumb.system import host_identity
 from idumb.system.processes import process_tree
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
+from tests.support.cases import every
 
 HOLDER = """
 import sys
@@ -133,9 +134,7 @@ def test_the_owner_is_shown_while_there_is_one(tmp_path: Path) -> None:
     assert other.owner.holder() is None
 
 
-@pytest.mark.parametrize(
-    "change", [{"boot": "another"}, {"started": 1}, {"pid": 2**22 + 1}], ids=["boot", "reused-pid", "dead"]
-)
+@every("change", [{"boot": "another"}, {"started": 1}, {"pid": 2**22 + 1}])
 def test_a_stale_owner_file_shows_no_owner(tmp_path: Path, change: dict[str, object]) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from idumb.domain.runs.event import NewEvent
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from idumb.system.redaction import Redactor
+from tests.support.cases import every
 from tests.support.fixed_clock import FixedClock
 
 
-@pytest.mark.parametrize("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
+@every("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
 def test_identifiers_stay_and_free_text_is_redacted(tmp_path: Path, value: str) -> None:
     """R-LOG-3: at every depth; names of fields and of tasks stay too."""
     log = SqliteEventLog(str(tmp_path), "main", FixedClock(), redactor=lambda: Redactor({"API_KEY": value}))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.system import escaping
+from tests.support.cases import every
 
 ATTACKS = {
     "colour": ("\x1b[31mred", "\\x1b[31mred"),
@@ -28,13 +28,13 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@every("name", ATTACKS)
 def test_characters_that_act_or_hide_are_shown(name: str) -> None:
     text, shown = ATTACKS[name]
     assert escaping.show(text) == shown
 
 
-@pytest.mark.parametrize("text", ["", "plain", "two\nlines\tand a tab", "Füße, 日本語, עברית, emoji 🙂 ⚠️", "\\x1b"])
+@every("text", ["", "plain", "two\nlines\tand a tab", "Füße, 日本語, עברית, emoji 🙂 ⚠️", "\\x1b"])
 def test_visible_text_is_unchanged(text: str) -> None:
     assert escaping.show(text) == text
 

@@ -15,13 +15,14 @@ import pytest
 from idumb.system.files import atomic_write, private_folders, user_folders
 from idumb.system.files.report_files import FileReports, LinkInTheWay
 from tests.meta import source
+from tests.support.cases import every
 
 
 def names(folder: Path) -> list[str]:
     return sorted(place.name for place in folder.iterdir())
 
 
-@pytest.mark.parametrize("durable", [True, False])
+@every("durable", [True, False])
 def test_a_file_is_created_and_replaced_without_leftovers(tmp_path: Path, *, durable: bool) -> None:
     place = tmp_path / "a"
     atomic_write.write(str(place), b"one", durable=durable)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system.processes import child_process, process_tree, started_program
+from tests.support.cases import every
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -61,7 +62,7 @@ def test_a_guarded_program_is_found_on_its_own_path_and_has_its_own_session(tmp_
     assert session == program
 
 
-@pytest.mark.parametrize("script", ["exit 0", "exit 3", "exit 255", "kill -9 $$", "kill -15 $$", "kill -HUP $$"])
+@every("script", ["exit 0", "exit 3", "exit 255", "kill -9 $$", "kill -15 $$", "kill -HUP $$"])
 def test_a_guarded_process_ends_like_an_unguarded_one(tmp_path: Path, script: str) -> None:
     ends = [run(f"echo out; echo err >&2; {script}", tmp_path, guarded=guarded) for guarded in (True, False)]
     first, second = ((f.exit_code, f.signal, f.timed_out, f.output, f.cause) for f in ends)
@@ -84,8 +85,8 @@ def test_a_guard_that_cannot_start_is_reported_as_a_system_error(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("argv", "folder", "kind", "subject"),
+@every(
+    "argv, folder, kind, subject",
     [
         (["/nowhere/program"], ".", FileNotFoundError, "/nowhere/program"),
         (["no-such-program"], ".", FileNotFoundError, "no-such-program"),
@@ -149,7 +150,7 @@ def test_a_guard_outlives_a_program_that_stops_when_asked_and_no_other(tmp_path:
 
 
 @LINUX_ONLY
-@pytest.mark.parametrize("how", ["exits", "is killed"])
+@every("how", ["exits", "is killed"])
 def test_a_guard_without_a_program_ends_with_the_executor(tmp_path: Path, how: str) -> None:
     script = f"{EXECUTOR}\nimport os\nprint(open('own').read().strip(), flush=True)\nsys.stdin.read()"
     argv = [sys.executable, "-c", script, "echo $PPID > own", str(tmp_path), ENVIRONMENT["PATH"]]
@@ -198,7 +199,7 @@ def test_a_daemon_of_a_guarded_process_is_ended_and_named(tmp_path: Path) -> Non
 
 
 @LINUX_ONLY
-@pytest.mark.parametrize("depth", ["", "timeout 1000 "])
+@every("depth", ["", "timeout 1000 "])
 def test_daemons_without_environment_die_with_a_killed_executor(tmp_path: Path, depth: str) -> None:
     os.mkfifo(tmp_path / "door")
     script = f"({DAEMON} &); exec {depth}sleep 1000"
@@ -370,7 +371,7 @@ def test_the_folder_and_the_words_of_a_guarded_program_may_be_relative_or_any_by
 
 
 @LINUX_ONLY
-@pytest.mark.parametrize("how", ["ignored", "blocked"])
+@every("how", ["ignored", "blocked"])
 def test_exit_codes_are_right_if_idumb_inherited_a_signal_that_it_does_not_get(tmp_path: Path, how: str) -> None:
     script = f"""
 import signal, sys

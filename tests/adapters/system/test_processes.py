@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from idumb.system.processes import child_process, process_tree, supervision
+from tests.support.cases import every
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
@@ -103,7 +104,7 @@ def test_a_process_without_input_reads_empty_input(tmp_path: Path) -> None:
     assert run("cat", tmp_path).output.size == 0
 
 
-@pytest.mark.parametrize(("script", "answer"), [("wc -c", "1000000"), ("exec true", "")])
+@every("script, answer", [("wc -c", "1000000"), ("exec true", "")])
 def test_large_input_arrives_and_may_stay_unread(tmp_path: Path, script: str, answer: str) -> None:
     finished = run(script, tmp_path, stdin=b"x" * 1_000_000)
     assert finished.output.text().strip() == answer
@@ -271,9 +272,7 @@ def test_nul_and_invalid_text_bytes_are_shown_as_escapes(tmp_path: Path) -> None
     assert finished.output.head == b"a\0b\xffc\xc3\xa4"
 
 
-@pytest.mark.parametrize(
-    "size", [0, supervision.HEAD + supervision.TAIL, supervision.HEAD + supervision.TAIL + 1, 3_000_000]
-)
+@every("size", [0, supervision.HEAD + supervision.TAIL, supervision.HEAD + supervision.TAIL + 1, 3_000_000])
 def test_truncated_output_is_passed_on_whole(tmp_path: Path, size: int) -> None:
     pieces: list[bytes] = []
     (tmp_path / "data").write_bytes(os.urandom(size))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idumb.system.redaction import LONGEST, PATTERNS, Redactor
+from tests.support.cases import every
 
 SECRET = "p@ss w'or\"d/ünï\\+=1"
 MARK = re.compile(r"\[redacted:[a-z-]+:[0-9a-f]{8}\]")
@@ -57,7 +58,7 @@ def test_every_pattern_has_a_sample() -> None:
     assert {kind for kind, _, _ in PATTERNS} == set(SAMPLES)
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+@every("kind", SAMPLES)
 def test_a_token_is_recognized_by_its_issuer_s_prefix(kind: str) -> None:
     secret, text = sample(kind)
     out = Redactor().redact(text)
@@ -68,7 +69,7 @@ def test_a_token_is_recognized_by_its_issuer_s_prefix(kind: str) -> None:
     assert out.endswith(after)
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+@every("kind", SAMPLES)
 def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
     _, text = sample(kind)
     whole = Redactor().redact(text)
@@ -78,7 +79,7 @@ def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
         assert out.decode() == whole
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+@every("kind", SAMPLES)
 def test_a_token_is_redacted_anywhere_in_a_long_stream(kind: str) -> None:
     """Each offset around the end of a chunk, and around the place where a stream emits what it held back."""
     secret, text = sample(kind)
@@ -102,7 +103,7 @@ def test_a_stream_emits_output_while_it_continues() -> None:
         assert len(stream._text) < 3 * redactor.overlap
 
 
-@pytest.mark.parametrize(
+@every(
     "spell",
     [
         str,
@@ -255,7 +256,7 @@ def test_the_search_for_a_value_stops_at_the_first_hit(before: bytes, size: int)
     assert redactor.variables_in([whole], frozenset({"B"})) == frozenset()
 
 
-@pytest.mark.parametrize("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
+@every("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
 def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
     """In JSON, the last character of an escape directly precedes the token."""
     text = before + "ghp_" + "a1b2" * 9
@@ -263,7 +264,7 @@ def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
     assert Redactor().holds(json.dumps({"text": text}))
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         json.dumps({"Authorization": "Bearer abcdef123456"}),

@@ -13,13 +13,14 @@ import pytest
 from idumb.system.processes import child_process, process_tree, stalls
 from idumb.system.processes.stalls import DEADLOCK, EXTERNAL, IDLE, MODEL_STALL, RESOURCES, WALL, Observation
 from idumb.system.processes.supervision import TimeLimits
+from tests.support.cases import every
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
-@pytest.mark.parametrize(
-    ("seen", "cause"),
+@every(
+    "seen, cause",
     [
         (Observation(busy=1.0, states="RS"), RESOURCES),
         (Observation(busy=0.1, runs=True, states="R"), RESOURCES),
@@ -58,8 +59,8 @@ def test_the_message_states_the_basis_of_the_diagnosis() -> None:
     assert stalls.waited_for(Observation(waits=waits)) == "a child process and a lock and a socket of this machine"
 
 
-@pytest.mark.parametrize(
-    ("number", "starved", "words"),
+@every(
+    "number, starved, words",
     [(9, False, "from outside"), (9, True, "memory ran out"), (24, False, "CPU time"), (25, False, "file size")],
 )
 def test_a_signal_that_idumb_did_not_send_indicates_a_limit(number: int, words: str, *, starved: bool) -> None:
@@ -70,7 +71,7 @@ def test_a_signal_that_idumb_did_not_send_indicates_a_limit(number: int, words: 
     assert words in stall.words
 
 
-@pytest.mark.parametrize("number", [0, 1, 15, 11, -128])
+@every("number", [0, 1, 15, 11, -128])
 def test_other_ends_have_no_cause(number: int) -> None:
     assert stalls.of_signal(number, starved=True) is None
 
@@ -178,8 +179,8 @@ def test_without_limits_nothing_is_observed() -> None:
     assert TimeLimits(0.0, None, None, agent=False).next_look(None) is None
 
 
-@pytest.mark.parametrize(
-    ("script", "limits", "words"),
+@every(
+    "script, limits, words",
     [
         (f"exec {sys.executable} -c 'bytearray(1 << 30)'", {"memory": 512 << 20}, "MemoryError"),
         ("head -c 3000 /dev/zero > f; echo $(wc -c < f)", {"file_size": 1024}, "1024"),

@@ -11,6 +11,7 @@ from urllib.error import URLError
 import pytest
 
 from tests.adapters.agents.fake_model.conversations import ALL, Protocol
+from tests.support.cases import every
 from tests.support.fake_model import Served, serving
 
 WRITES = """when: greeting
@@ -70,7 +71,7 @@ def test_prompts_without_a_rule_get_no_scripted_answer(protocol: Protocol, serve
     assert "Nothing is scripted" in protocol.text(served.ask(protocol.path, protocol.body("sing", 0)))
 
 
-@pytest.mark.parametrize("fault", TOLD)
+@every("fault", TOLD)
 @protocols
 def test_faults_have_the_provider_s_own_wording(protocol: Protocol, fault: str, served: Served) -> None:
     status, body = served.post(protocol.path, protocol.body(fault, 0))
@@ -78,7 +79,7 @@ def test_faults_have_the_provider_s_own_wording(protocol: Protocol, fault: str, 
     assert json.loads(body)["error"]["message"]
 
 
-@pytest.mark.parametrize("fault", ["closed", "truncated", "silent"])
+@every("fault", ["closed", "truncated", "silent"])
 @protocols
 def test_a_broken_connection_gives_no_answer(protocol: Protocol, fault: str, served: Served) -> None:
     with pytest.raises((http.client.HTTPException, ConnectionError, URLError)):
@@ -98,8 +99,8 @@ def test_a_slowly_sent_answer_arrives_complete(protocol: Protocol, served: Serve
     assert protocol.text(served.ask(protocol.path, protocol.body("drip", 0))) == "a long enough answer"
 
 
-@pytest.mark.parametrize(
-    ("path", "answer_text"),
+@every(
+    "path, answer_text",
     [
         ("/v1/messages", lambda a: a["stop_reason"] == "refusal"),
         ("/v1/chat/completions", lambda a: a["choices"][0]["finish_reason"] == "content_filter"),
@@ -131,7 +132,7 @@ def test_the_log_records_requests_without_the_key(served: Served) -> None:
     assert "s3cret" not in json.dumps(served.notes)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
+@every("body", [b"{", b"[]", b"\xff"])
 def test_a_request_that_is_not_an_object_is_an_error(body: bytes, served: Served) -> None:
     connection = http.client.HTTPConnection(served.address.removeprefix("http://"), timeout=10)
     connection.request("POST", "/v1/messages", body)

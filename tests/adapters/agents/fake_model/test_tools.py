@@ -6,13 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from idumb.agents.models import model_tools
 from idumb.domain.agent import BUILDER
 from idumb.domain.model_script import Call
 from idumb.fake_model import tools
 from idumb.fake_model.conversation import FREEFORM, Conversation, Tool
+from tests.support.cases import every
 
 WRITE = Call("write", {"path": "src/a.txt", "content": "it's\n"})
 EDIT = Call("edit", {"path": "a.txt", "old": "one", "new": "two"})
@@ -27,8 +26,8 @@ def conversation(*offered: Tool, system: str = "") -> Conversation:
     return Conversation("m", "do it", 0, offered, text=system)
 
 
-@pytest.mark.parametrize(
-    ("offered", "given"),
+@every(
+    "offered, given",
     [
         (tool("Write", "file_path", "content"), {"file_path": "src/a.txt", "content": "it's\n"}),
         (tool("write", "filePath", "content"), {"filePath": "src/a.txt", "content": "it's\n"}),
@@ -78,7 +77,7 @@ def test_a_client_without_tools_gets_no_tool_calls() -> None:
     assert tools.calls([WRITE, EDIT, RUN], conversation()) == []
 
 
-@pytest.mark.parametrize(
+@every(
     "system",
     [
         "<env>\nWorking directory: /home/me/project\nPlatform: linux\n</env>",
