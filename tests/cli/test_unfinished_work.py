@@ -12,6 +12,7 @@ from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, user_bytes, write
 
 BEFORE, MINE, BUILT = "Teh fox\n", "The fox, by hand\n", "built\n"
@@ -24,19 +25,33 @@ def project(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": BEFORE})
 
 
+def script(project: Project, then: str = "") -> None:
+    """The agent writes both files, and then does this."""
+    (project.folder.parent / "agent").write_text(f"echo built > README.md; echo built > new.txt; {then}\n")
+
+
 def by_agent(project: Project, then: str = "") -> None:
-    """Plan a task for an agent that writes both files, and whose check fails."""
-    script = project.folder.parent / "agent"
-    script.write_text(f"echo built > README.md; echo built > new.txt; {then}\n")
-    binding = f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n"
+    """Plan a task for the agent, whose check fails."""
+    script(project, then)
+    binding = f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n"
     project.configure(f"run: {{max_attempts: 1}}\n{binding}")
     project.plan([task("T1-01", files=FILES, check="false")])
 
 
-def failed_by_agent(project: Project) -> None:
+def _failed_by_agent(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox, files={"README.md": BEFORE})
     by_agent(project)
     assert project.execute().code == 1
     assert (project.read("README.md"), project.read("new.txt")) == (BUILT, BUILT)
+    return project
+
+
+@pytest.fixture
+def agents(prepared: Prepared) -> Project:
+    """An agent's attempt failed, and its files remain."""
+    project = prepared.get(_failed_by_agent)
+    script(project)
+    return project
 
 
 def interrupted_agent(project: Project) -> None:
@@ -49,12 +64,20 @@ def interrupted_agent(project: Project) -> None:
         process.communicate(timeout=60)
 
 
-def failed_by_hand(project: Project) -> None:
+def _failed_by_hand(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox, files={"README.md": BEFORE})
     project.plan([task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")])
     assert project.execute().code == 5
     by_hand(project, "README.md", "new.txt")
     assert project.json("decide", "T1-01.work", "done").code == 0
     assert project.resume("--max-attempts", "1").code == 1
+    return project
+
+
+@pytest.fixture
+def persons(prepared: Prepared) -> Project:
+    """The work of a person failed its check, and its files remain."""
+    return prepared.get(_failed_by_hand)
 
 
 def by_hand(project: Project, *paths: str) -> None:
@@ -79,21 +102,17 @@ def leaves_all(project: Project, *flags: str) -> Answer:
     return refused
 
 
-@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
-def test_a_new_run_is_refused_while_the_files_hold_what_a_person_built(
-    project: Project, flags: tuple[str, ...]
-) -> None:
-    failed_by_hand(project)
-    refused = leaves_all(project, *flags)
+def test_a_new_run_is_refused_while_the_files_hold_what_a_person_built(persons: Project) -> None:
+    refused = leaves_all(persons)
     assert refused.error["details"]["paths"] == ["README.md", "new.txt"]
     assert refused.error["details"]["evidence"] == ["T1-01: README.md, new.txt (a person built it)"]
     assert "git stash push -- README.md" in refused.error["hint"]
+    assert leaves_all(persons, "--dry-run").error["details"]["paths"] == ["README.md", "new.txt"]
 
 
-def test_a_new_run_restores_nothing_if_a_person_fixed_one_file_of_a_failed_agent(project: Project) -> None:
-    failed_by_agent(project)
-    by_hand(project, "README.md")
-    refused = leaves_all(project)
+def test_a_new_run_restores_nothing_if_a_person_fixed_one_file_of_a_failed_agent(agents: Project) -> None:
+    by_hand(agents, "README.md")
+    refused = leaves_all(agents)
     assert refused.error["details"]["evidence"] == ["T1-01: README.md (changed since its last attempt)"]
 
 
@@ -120,69 +139,62 @@ def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(
     leaves_all(project)
 
 
-def test_a_new_run_restores_what_an_agent_left_when_its_attempt_failed(project: Project) -> None:
-    failed_by_agent(project)
-    (project.folder.parent / "agent").write_text("true\n")
-    answer = new_run(project)
+def test_a_new_run_restores_what_an_agent_left_when_its_attempt_failed(agents: Project) -> None:
+    (agents.folder.parent / "agent").write_text("true\n")
+    answer = new_run(agents)
     assert answer.code == 1, answer
-    assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
+    assert (agents.read("README.md"), agents.exists("new.txt")) == (BEFORE, False)
     assert any("reverted: README.md, new.txt" in words for words in answer.object["warnings"])
 
 
-def test_a_file_that_a_person_restored_by_hand_holds_no_work(project: Project) -> None:
-    failed_by_agent(project)
-    project.repo.write("README.md", BEFORE)
-    (project.folder / "new.txt").unlink()
-    assert new_run(project).code == 1
+def test_a_file_that_a_person_restored_by_hand_holds_no_work(agents: Project) -> None:
+    agents.repo.write("README.md", BEFORE)
+    (agents.folder / "new.txt").unlink()
+    assert new_run(agents).code == 1
 
 
 @pytest.mark.parametrize("other", ["committed", "restored", "left"])
-def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(project: Project, other: str) -> None:
+def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(agents: Project, other: str) -> None:
     """Nothing would be restored, and the new plan does not declare the file."""
-    failed_by_agent(project)
     if other == "committed":
-        project.repo.commit("by hand", "README.md", "new.txt")
+        agents.repo.commit("by hand", "README.md", "new.txt")
     elif other == "restored":
-        (project.folder / "new.txt").unlink()
-    by_hand(project, "README.md")
-    project.plan([making("T1-05", "five.txt")])
+        (agents.folder / "new.txt").unlink()
+    by_hand(agents, "README.md")
+    agents.plan([making("T1-05", "five.txt")])
     if other == "left":
-        leaves_all(project)
+        leaves_all(agents)
         return
-    assert project.execute().code == 0
-    assert project.read("README.md") == MINE
+    assert agents.execute().code == 0
+    assert agents.read("README.md") == MINE
 
 
-def test_a_new_run_starts_from_committed_work(project: Project) -> None:
-    failed_by_hand(project)
-    leaves_all(project)
-    project.repo.commit("by hand", "README.md", "new.txt")
-    assert new_run(project).error["code"] == "run.waiting"
-    assert (project.read("README.md"), project.read("new.txt")) == (MINE, MINE)
+def test_a_new_run_starts_from_committed_work(persons: Project) -> None:
+    leaves_all(persons)
+    persons.repo.commit("by hand", "README.md", "new.txt")
+    assert new_run(persons).error["code"] == "run.waiting"
+    assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, MINE)
 
 
-@pytest.mark.parametrize("begin", [failed_by_hand, failed_by_agent])
-def test_every_offered_choice_can_be_taken(project: Project, begin: object) -> None:
+def test_every_offered_choice_can_be_taken(prepared: Prepared) -> None:
     """R-ASK-1: what a rollback would refuse is not offered."""
-    assert callable(begin)
-    begin(project)
-    if begin is failed_by_agent:
+    for begin, ways in ((_failed_by_hand, ["amend", "commit", "roll-back"]), (_failed_by_agent, ["amend", "move"])):
+        project = prepared.get(begin)
+        script(project)
         by_hand(project, "new.txt")
-    refused = leaves_all(project)
-    offered = [row["id"] for row in refused.error["details"]["choices"]]
-    assert offered == (["amend", "move"] if begin is failed_by_agent else ["amend", "commit", "roll-back"])
-    assert choices.refused(project, refused) == {}
+        refused = leaves_all(project)
+        assert [row["id"] for row in refused.error["details"]["choices"]] == ways
+        assert choices.refused(project, refused) == {}
 
 
-def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(project: Project) -> None:
-    failed_by_hand(project)
-    rows = leaves_all(project).error["details"]["choices"]
+def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(persons: Project) -> None:
+    rows = leaves_all(persons).error["details"]["choices"]
     (command,) = [row["command"] for row in rows if row["id"] == "roll-back"]
-    rolled_back = project.json(*command.split()[1:], "--yes")
-    assert new_run(project).error["code"] == "run.waiting"
-    assert (project.read("README.md"), project.exists("new.txt")) == (BEFORE, False)
+    rolled_back = persons.json(*command.split()[1:], "--yes")
+    assert new_run(persons).error["code"] == "run.waiting"
+    assert (persons.read("README.md"), persons.exists("new.txt")) == (BEFORE, False)
     for path in ("README.md", "new.txt"):
-        assert project.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
+        assert persons.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
 
 
 def test_a_rollback_that_also_undoes_finished_tasks_says_so(project: Project) -> None:
@@ -230,23 +242,21 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(project: Proje
     assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]
 
 
-def test_what_a_person_fixed_is_named_before_an_agent_continues_from_it(project: Project) -> None:
+def test_what_a_person_fixed_is_named_before_an_agent_continues_from_it(agents: Project) -> None:
     """R-GIT-2: the agent may replace it."""
-    failed_by_agent(project)
-    by_hand(project, "README.md")
-    answer = project.resume("--retry-failed")
-    assert project.read("README.md") == BUILT
+    by_hand(agents, "README.md")
+    answer = agents.resume("--retry-failed")
+    assert agents.read("README.md") == BUILT
     words = warning(answer, "T1-01 continues from files that changed since attempt 1: README.md (kept: ")
-    assert shown(project, words) == [MINE]
+    assert shown(agents, words) == [MINE]
 
 
 @pytest.mark.parametrize("work", ["committed", "unchanged"])
-def test_what_is_committed_or_unchanged_is_not_named(project: Project, work: str) -> None:
-    failed_by_agent(project)
+def test_what_is_committed_or_unchanged_is_not_named(agents: Project, work: str) -> None:
     if work == "committed":
-        by_hand(project, "README.md")
-        project.repo.commit("by hand", "README.md")
-    assert "continues from files" not in project.resume("--retry-failed").out
+        by_hand(agents, "README.md")
+        agents.repo.commit("by hand", "README.md")
+    assert "continues from files" not in agents.resume("--retry-failed").out
 
 
 def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None:
@@ -268,65 +278,57 @@ def amended(project: Project, to: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["clone", "steps"])
-def test_what_a_person_built_is_not_restored_for_another_workspace_or_builder(project: Project, way: str) -> None:
+def test_what_a_person_built_is_not_restored_for_another_workspace_or_builder(persons: Project, way: str) -> None:
     """R-GIT-1: once it is committed, the task starts from it."""
-    failed_by_hand(project)
     flags = ("--retry-failed", "--max-attempts", "1", *(("--workspace", "clone") if way == "clone" else ()))
     if way == "steps":
         steps = [write("new.txt", BUILT)]
-        amended(project, task("T1-01", files="modify `README.md`, change `new.txt`", check="false", steps=steps))
-    refused = project.resume(*flags)
+        amended(persons, task("T1-01", files="modify `README.md`, change `new.txt`", check="false", steps=steps))
+    refused = persons.resume(*flags)
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
     assert refused.error["details"]["paths"] == ["README.md", "new.txt"]
-    assert (project.read("README.md"), project.read("new.txt")) == (MINE, MINE)
-    project.repo.commit("by hand", "README.md", "new.txt")
-    answer = project.resume(*flags)
+    assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, MINE)
+    persons.repo.commit("by hand", "README.md", "new.txt")
+    answer = persons.resume(*flags)
     assert answer.error["code"] == ("run.waiting" if way == "clone" else "run.failed"), answer
-    assert project.read("README.md") == MINE
+    assert persons.read("README.md") == MINE
 
 
-def test_what_a_person_built_is_named_before_an_agent_continues_from_it(project: Project) -> None:
+def test_what_a_person_built_is_named_before_an_agent_continues_from_it(persons: Project) -> None:
     """R-GIT-2."""
-    script = project.folder.parent / "agent"
-    script.write_text("echo built > README.md\n")
-    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
-    failed_by_hand(project)
-    amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
-    answer = project.resume("--retry-failed", "--max-attempts", "1")
-    assert (project.read("README.md"), project.read("new.txt")) == (BUILT, MINE)
+    answer = continued_by_agent(persons, "echo built > README.md")
+    assert (persons.read("README.md"), persons.read("new.txt")) == (BUILT, MINE)
     words = warning(answer, "T1-01 continues from files that a person built in attempt 2: README.md, new.txt (kept: ")
-    assert shown(project, words) == [MINE, MINE]
+    assert shown(persons, words) == [MINE, MINE]
 
 
-def continued_by_agent(project: Project, end: str = "") -> None:
-    """Let a person's failed task go on with an agent that changes only new.txt, and `end` as it says."""
-    script = project.folder.parent / "agent"
-    script.write_text(f"echo built > new.txt; {end}\n")
-    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
-    failed_by_hand(project)
+def continued_by_agent(project: Project, does: str) -> Answer:
+    """Let a person's failed task continue with an agent that does this."""
+    (project.folder.parent / "agent").write_text(f"{does}\n")
+    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n")
     amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
-    project.resume("--retry-failed", "--max-attempts", "1")
-    assert (project.read("README.md"), project.read("new.txt")) == (MINE, BUILT)
+    return project.resume("--retry-failed", "--max-attempts", "1")
 
 
-def test_a_new_run_is_refused_while_an_agent_continued_from_what_a_person_built(project: Project) -> None:
+def test_a_new_run_is_refused_while_an_agent_continued_from_what_a_person_built(persons: Project) -> None:
     """R-GIT-1."""
-    continued_by_agent(project)
-    refused = leaves_all(project)
+    continued_by_agent(persons, "echo built > new.txt")
+    refused = leaves_all(persons)
     assert refused.error["details"]["evidence"] == ["T1-01: README.md (a person built it)"]
-    assert choices.refused(project, refused) == {}
+    assert choices.refused(persons, refused) == {}
 
 
 @pytest.mark.parametrize(("end", "flags"), [("", ("--workspace", "clone")), ("kill -9 $$", ())])
 def test_what_a_person_built_is_not_restored_after_an_agent_continued_from_it(
-    project: Project, end: str, flags: tuple[str, ...]
+    persons: Project, end: str, flags: tuple[str, ...]
 ) -> None:
     """R-GIT-1: neither for another workspace nor after a crash of the agent; once it is committed, it stays."""
-    continued_by_agent(project, end)
-    refused = project.resume("--retry-failed", "--max-attempts", "1", *flags)
+    continued_by_agent(persons, f"echo built > new.txt; {end}")
+    assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, BUILT)
+    refused = persons.resume("--retry-failed", "--max-attempts", "1", *flags)
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
     assert "built these files in attempt 2: README.md" in refused.error["message"]
-    assert (project.read("README.md"), project.read("new.txt")) == (MINE, BUILT)
-    project.repo.commit("by hand", "README.md")
-    assert project.resume("--max-attempts", "1", *flags).error["code"] == "run.failed"
-    assert project.read("README.md") == MINE
+    assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, BUILT)
+    persons.repo.commit("by hand", "README.md")
+    assert persons.resume("--max-attempts", "1", *flags).error["code"] == "run.failed"
+    assert persons.read("README.md") == MINE
