@@ -15,8 +15,10 @@ from tests.adapters.store.test_approvals import make_key
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import FIELDS, STRICT, approve, contract
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -48,9 +50,22 @@ def asking(project: Project, *, fields: str = "", head: str = "") -> Project:
     return project
 
 
+def _waiting(sandbox: GitSandbox) -> Project:
+    return judged(projects.create(sandbox))
+
+
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
+def waiting(prepared: Prepared) -> Project:
+    return prepared.get(_waiting)
+
+
+def _failed(sandbox: GitSandbox) -> Project:
+    return asking(projects.create(sandbox))
+
+
+@pytest.fixture
+def failed(prepared: Prepared) -> Project:
+    return prepared.get(_failed)
 
 
 def decide(project: Project, *arguments: str) -> Answer:
@@ -69,22 +84,21 @@ def remembered(project: Project) -> list[dict[str, str]]:
     return list(answer.data["remembered"])
 
 
-def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_version(project: Project) -> None:
+def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_version(waiting: Project) -> None:
     """R-ASK-2, R-ASK-3, R-PLAN-12."""
-    judged(project)
-    before, number = project.read(PLAN), run_id(project)
-    answer = decide(project, QUESTION, "yes", "--guidance", "# <b>fine</b> - [ ] T1-09")
+    before, number = waiting.read(PLAN), run_id(waiting)
+    answer = decide(waiting, QUESTION, "yes", "--guidance", "# <b>fine</b> - [ ] T1-09")
     assert answer.data["version"] == 2
-    who = project.quick("log", "1", "--kind", "decision.answered", "--json").data["events"][-1]["payload"]["by"]
-    assert project.read(PLAN) == (
+    who = waiting.quick("log", "1", "--kind", "decision.answered", "--json").data["events"][-1]["payload"]["by"]
+    assert waiting.read(PLAN) == (
         f"{before}\n## Decisions\n\n- **{QUESTION}**: yes, says {who}, to: T1-01 AC-2: it is \\*liked\\*"
         " (\\# \\<b\\>fine\\</b\\> - \\[ \\] T1-09)\n"
     )
-    assert versions(project)[0]["answers"] == [QUESTION]
-    ended = project.quick("resume", "1", "--json")
+    assert versions(waiting)[0]["answers"] == [QUESTION]
+    ended = waiting.quick("resume", "1", "--json")
     assert (ended.code, ended.data["run"]) == (0, number), ended
-    assert project.repo.git("status", "--porcelain") == ""
-    assert len(versions(project)) == 1
+    assert waiting.repo.git("status", "--porcelain") == ""
+    assert len(versions(waiting)) == 1
 
 
 def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(project: Project) -> None:
@@ -98,71 +112,65 @@ def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(project: Projec
     assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
 
 
-def test_without_an_answer_nothing_is_assumed_however_often_you_resume(project: Project) -> None:
+def test_without_an_answer_nothing_is_assumed_however_often_you_resume(waiting: Project) -> None:
     """R-ASK-3: no answer means no."""
-    judged(project)
     for _ in range(2):
-        assert project.quick("resume", "1", "--json").code == 5
-    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [QUESTION]
-    assert versions(project) == []
+        assert waiting.quick("resume", "1", "--json").code == 5
+    assert [d["id"] for d in waiting.quick("decisions", "--json").data["decisions"]] == [QUESTION]
+    assert versions(waiting) == []
 
 
-def test_a_question_can_be_answered_once(project: Project) -> None:
-    judged(project)
-    assert decide(project, QUESTION, "no").code == 0
-    refused(decide(project, QUESTION, "yes"), "decision.answered")
-    refused(decide(project, QUESTION, "maybe"), "decision.bad-choice", 3)
-    refused(decide(project, "T1-07.AC-1.1", "yes"), "decision.unknown", 3)
+def test_a_question_can_be_answered_once(waiting: Project) -> None:
+    assert decide(waiting, QUESTION, "no").code == 0
+    refused(decide(waiting, QUESTION, "yes"), "decision.answered")
+    refused(decide(waiting, QUESTION, "maybe"), "decision.bad-choice", 3)
+    refused(decide(waiting, "T1-07.AC-1.1", "yes"), "decision.unknown", 3)
 
 
-def test_an_answer_is_appended_later_if_the_plan_is_being_edited(project: Project) -> None:
+def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Project) -> None:
     """R-ASK-3."""
-    judged(project)
-    edit(project, "T1-02: Task T1-02", "T1-02: Mine")
-    edited = project.read(PLAN)
-    assert decide(project, QUESTION, "yes").data["version"] is None
-    assert project.read(PLAN) == edited
-    edit(project, "T1-02: Mine", "T1-02: Task T1-02")
-    assert project.quick("resume", "1", "--json").code == 0
-    assert f"- **{QUESTION}**: yes" in project.read(PLAN)
+    edit(waiting, "T1-02: Task T1-02", "T1-02: Mine")
+    edited = waiting.read(PLAN)
+    assert decide(waiting, QUESTION, "yes").data["version"] is None
+    assert waiting.read(PLAN) == edited
+    edit(waiting, "T1-02: Mine", "T1-02: Task T1-02")
+    assert waiting.quick("resume", "1", "--json").code == 0
+    assert f"- **{QUESTION}**: yes" in waiting.read(PLAN)
 
 
 def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    waiting: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ASK-3: saved in the very moment, even what changes no task stays theirs."""
     from idumb.app.contract import plan_answers
 
-    judged(project)
     inner = plan_answers._append_to_plan
 
     def saved_meanwhile(*arguments: Any) -> Any:
-        edit(project, "# Phase 1", "# Phase one")
+        edit(waiting, "# Phase 1", "# Phase one")
         return inner(*arguments)
 
     monkeypatch.setattr(plan_answers, "_append_to_plan", saved_meanwhile)
-    assert decide(project, QUESTION, "yes").data["version"] is None
-    assert versions(project) == []
-    assert "## Decisions" not in project.read(PLAN)
+    assert decide(waiting, QUESTION, "yes").data["version"] is None
+    assert versions(waiting) == []
+    assert "## Decisions" not in waiting.read(PLAN)
 
 
-def test_after_a_kill_during_the_write_the_answer_is_appended_once(project: Project) -> None:
+def test_after_a_kill_during_the_write_the_answer_is_appended_once(waiting: Project) -> None:
     """R-ASK-3."""
-    judged(project)
-    run_killed_before(project, contract_versions._write, "decide", QUESTION, "yes")
-    assert "## Decisions" not in project.read(PLAN)
-    assert project.quick("resume", "1", "--json").code == 0
-    assert project.read(PLAN).count(QUESTION) == 1
+    run_killed_before(waiting, contract_versions._write, "decide", QUESTION, "yes")
+    assert "## Decisions" not in waiting.read(PLAN)
+    assert waiting.quick("resume", "1", "--json").code == 0
+    assert waiting.read(PLAN).count(QUESTION) == 1
 
 
-def test_after_a_kill_behind_the_write_the_answer_is_appended_once(project: Project) -> None:
+def test_after_a_kill_behind_the_write_the_answer_is_appended_once(waiting: Project) -> None:
     """R-ASK-3."""
-    judged(project)
-    run_killed_before(project, contract_versions._record, "decide", QUESTION, "yes")
-    assert project.read(PLAN).count(QUESTION) == 1
-    assert project.quick("resume", "1", "--json").code == 0
-    assert project.read(PLAN).count(QUESTION) == 1
-    assert [v["version"] for v in versions(project)] == [2]
+    run_killed_before(waiting, contract_versions._record, "decide", QUESTION, "yes")
+    assert waiting.read(PLAN).count(QUESTION) == 1
+    assert waiting.quick("resume", "1", "--json").code == 0
+    assert waiting.read(PLAN).count(QUESTION) == 1
+    assert [v["version"] for v in versions(waiting)] == [2]
 
 
 def test_an_uncommitted_plan_gets_the_answer_and_stays_uncommitted(project: Project) -> None:
@@ -172,50 +180,45 @@ def test_an_uncommitted_plan_gets_the_answer_and_stays_uncommitted(project: Proj
     assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
 
 
-def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(project: Project) -> None:
+def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(failed: Project) -> None:
     """R-ASK-3."""
-    asking(project)
-    refused(decide(project, "T1-01.failure.1", "skip", "--remember"), "decision.not-confirmed")
-    assert remembered(project) == []
-    assert len(project.quick("decisions", "--json").data["decisions"]) == 1  # not even the answer was recorded
-    kept = decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").data["remembered"]
-    assert [(one["id"], one["choice"]) for one in remembered(project)] == [(kept, "skip")]
-    ended = project.quick("resume", "1", "--json")
+    refused(decide(failed, "T1-01.failure.1", "skip", "--remember"), "decision.not-confirmed")
+    assert remembered(failed) == []
+    assert len(failed.quick("decisions", "--json").data["decisions"]) == 1  # not even the answer was recorded
+    kept = decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").data["remembered"]
+    assert [(one["id"], one["choice"]) for one in remembered(failed)] == [(kept, "skip")]
+    ended = failed.quick("resume", "1", "--json")
     assert {t["id"]: t["status"] for t in ended.data["tasks"]} == {"T1-01": "skipped", "T1-02": "skipped"}
-    assert "T1-02.failure.1**: skip, says " in project.read(PLAN)
-    assert decide(project, "--forget", kept).code == 0
-    assert remembered(project) == []
-    refused(decide(project, "--forget", kept), "decision.not-known", 3)
+    assert "T1-02.failure.1**: skip, says " in failed.read(PLAN)
+    assert decide(failed, "--forget", kept).code == 0
+    assert remembered(failed) == []
+    refused(decide(failed, "--forget", kept), "decision.not-known", 3)
 
 
-def test_a_saved_answer_is_confirmed_at_the_terminal(project: Project) -> None:
+def test_a_saved_answer_is_confirmed_at_the_terminal(failed: Project) -> None:
     """R-ASK-3."""
-    asking(project)
-    code, screen = at_terminal(project, ("decide", "T1-01.failure.1", "skip", "--remember"), "remember")
+    code, screen = at_terminal(failed, ("decide", "T1-01.failure.1", "skip", "--remember"), "remember")
     assert code == 0, screen
-    assert len(remembered(project)) == 1
+    assert len(remembered(failed)) == 1
 
 
-def test_a_given_answer_can_be_saved_afterwards(project: Project) -> None:
-    asking(project)
-    assert decide(project, "T1-01.failure.1", "skip").code == 0
-    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    refused(decide(project, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.answered")
-    assert len(remembered(project)) == 1
+def test_a_given_answer_can_be_saved_afterwards(failed: Project) -> None:
+    assert decide(failed, "T1-01.failure.1", "skip").code == 0
+    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    refused(decide(failed, "T1-01.failure.1", "retry", "--remember", "--yes"), "decision.answered")
+    assert len(remembered(failed)) == 1
 
 
-def test_a_saved_retry_does_not_retry_forever(project: Project) -> None:
-    asking(project)
-    assert decide(project, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
-    assert project.quick("resume", "1", "--max-attempts", "3", "--json").code == 5
-    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.3"]
+def test_a_saved_retry_does_not_retry_forever(failed: Project) -> None:
+    assert decide(failed, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
+    assert failed.quick("resume", "1", "--max-attempts", "3", "--json").code == 5
+    assert [d["id"] for d in failed.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.3"]
 
 
-def test_a_judgement_of_work_is_never_saved(project: Project) -> None:
+def test_a_judgement_of_work_is_never_saved(waiting: Project) -> None:
     """R-ASK-3: it would be proof without a look."""
-    judged(project)
-    refused(decide(project, QUESTION, "yes", "--remember", "--yes"), "decision.not-remembered")
-    assert len(project.quick("decisions", "--json").data["decisions"]) == 1
+    refused(decide(waiting, QUESTION, "yes", "--remember", "--yes"), "decision.not-remembered")
+    assert len(waiting.quick("decisions", "--json").data["decisions"]) == 1
 
 
 def test_an_answer_about_an_irreversible_effect_is_never_saved(project: Project) -> None:
@@ -225,31 +228,28 @@ def test_an_answer_about_an_irreversible_effect_is_never_saved(project: Project)
     assert remembered(project) == []
 
 
-def test_a_saved_answer_of_one_repository_does_not_count_in_another(project: Project, tmp_path: Path) -> None:
+def test_a_saved_answer_of_one_repository_does_not_count_in_another(failed: Project, tmp_path: Path) -> None:
     """R-ASK-3."""
-    asking(project)
-    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
     other = asking(projects.create(GitSandbox.create(tmp_path / "other")))
     assert remembered(other) == []
     assert [d["id"] for d in other.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.1"]
 
 
-def test_a_saved_answer_that_others_could_have_written_does_not_count(project: Project, home: Path) -> None:
-    asking(project)
-    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
+def test_a_saved_answer_that_is_damaged_or_that_others_could_have_written_does_not_count(
+    failed: Project, home: Path
+) -> None:
+    assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
     (place,) = home.rglob("remembered/*/*.json")
+    whole = place.read_text(encoding="utf-8")
+    for text in ("", "{", "[]", "[" * 4000):
+        place.write_text(text, encoding="utf-8")
+        assert remembered(failed) == []
+    place.write_text(whole, encoding="utf-8")
+    assert len(remembered(failed)) == 1
     place.chmod(0o666)
-    assert remembered(project) == []
-    assert project.quick("resume", "1", "--json").code == 5
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 4000], ids=["empty", "cut", "list", "deep"])
-def test_a_damaged_saved_answer_does_not_count(project: Project, home: Path, text: str) -> None:
-    asking(project)
-    assert decide(project, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    (place,) = home.rglob("remembered/*/*.json")
-    place.write_text(text)
-    assert remembered(project) == []
+    assert remembered(failed) == []
+    assert failed.quick("resume", "1", "--json").code == 5
 
 
 def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
@@ -309,10 +309,18 @@ def test_acceptance_covers_the_change_of_the_files_that_were_shown(project: Proj
     assert again.data["decisions"][0]["evidence"] == ["b.txt", "d.txt"]
 
 
-@pytest.mark.parametrize(("choice", "code", "status"), [("halt", 1, "failed"), ("retry", 0, "completed")])
-def test_a_rejected_change_fails_the_task_or_retries_it(project: Project, choice: str, code: int, status: str) -> None:
-    """R-ASK-2, R-GIT-5."""
+def _strayed_once(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
     straying(project, command="test -e .git/second || echo b > b.txt; touch .git/second")
+    return project
+
+
+@pytest.mark.parametrize(("choice", "code", "status"), [("halt", 1, "failed"), ("retry", 0, "completed")])
+def test_a_rejected_change_fails_the_task_or_retries_it(
+    prepared: Prepared, choice: str, code: int, status: str
+) -> None:
+    """R-ASK-2, R-GIT-5."""
+    project = prepared.get(_strayed_once)
     assert decide(project, STRAYED, choice).code == 0
     if choice == "retry":
         (project.folder / "b.txt").unlink()
@@ -346,29 +354,14 @@ def test_a_run_killed_before_its_question_asks_when_it_continues(project: Projec
 
 def test_an_approved_plan_with_an_appended_answer_stays_approved(project: Project) -> None:
     """R-ASK-3, R-LOCK-4: no task changed, and a person answered."""
-    head = (
-        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
-    )
-    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED, fields=fields)], head=head)
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED, fields=FIELDS)], head=STRICT)
+    approve(project)
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
     assert project.quick("resume", "1", "--json").code == 0
     edit(project, "T1-01: Task", "T1-01: Changed task")
     changed = project.quick("execute-phase", "1", "--json")
     assert changed.error["code"] == "approval.void"
-
-
-def contract(project: Project) -> str:
-    return str(project.quick("check-plan", "1", "--json").data["contract_hash"])
-
-
-def approve(project: Project, *flags: str) -> None:
-    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), *flags, "--json")
-    assert answer.code == 0, answer
 
 
 def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:

@@ -160,6 +160,14 @@ class Project:
     def resume(self, *flags: str, phase: str = "1") -> Answer:
         return self.json("resume", phase, *flags)
 
+    def execute_here(self, *flags: str, phase: str = "1") -> Answer:
+        """`execute` in this process: nothing of the run may kill or suspend idumb."""
+        return self.fast("execute-phase", phase, "--approve", self.approval(phase), *flags)
+
+    def resume_here(self, *flags: str, phase: str = "1") -> Answer:
+        """`resume` in this process."""
+        return self.fast("resume", phase, *flags)
+
     def plan(
         self, tasks: Iterable[str], *, phase: str = "1", name: str = "01", folder: str | None = None, head: str = "",
         tail: str = "", commit: bool = True,
