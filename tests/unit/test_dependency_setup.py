@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.dependency_setup import line, proposals
 
 _NODE = '{"dependencies": {"a": "1"}}'
 
 
-@pytest.mark.parametrize(
-    ("files", "proposed", "folders"),
-    [
+def test_manifests_and_lock_files_decide() -> None:
+    cases: list[tuple[dict[str, str], list[str], list[str]]] = [
         ({"package.json": _NODE, "package-lock.json": "{}"}, ["npm ci"], ["node_modules"]),
         ({"package.json": '{"devDependencies": {}}', "npm-shrinkwrap.json": "{}"}, ["npm ci"], ["node_modules"]),
         ({"package.json": _NODE, "pnpm-lock.yaml": ""}, ["pnpm install --frozen-lockfile"], ["node_modules"]),
@@ -48,12 +45,11 @@ _NODE = '{"dependencies": {"a": "1"}}'
             ["npm ci", "uv sync --frozen"],
             ["node_modules", ".venv"],
         ),
-    ],
-)
-def test_manifests_and_lock_files_decide(files: dict[str, str], proposed: list[str], folders: list[str]) -> None:
-    found = proposals(files, files.__getitem__)
-    assert [command for proposal in found for command in proposal.commands] == proposed
-    assert [proposal.folder for proposal in found] == folders
+    ]
+    for files, proposed, folders in cases:
+        found = proposals(files, files.__getitem__)
+        assert [command for proposal in found for command in proposal.commands] == proposed
+        assert [proposal.folder for proposal in found] == folders
 
 
 def test_a_line_is_valid_yaml() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.markdown.documents import report_frontmatter
 
 
@@ -12,9 +10,8 @@ def test_the_frontmatter_of_a_report_is_read() -> None:
     assert fields == {"type": "summary", "tasks_completed": 5}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_other_content_is_ignored_and_breaks_nothing() -> None:
+    cases: list[bytes] = [
         b"",
         b"# no frontmatter\n",
         b"---\ntype: plan\n---\n",
@@ -25,7 +22,5 @@ def test_the_frontmatter_of_a_report_is_read() -> None:
         b"---\n? ]\n---\n",
         b"\xff\xfe---\n",
         b"---\n" + b"x" * 200_000,
-    ],
-)
-def test_other_content_is_ignored_and_breaks_nothing(data: bytes) -> None:
-    assert report_frontmatter.metadata(data, "SUMMARY") is None
+    ]
+    assert not [data for data in cases if report_frontmatter.metadata(data, "SUMMARY") is not None]

@@ -58,9 +58,8 @@ def test_no_commit_is_not_a_problem() -> None:
     assert builder_commits.problem((), BASE) == ""
 
 
-@pytest.mark.parametrize(
-    ("commits", "words"),
-    [
+def test_any_other_history_is_refused() -> None:
+    cases: list[tuple[list[Commit], str]] = [
         (chain(builder_commits.MOST + 1), "more than 100 commits"),
         (chain(3)[1:], "history was rewritten"),
         (chain(2, base="c" * 40), "history was rewritten"),
@@ -68,15 +67,12 @@ def test_no_commit_is_not_a_problem() -> None:
         ([builder_commits.parse(name(1), raw(parents=(BASE, "c" * 40)))], "merges 2 commits"),
         ([touching("lib", 0o160000)], "submodule"),
         ([touching("a", 0o100666)], "mode 100666"),
-    ],
-)
-def test_any_other_history_is_refused(commits: list[Commit], words: str) -> None:
-    assert words in builder_commits.problem(commits, BASE)
+    ]
+    assert not [(commits, words) for commits, words in cases if words not in builder_commits.problem(commits, BASE)]
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
+def test_bytes_that_cannot_be_kept_or_shown_are_named() -> None:
+    cases = [
         (raw(message="a\0b"), "NUL"),
         (raw(message="a\udcff"), "not UTF-8"),
         (raw(message=" \n"), "no message"),
@@ -95,13 +91,12 @@ def test_any_other_history_is_refused(commits: list[Commit], words: str) -> None
         (raw(parents=("main",)), "not an object id"),
         (b"", "header ''"),
         (b"\xff\xfe", "header"),
-    ],
-)
-def test_bytes_that_cannot_be_kept_or_shown_are_named(data: bytes, words: str) -> None:
-    commit = builder_commits.parse(name(1), data)
-    assert words in commit.wrong
-    assert commit.subject.isprintable() or not commit.subject
-    assert commit.author.isprintable() or not commit.author
+    ]
+    for data, words in cases:
+        commit = builder_commits.parse(name(1), data)
+        assert words in commit.wrong
+        assert commit.subject.isprintable() or not commit.subject
+        assert commit.author.isprintable() or not commit.author
 
 
 def test_a_file_added_by_one_commit_and_removed_by_the_next_is_detected() -> None:

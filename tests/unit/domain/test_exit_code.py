@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.plans import exit_code
 from idumb.domain.plans.exit_code import Hidden
 from idumb.domain.plans.exit_status import BACKGROUND, CONDITION, FALLBACK, LOOP, PIPE, SEQUENCE
@@ -45,9 +43,12 @@ HIDING = (
 )
 
 
-@pytest.mark.parametrize(("command", "program", "way"), HIDING)
-def test_a_hidden_failure_is_reported(command: str, program: str, way: str) -> None:
-    assert [(hidden.command, hidden.way) for hidden in exit_code.hidden_failures(command)] == [(program, way)]
+def test_a_hidden_failure_is_reported() -> None:
+    assert not [
+        (command, program, way)
+        for command, program, way in HIDING
+        if [(hidden.command, hidden.way) for hidden in exit_code.hidden_failures(command)] != [(program, way)]
+    ]
 
 
 JUDGING = (
@@ -103,9 +104,8 @@ JUDGING = (
 )
 
 
-@pytest.mark.parametrize("command", JUDGING)
-def test_a_check_that_fails_with_its_program_is_not_reported(command: str) -> None:
-    assert exit_code.hidden_failures(command) == ()
+def test_a_check_that_fails_with_its_program_is_not_reported() -> None:
+    assert not [command for command in JUDGING if exit_code.hidden_failures(command) != ()]
 
 
 def test_pipefail_is_trusted_only_in_a_shell_that_has_it() -> None:

@@ -18,11 +18,14 @@ from idumb.domain.settings import Policy
 from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
 
 
-@pytest.mark.parametrize("intent", ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"])
-def test_an_intent_must_say_more_than_the_tool(intent: str) -> None:
+def test_an_intent_must_say_more_than_the_tool() -> None:
     """R-LOCK-7."""
-    assert [(f.code, f.line) for f in findings_of(steps(step(intent=intent, command="true")))] == [
-        ("step.vague-intent", 20)
+    cases: list[str] = ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"]
+    assert not [
+        intent
+        for intent in cases
+        if [(f.code, f.line) for f in findings_of(steps(step(intent=intent, command="true")))]
+        != [("step.vague-intent", 20)]
     ]
 
 
@@ -55,9 +58,8 @@ def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> Non
     assert codes(steps(step(argv=["sh", "-c", command]))) == {"step.not-deterministic"}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_command_that_only_looks_like_it_is_accepted() -> None:
+    cases: list[str] = [
         "echo $RANDOMIZE",
         "pytest -p no:randomly",
         "npm run update",
@@ -69,10 +71,8 @@ def test_a_command_that_depends_on_chance_or_clock_is_found(command: str) -> Non
         "echo '$RANDOM' '$(date)'",
         "echo hello # date",
         "sort words",
-    ],
-)
-def test_a_command_that_only_looks_like_it_is_accepted(command: str) -> None:
-    assert codes(steps(step(command=command))) == set()
+    ]
+    assert not [command for command in cases if codes(steps(step(command=command))) != set()]
 
 
 def test_randomness_in_file_content_is_accepted() -> None:

@@ -8,11 +8,17 @@ from idumb.domain.plans import quick_plan
 from idumb.domain.plans.numbered_phases import QUICK
 
 
-@pytest.mark.parametrize(
-    ("phase", "number"), [("Q1", 1), ("q1", 1), ("Q012", 12), ("Q0", None), ("1", None), ("Q1x", None), ("Q", None)]
-)
-def test_the_phase_of_a_quick_plan_contains_its_number(phase: str, number: int | None) -> None:
-    assert QUICK.number_of(phase) == number
+def test_the_phase_of_a_quick_plan_contains_its_number() -> None:
+    cases: list[tuple[str, int | None]] = [
+        ("Q1", 1),
+        ("q1", 1),
+        ("Q012", 12),
+        ("Q0", None),
+        ("1", None),
+        ("Q1x", None),
+        ("Q", None),
+    ]
+    assert not [(phase, number) for phase, number in cases if QUICK.number_of(phase) != number]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ SPREAD = '{\n  "verdict": "FAIL",\n  "findings": []\n}'
 OTHER = '{"edits": [{"tool": "write_file"}], "told": {"verdict": "FAIL"}}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_only_object_with_the_key_is_the_answer_wherever_it_is() -> None:
+    cases: list[str] = [
         PASS,
         f"\ufeff{PASS}\r\n",
         f"Well.\n\n```json\n{PASS}\n```\nDone.",
@@ -24,10 +23,8 @@ OTHER = '{"edits": [{"tool": "write_file"}], "told": {"verdict": "FAIL"}}'
         f"{PASS}\n\nOnce more:\n```\n{PASS}\n```",
         f"{{\n{PASS}",
         f"{{x}}\n{PASS}",
-    ],
-)
-def test_the_only_object_with_the_key_is_the_answer_wherever_it_is(text: str) -> None:
-    assert reply.answer(text, "verdict") == {"verdict": "PASS", "findings": []}
+    ]
+    assert not [text for text in cases if reply.answer(text, "verdict") != {"verdict": "PASS", "findings": []}]
 
 
 @pytest.mark.parametrize("own", [FAIL, SPREAD, f"```\n{FAIL}\n```", f"> {FAIL}", f"It is {FAIL}.", SPREAD[:-3]])
@@ -53,9 +50,9 @@ def test_a_repeated_equal_object_is_one_answer(text: str) -> None:
     assert isinstance(reply.answer(text, "verdict"), dict)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"verdict": ', f"{PASS} and so on", f"- {PASS}", f"{PASS} {FAIL}", OTHER])
-def test_an_object_within_a_line_of_text_is_not_an_answer(text: str) -> None:
-    assert reply.answer(text, "verdict") == "the answer holds no verdict"
+def test_an_object_within_a_line_of_text_is_not_an_answer() -> None:
+    cases: list[str] = ["", "[1]", '{"verdict": ', f"{PASS} and so on", f"- {PASS}", f"{PASS} {FAIL}", OTHER]
+    assert not [text for text in cases if reply.answer(text, "verdict") != "the answer holds no verdict"]
 
 
 def test_two_different_lists_are_not_an_answer_either() -> None:

@@ -6,17 +6,14 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from idumb.domain import rerun
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
 
 
-@pytest.mark.parametrize(
-    ("recorded", "now", "expected"),
-    [
+def test_a_result_is_compared_with_the_recorded_one() -> None:
+    cases: list[tuple[str | None, str, str]] = [
         (evidence.PASSED, evidence.PASSED, rerun.SAME),
         (evidence.PASSED, evidence.FAILED, rerun.NOW_FAILS),
         (evidence.PASSED, evidence.TIMED_OUT, rerun.NOW_FAILS),
@@ -27,10 +24,12 @@ from idumb.domain.rerun import Check
         (evidence.UNPROVEN, evidence.FAILED, rerun.NOW_FAILS),
         (None, evidence.PASSED, rerun.NOW_PASSES),
         (None, evidence.FAILED, rerun.NOW_FAILS),
-    ],
-)
-def test_a_result_is_compared_with_the_recorded_one(recorded: str | None, now: str, expected: str) -> None:
-    assert rerun.compare(recorded, Evidence("AC-1", "it holds", now)) == expected
+    ]
+    assert not [
+        (recorded, now, expected)
+        for recorded, now, expected in cases
+        if rerun.compare(recorded, Evidence("AC-1", "it holds", now)) != expected
+    ]
 
 
 def test_evidence_about_the_state_before_the_work_is_not_rerun_and_the_last_of_a_subject_counts() -> None:

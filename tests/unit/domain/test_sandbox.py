@@ -43,9 +43,8 @@ def test_landlock_never_allows_a_folder_around_what_is_guarded(around: str) -> N
     assert sandbox.choose(SANDBOX_LANDLOCK, Fence((around,), ("/r/.git",)), BOTH)[0] == DETECTION
 
 
-@pytest.mark.parametrize(
-    ("glob", "folders"),
-    [
+def test_the_folders_of_a_glob() -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("src/a.py", ("src",)),
         ("README.md", ("",)),
         ("*.md", ("",)),
@@ -58,10 +57,8 @@ def test_landlock_never_allows_a_folder_around_what_is_guarded(around: str) -> N
         ("src/[ab]/x", ("src",)),
         ("{src,tests}/**", ("src", "tests")),
         ("a/{b,c}.py", ("a",)),
-    ],
-)
-def test_the_folders_of_a_glob(glob: str, folders: tuple[str, ...]) -> None:
-    assert sorted(fixed_folders(glob)) == sorted(folders)
+    ]
+    assert not [(glob, folders) for glob, folders in cases if sorted(fixed_folders(glob)) != sorted(folders)]
 
 
 def test_what_a_task_must_not_write_at_the_top() -> None:

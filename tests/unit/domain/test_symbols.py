@@ -23,9 +23,8 @@ def _differences(claims: str | None, *symbol_sets: SymbolSet) -> list[str]:
     return [f"{line.status}: {line.actual} {line.name}" for line in symbols.compare(declared, symbol_sets)]
 
 
-@pytest.mark.parametrize(
-    ("claims", "before", "after", "problems"),
-    [
+def test_each_name_is_declared_undeclared_or_missing() -> None:
+    cases: list[tuple[str, str, str, list[str]]] = [
         ("add load", "", "load", ["declared: added load"]),
         ("add load", "", "load save", ["declared: added load", "undeclared: added save"]),
         ("add load", "load", "load", ["missing: None load"]),
@@ -41,10 +40,12 @@ def _differences(claims: str | None, *symbol_sets: SymbolSet) -> list[str]:
         ("add _helper", "", "_helper", ["declared: added _helper"]),
         ("add test_*", "", "test_a test_b", ["declared: added test_a", "declared: added test_b"]),
         ("add config.load", "", "load", ["declared: added load"]),
-    ],
-)
-def test_each_name_is_declared_undeclared_or_missing(claims: str, before: str, after: str, problems: list[str]) -> None:
-    assert _differences(claims, _symbols("src/config.py", before, after)) == problems
+    ]
+    assert not [
+        (claims, before, after, problems)
+        for claims, before, after, problems in cases
+        if _differences(claims, _symbols("src/config.py", before, after)) != problems
+    ]
 
 
 def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:

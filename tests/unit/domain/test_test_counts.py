@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from idumb.domain.proof import test_counts
 
 PYTEST = "============================== {} in 0.02s ==============================\n"
@@ -89,12 +87,12 @@ NONE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "output", "words"), NONE)
-def test_a_check_without_a_test_is_recognised(command: str, output: str, words: str) -> None:
-    found = test_counts.find(command, output)
-    assert found is not None
-    assert found.words.startswith(words) or words in found.words
-    assert "so the check proves nothing." in found.words
+def test_a_check_without_a_test_is_recognised() -> None:
+    for command, output, words in NONE:
+        found = test_counts.find(command, output)
+        assert found is not None, (command, output)
+        assert words in found.words
+        assert "so the check proves nothing." in found.words
 
 
 HONEST = (
@@ -155,9 +153,8 @@ HONEST = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "output"), HONEST)
-def test_an_honest_check_is_not_refused(command: str, output: str) -> None:
-    assert test_counts.find(command, output) is None
+def test_an_honest_check_is_not_refused() -> None:
+    assert not [(command, output) for command, output in HONEST if test_counts.find(command, output) is not None]
 
 
 def test_output_without_its_middle_is_judged_only_by_a_summary_at_its_end() -> None:

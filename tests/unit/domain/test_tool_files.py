@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pathlib
 
-import pytest
-
 from idumb.domain import tool_files
 
 
@@ -13,9 +11,8 @@ def roots(path: str) -> list[str]:
     return [match.root for match in tool_files.matches(path)]
 
 
-@pytest.mark.parametrize(
-    ("path", "root"),
-    [
+def test_what_a_tool_leaves_is_recognized_with_the_file_or_folder_that_it_belongs_to() -> None:
+    cases: list[tuple[str, str]] = [
         ("__pycache__/a.cpython-311.pyc", "__pycache__/"),
         ("src/app/__pycache__/a.pyc", "src/app/__pycache__/"),
         ("a.pyc", "a.pyc"),
@@ -45,21 +42,16 @@ def roots(path: str) -> list[str]:
         ("notes.txt~", "notes.txt~"),
         ("#notes.txt#", "#notes.txt#"),
         (".#notes.txt", ".#notes.txt"),
-    ],
-)
-def test_what_a_tool_leaves_is_recognized_with_the_file_or_folder_that_it_belongs_to(path: str, root: str) -> None:
-    assert roots(path)[0] == root
+    ]
+    assert not [(path, root) for path, root in cases if roots(path)[0] != root]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_other_files_are_not() -> None:
+    cases: list[str] = [
         "pycache/a.py", "__pycache__", "a.pyc.txt", ".coveragerc", ".coverage/x", ".aider.conf.yml", ".aiderignore",
         ".claude/settings.json", "settings.local.json", "target", "node_modules", "my~file", "#todo", ".swp",
-    ],
-)  # fmt: skip
-def test_other_files_are_not(path: str) -> None:
-    assert roots(path) == []
+    ]  # fmt: skip
+    assert not [path for path in cases if roots(path) != []]
 
 
 def test_some_names_need_a_file_beside_or_inside_them() -> None:
@@ -71,9 +63,8 @@ def test_some_names_need_a_file_beside_or_inside_them() -> None:
     assert (plain.beside, plain.inside) == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("path", "claim", "declared"),
-    [
+def test_a_task_declares_such_a_file_only_by_its_name() -> None:
+    cases: list[tuple[str, str, bool]] = [
         ("src/__pycache__/a.pyc", "src/**", False),
         ("src/__pycache__/a.pyc", "src/__pycache__/a.pyc", True),
         ("src/__pycache__/a.pyc", "src/__pycache__/", True),
@@ -81,10 +72,10 @@ def test_some_names_need_a_file_beside_or_inside_them() -> None:
         ("node_modules/a.js", "node_modules/**", True),
         ("node_modules/a.js", "node_modules/b.js", False),
         (".coverage", "*", False),
-    ],
-)
-def test_a_task_declares_such_a_file_only_by_its_name(path: str, claim: str, *, declared: bool) -> None:
-    assert tool_files.declared(path, [claim]) is declared
+    ]
+    assert not [
+        (path, claim, declared) for path, claim, declared in cases if tool_files.declared(path, [claim]) is not declared
+    ]
 
 
 def test_every_row_names_a_tool_and_has_a_name_of_its_own() -> None:

@@ -59,22 +59,26 @@ def test_evidence_in_another_format_is_reported_by_its_number(row: object) -> No
     assert "evidence 2" in str(validation.read({"evidence": [good, row]}))
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda j: st.lists(j) | st.dictionaries(
-    st.sampled_from(["criterion", "file", "line", "command", "output"]), j)))  # fmt: skip
+_PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+_ROW = st.dictionaries(st.sampled_from(["criterion", "file", "line", "command", "output"]), _PLAIN | st.lists(_PLAIN))
+
+
+@given(_PLAIN | _ROW | st.lists(_PLAIN | _ROW, max_size=3))
 def test_every_input_is_read_or_reported(value: Any) -> None:
     assert isinstance(validation.read({"evidence": value}), str | tuple)
 
 
-@pytest.mark.parametrize(
-    ("subject", "criteria"),
-    [
+def test_evidence_counts_for_the_criterion_that_it_names() -> None:
+    cases: list[tuple[str, set[str]]] = [
         ("AC-1", {"AC-1"}),
         ("ac-1: it is", {"AC-1"}),
         ("it is  friendly", {"AC-1"}),
         ("AC-10", {"AC-10"}),
         ("AC-100", set()),
         ("everything", set()),
-    ],
-)
-def test_evidence_counts_for_the_criterion_that_it_names(subject: str, criteria: set[str]) -> None:
-    assert validation.proven_criteria(TASK, (ValidatorEvidence(subject, Citation("a", 1)),)) == criteria
+    ]
+    assert not [
+        (subject, criteria)
+        for subject, criteria in cases
+        if validation.proven_criteria(TASK, (ValidatorEvidence(subject, Citation("a", 1)),)) != criteria
+    ]
