@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from idumb.agents import answers
 from idumb.domain import agent, outcome
 from tests.support.cases import every
+from tests.support.growth import assert_linear
 
 PASS = '{"verdict": "PASS", "findings": []}'
 
@@ -34,12 +33,14 @@ def test_blocks_between_their_marks_are_read(text: str, blocks: list[tuple[str, 
     assert list(answers.fences(text)) == blocks
 
 
-@pytest.mark.timeout(20)
 def test_a_reply_is_read_in_linear_time() -> None:
     """R-ADAPT-2: marks without an end are looked at once, not once from each of their characters."""
-    text = "`" * 20_000 + "\n" + ("y" * 50 + "\n") * 20_000
-    assert answers.judged(text)[0] == outcome.ERRORED
-    assert answers.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
+
+    def judge(text: str) -> None:
+        assert answers.judged(text)[0] == outcome.ERRORED
+        assert answers.judged(f"{text}{PASS}")[0] == outcome.COMPLETED
+
+    assert_linear(judge, lambda size: "`" * size + "\n" + ("y" * 50 + "\n") * size)
 
 
 @every("own", ["FAIL", "PARTIAL", "pass"])

@@ -153,6 +153,14 @@ def test_an_honest_file_passes_or_is_not_judged(path: str, before: str | None, a
     assert proof is None or proof.passed, proof.output
 
 
+def test_a_file_whose_parsing_takes_too_long_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S11: some invalid texts take a parser quadratic time."""
+    monkeypatch.setattr(source_syntax, "_TIMEOUT", 0.0)
+    proof = judge("a.ts", "f()\n", "a<{" * 3_000)
+    assert proof is not None
+    assert proof.result == evidence.TIMED_OUT
+
+
 def test_a_broken_file_that_moves_is_not_new() -> None:
     assert changes.judge(changes.inputs({"a.py": "def f(:\n"}, {"b.py": "def f(:\n"})) == {}
 

@@ -11,6 +11,7 @@ import pytest
 from idumb.system import clock
 from idumb.system.files import named_files
 from idumb.system.files.named_files import NamedFiles
+from tests.support.growth import assert_linear
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 
@@ -105,12 +106,14 @@ def test_nothing_is_looked_up_below_a_folder_that_is_absent(
 
 
 def test_many_paths_are_paired_with_the_names_of_a_large_folder_in_linear_time(
-    files: NamedFiles, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Comparing each with each takes minutes; the limit of a test ends it."""
-    names = [f"a{number}" for number in range(40_000)]
-    monkeypatch.setattr(os, "listdir", lambda _: [*names, "bB", "Bb"])
-    assert files.similar([*(f"A{name}" for name in names), "A7", "BB"]) == {"A7": "a7", "BB": "Bb"}
+    def pair(names: list[str]) -> None:
+        monkeypatch.setattr(os, "listdir", lambda _: [*names, "bB", "Bb"])
+        asked = [*(f"A{name}" for name in names), "A7", "BB"]
+        assert NamedFiles(str(tmp_path)).similar(asked) == {"A7": "a7", "BB": "Bb"}
+
+    assert_linear(pair, lambda size: [f"a{number}" for number in range(size)])
 
 
 def test_a_path_that_differs_only_in_case_is_paired_with_the_existing_one(files: NamedFiles, tmp_path: Path) -> None:
