@@ -1,4 +1,7 @@
-"""Real tools find their data in a check with a private home (R-RUN-3). A test whose tool is missing skips."""
+"""Real tools find their data in a check with a private home (R-RUN-3). A test whose tool is missing skips.
+
+`test_check_environment.py` has what every run of the tests shows of each tool.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +70,7 @@ def python() -> str:
     return base
 
 
+@pytest.mark.nightly
 def test_a_package_of_pip_user_can_be_imported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreter = python()
     wheel = tmp_path / "homely-1.0-py3-none-any.whl"
@@ -128,7 +132,7 @@ def _npm_package() -> bytes:
     return data.getvalue()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_npm_installs_from_the_private_registry_that_npmrc_names(run: Run, home: Path, tmp_path: Path) -> None:
     needs("npm")
     _Registry.package = _npm_package()
@@ -152,7 +156,7 @@ _POM = """<project><modelVersion>4.0.0</modelVersion>
 _PARENT = "<parent><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version></parent>\n"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_maven_reads_the_user_s_mavenrc_and_local_repository(run: Run, home: Path, tmp_path: Path) -> None:
     """Java takes `user.home` from the user database; the test's own home is named in `~/.mavenrc`."""
     needs("mvn")
@@ -167,6 +171,7 @@ def test_maven_reads_the_user_s_mavenrc_and_local_repository(run: Run, home: Pat
     (home / ".mavenrc").unlink()
 
 
+@pytest.mark.nightly
 def test_java_finds_the_real_home(run: Run) -> None:
     """Maven, Gradle and Ivy keep their data there, so that they need no variable."""
     needs("java")
@@ -174,6 +179,7 @@ def test_java_finds_the_real_home(run: Run) -> None:
     assert result.output.split() == ["user.home", "=", REAL_HOME]
 
 
+@pytest.mark.nightly
 def test_go_reads_the_user_s_env_file_and_module_cache(run: Run, home: Path) -> None:
     needs("go")
     subprocess.run(["go", "env", "-w", "GOPROXY=off"], check=True, cwd=home)
@@ -181,6 +187,7 @@ def test_go_reads_the_user_s_env_file_and_module_cache(run: Run, home: Path) -> 
     assert run("go env GOPROXY GOMODCACHE").output.split() == ["off", f"{home}/go/pkg/mod"]
 
 
+@pytest.mark.nightly
 def test_cargo_reads_the_user_s_configuration(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cargo = needs("cargo")
     rustup = os.path.join(REAL_HOME, ".rustup")
@@ -194,6 +201,7 @@ def test_cargo_reads_the_user_s_configuration(run: Run, home: Path, monkeypatch:
     assert result.output.startswith("cargo "), result.output
 
 
+@pytest.mark.nightly
 def test_the_shims_of_pyenv_start_the_user_s_python(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     root = os.path.join(REAL_HOME, ".pyenv")
     needs("python3", f"{root}/shims")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -98,8 +99,8 @@ def run(
 
 
 @LINUX_ONLY
-@pytest.mark.parametrize(
-    ("script", "cause"),
+@every(
+    "script, cause",
     [
         ("while :; do :; done", RESOURCES),
         ("mkfifo p; read x < p", DEADLOCK),
@@ -108,9 +109,9 @@ def run(
     ],
 )
 def test_a_timeout_gets_its_cause(tmp_path: Path, script: str, cause: str) -> None:
-    finished = run(script, tmp_path, timeout=1.0)
+    finished = run(script, tmp_path, timeout=0.5)
     assert (finished.timed_out, finished.limit, finished.cause) == (True, WALL, cause), finished.why
-    assert finished.words().startswith(f"stopped after 1 s ({cause}: ")
+    assert finished.words().startswith(f"stopped after 0.5 s ({cause}: ")
 
 
 CONNECTED = """
@@ -121,21 +122,29 @@ link.recv(1)
 
 
 @LINUX_ONLY
-@pytest.mark.parametrize(("agent", "cause"), [(True, MODEL_STALL), (False, EXTERNAL)])
-def test_the_peer_of_an_idle_connection_determines_the_cause(tmp_path: Path, *, agent: bool, cause: str) -> None:
+def test_an_agent_with_an_idle_connection_waits_for_its_model(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
         finished = child_process.run(
-            [sys.executable, "-I", "-c", CONNECTED, port],
+            [sys.executable, "-I", "-S", "-c", CONNECTED, str(server.getsockname()[1])],
             cwd=str(tmp_path),
             environment=ENVIRONMENT,
-            timeout=3.0,
-            agent=agent,
-            guarded=agent,
+            timeout=1.0,
+            agent=True,
+            guarded=True,
             grace=0.2,
         )
-    assert finished.cause == cause, finished.why
+    assert finished.cause == MODEL_STALL, finished.why
     assert "1 open connection" in finished.why
+
+
+@LINUX_ONLY
+def test_the_peer_of_an_idle_connection_determines_the_cause() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        argv = [sys.executable, "-I", "-S", "-c", CONNECTED, str(server.getsockname()[1])]
+        with subprocess.Popen(argv) as process, server.accept()[0]:
+            for agent, cause in ((True, MODEL_STALL), (False, EXTERNAL)):
+                seen = stalls.look([process.pid], None, limit=WALL, agent=agent, silence=None)
+                assert stalls.cause_of(seen).kind == cause
 
 
 @LINUX_ONLY
@@ -157,15 +166,15 @@ def test_silence_ends_an_idle_process(tmp_path: Path) -> None:
 
 
 def test_a_process_with_output_is_not_idle(tmp_path: Path) -> None:
-    """The script takes three times as long as the allowed silence."""
-    script = "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
+    """The script takes longer than the allowed silence."""
+    script = "i=0; while [ $i -lt 13 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
     finished = run(script, tmp_path, idle=1.0)
     assert (finished.exit_code, finished.timed_out) == (0, False)
 
 
 @LINUX_ONLY
 def test_a_silent_process_that_computes_is_not_idle(tmp_path: Path) -> None:
-    finished = run("while :; do :; done", tmp_path, timeout=2.0, idle=0.5)
+    finished = run("while :; do :; done", tmp_path, timeout=0.8, idle=0.3)
     assert (finished.limit, finished.cause) == (WALL, RESOURCES)
 
 
@@ -179,13 +188,17 @@ def test_without_limits_nothing_is_observed() -> None:
     assert TimeLimits(0.0, None, None, agent=False).next_look(None) is None
 
 
+SHOWN = (
+    "import resource as r; print(*(r.getrlimit(kind)[0] for kind in (r.RLIMIT_NOFILE, r.RLIMIT_NPROC, r.RLIMIT_CPU)))"
+)
+
+
 @every(
     "script, limits, words",
     [
         (f"exec {sys.executable} -c 'bytearray(1 << 30)'", {"memory": 512 << 20}, "MemoryError"),
         ("head -c 3000 /dev/zero > f; echo $(wc -c < f)", {"file_size": 1024}, "1024"),
-        (f"exec {sys.executable} -c 'import resource as r; print(r.getrlimit(7)[0])'", {"open_files": 40}, "40"),
-        (f"exec {sys.executable} -c 'import resource as r; print(r.getrlimit(6)[0])'", {"processes": 77}, "77"),
+        (f"exec {sys.executable} -I -S -c '{SHOWN}'", {"open_files": 40, "processes": 77, "cpu": 5}, "40 77 5"),
     ],
 )
 @LINUX_ONLY
@@ -195,7 +208,8 @@ def test_a_limit_is_enforced_by_the_system(tmp_path: Path, script: str, limits: 
 
 
 def test_a_process_over_its_cpu_limit_is_ended_with_that_cause(tmp_path: Path) -> None:
-    finished = run("while :; do :; done", tmp_path, limits={"cpu": 1})
+    """The signal is what the system sends then."""
+    finished = run("kill -XCPU $$", tmp_path)
     assert (finished.signal, finished.timed_out, finished.cause) == (signal.SIGXCPU, False, RESOURCES)
     assert finished.words() == "ended by signal 24 (resources: CPU time limit reached)"
 

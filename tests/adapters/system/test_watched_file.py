@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system.files.named_files import WatchedFile
-from idumb.system.processes import child_process, signals
+from idumb.system.processes import child_process, signals, supervision
 from idumb.system.processes.signals import SignalInterrupts
 from idumb.system.processes.stalls import EXTERNAL, IDLE, WALL
 
@@ -146,6 +146,11 @@ class Says:
         return self._now[0]
 
 
+@pytest.fixture
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "_EVERY", 0.02)
+
+
 def run(
     script: str, folder: Path, watch: Says, *, timeout: float | None = None, idle: float | None = None
 ) -> child_process.Finished:
@@ -161,28 +166,32 @@ def run(
     )
 
 
+@pytest.mark.usefixtures("frequent_looks")
 def test_an_agent_that_waits_for_a_person_has_its_whole_time_and_is_not_stalled(tmp_path: Path) -> None:
-    finished = run("exec sleep 1000", tmp_path, Says((True, True)), timeout=3.0, idle=1.0)
+    finished = run("exec sleep 1000", tmp_path, Says((True, True)), timeout=0.5, idle=0.2)
     assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
     assert "reports that it is waiting" in finished.words()
 
 
+@pytest.mark.usefixtures("frequent_looks")
 def test_an_agent_with_new_output_is_not_silent(tmp_path: Path) -> None:
-    finished = run("exec sleep 1000", tmp_path, Says((True, False)), timeout=3.0, idle=1.0)
+    finished = run("exec sleep 1000", tmp_path, Says((True, False)), timeout=0.5, idle=0.2)
     assert finished.limit == WALL
     assert "says" not in finished.words()
 
 
+@pytest.mark.usefixtures("frequent_looks")
 def test_silence_counts_from_the_end_of_a_wait(tmp_path: Path) -> None:
-    watch = Says(*[(False, True)] * 5, (False, False))
-    finished = run("exec sleep 1000", tmp_path, watch, timeout=1000, idle=1.0)
+    watch = Says(*[(False, True)] * 25, (False, False))
+    finished = run("exec sleep 1000", tmp_path, watch, timeout=1000, idle=0.2)
     assert finished.limit == IDLE
-    assert watch.count > 5
+    assert watch.count > 25
     assert "says" not in finished.words()
 
 
+@pytest.mark.usefixtures("frequent_looks")
 def test_an_agent_without_output_is_silent(tmp_path: Path) -> None:
-    assert run("exec sleep 1000", tmp_path, Says(), timeout=1000, idle=1.0).limit == IDLE
+    assert run("exec sleep 1000", tmp_path, Says(), timeout=1000, idle=0.2).limit == IDLE
 
 
 def test_the_number_of_checks_depends_on_time_and_not_on_output(tmp_path: Path) -> None:
