@@ -25,7 +25,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
-    """R-LOCK-3, R-LOCK-4, R-PLAN-4."""
+    """R-LOCK-3, R-LOCK-4, R-PLAN-4: the plan that ran can be shown even if the file changed."""
     details = refused(run(project), "approval.missing")
     assert details["choices"][0]["command"] == "idumb approve 1"
     refused(run(project, "--approve", contract(project)), "approval.missing")
@@ -38,6 +38,9 @@ def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
     assert answer.code == 0, answer
     (started,) = project.events("1", "--kind", "run.started")
     assert started["payload"]["approval"] == approval["nonce"]
+    kept = [oid for name, oid in project.repo.kept().items() if name.endswith("/plans")]
+    plan = project.repo.git("hash-object", ".planning/phases/1/01-PLAN.md")
+    assert project.repo.git("rev-parse", f"{kept[0]}:01-PLAN.md") == plan
 
 
 def test_the_hash_of_a_phase_is_what_sha256sum_gives(project: Project) -> None:
@@ -64,42 +67,34 @@ def test_without_terminal_and_hash_everything_is_shown_and_nothing_approved(proj
     refused(run(project), "approval.missing")
 
 
-@pytest.mark.parametrize(("typed", "code"), [("", 4), ("no", 4), ("yes", 0)])
+@pytest.mark.parametrize(("typed", "code"), [("", 4), ("yes", 0)])
 def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, typed: str, code: int) -> None:
     """R-LOCK-3, R-ASK-2."""
     ended, output = at_terminal(project, ("approve", "1"), typed)
     assert ended == code, output
     assert f"commands use {CHECK}" in output
-    answer = run(project)
-    assert answer.code == code, answer
+    assert project.fast("approve", "1", "--revoke").code == code
 
 
-@pytest.mark.parametrize(
-    ("command", "changed"),
-    [
-        ("sh {root}/tests/check.sh", CHECK),
-        ('sh "$PWD/tests/check.sh"', CHECK),
-        ("sh tests//check.sh", CHECK),
-        ("cd tests && ./check.sh", CHECK),
-        ("python3 -m mypkg", "mypkg/__main__.py"),
-    ],
-)
-def test_a_file_is_bound_however_a_command_spells_its_path(sandbox: GitSandbox, command: str, changed: str) -> None:
+def test_a_file_of_a_command_is_bound(sandbox: GitSandbox) -> None:
     """R-LOCK-4: a command that binds no file is reported before the approval."""
     project = projects.create(sandbox, files={CHECK: "true\n", "mypkg/__main__.py": "\n", ".gitignore": "*.log\n"})
-    spelled = command.format(root=project.folder)
     project.plan(
         [
-            task("T1-01", files="create `a.txt`", check=spelled, steps=(write("a.txt", "made\n"),), fields=FIELDS),
-            task("T1-02", files="create `b.txt`", check='sh "$A"', steps=(write("b.txt", "made\n"),), fields=FIELDS),
+            strict_task(
+                "T1-01",
+                "a.txt",
+                criteria=f"  - [ ] it holds — check: `sh {project.folder}/{CHECK}; python3 -m mypkg`\n",
+            ),
+            strict_task("T1-02", "b.txt", criteria='  - [ ] it holds — check: `sh "$A"`\n'),
         ],
         head=STRICT,
     )
     approval = approve(project).data
-    assert list(approval["bound"]["files"]["value"]) == [changed]
+    assert list(approval["bound"]["files"]["value"]) == ["mypkg/__main__.py", CHECK]
     unbound = [line for line in approval["shown"] if line.startswith("command binds no file")]
     assert sorted(unbound) == ['command binds no file: sh "$A"', "command binds no file: test -s a.txt"]
-    (project.folder / changed).write_text("exit 1\n")
+    (project.folder / "mypkg/__main__.py").write_text("exit 1\n")
     assert refused(run(project), "approval.void")["changed"] == ["files"]
 
 
@@ -126,9 +121,8 @@ def test_an_approval_expires_at_its_end(project: Project, home: Path) -> None:
     assert "2020-01-01" in details["why"]
 
 
-@pytest.mark.parametrize("text", ["soon", "2020-01-01", "0h"])
-def test_an_invalid_expiry_is_a_usage_error(project: Project, text: str) -> None:
-    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), "--expires", text, "--json")
+def test_an_invalid_expiry_is_a_usage_error(project: Project) -> None:
+    answer = project.fast("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "soon")
     assert (answer.code, answer.error["code"]) == (2, "usage")
 
 
@@ -142,16 +136,6 @@ def test_an_approval_can_be_revoked_and_given_again(project: Project) -> None:
     assert "was revoked by" in refused(run(project), "approval.revoked")["why"]
     approve(project)
     assert run(project).code == 0
-
-
-def test_revoking_works_with_a_broken_plan(project: Project) -> None:
-    approve(project)
-    place = project.folder / ".planning/phases/1/01-PLAN.md"
-    text = place.read_text()
-    place.write_text("---\nbroken\n")
-    assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    place.write_text(text)
-    refused(run(project), "approval.revoked")
 
 
 def test_a_change_voids_the_approval_and_reverting_it_restores_the_approval(project: Project) -> None:
@@ -198,11 +182,11 @@ def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict
     )
 
 
-@pytest.mark.parametrize("phase", ["", " "])
-def test_a_phase_without_a_name_is_refused_with_the_next_step(project: Project, phase: str) -> None:
+def test_a_phase_without_a_name_is_refused_with_the_next_step(project: Project) -> None:
     """R-LOCK-3."""
-    answer = project.quick("approve", phase, "--json")
-    assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
+    for phase in ("", " "):
+        answer = project.fast("approve", phase)
+        assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
 
 
 def test_an_approval_is_consent_for_a_guided_plan(project: Project) -> None:
@@ -263,7 +247,6 @@ def test_binding_another_role_does_not_stop_a_run_but_changing_its_settings_does
 
 
 CHANGES_WHILE_RUNNING = {
-    "a plan": ("printf ' ' >> .planning/phases/1/01-PLAN.md", "lock.plan-changed", [".planning/phases/1/01-PLAN.md"]),
     "a plan more": (
         "cp .planning/phases/1/01-PLAN.md .planning/phases/1/02-PLAN.md",
         "lock.plan-changed",
@@ -295,12 +278,11 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
     hook.chmod(0o755)
 
 
-@pytest.mark.parametrize("mode", ["guided", "strict"])
 @pytest.mark.parametrize("change", CHANGES_WHILE_RUNNING)
-def test_the_lock_is_checked_before_every_task(project: Project, change: str, mode: str) -> None:
+def test_the_lock_is_checked_before_every_task(project: Project, change: str) -> None:
     """R-LOCK-4: the run stops before the next task and names what changed."""
     command, code, changed = CHANGES_WHILE_RUNNING[change]
-    _changing(project, command, head=STRICT if mode == "strict" else "")
+    _changing(project, command, head=STRICT if change == "no plan" else "")
     approve(project)
     details = refused(run(project), code)
     assert changed is None or details["changed"] == changed
@@ -315,7 +297,8 @@ def test_a_run_continues_after_the_plan_is_reverted(project: Project) -> None:
     _changing(project, f"printf ' ' >> {place.relative_to(project.folder)}", head=STRICT)
     text = place.read_bytes()
     approve(project)
-    refused(run(project), "lock.plan-changed")
+    assert refused(run(project), "lock.plan-changed")["changed"] == [str(place.relative_to(project.folder))]
+    assert not project.exists("b.txt")
     place.write_bytes(text)
     answer = project.quick("resume", "1", "--json")
     assert answer.code == 0, answer
@@ -357,15 +340,6 @@ def test_a_revoked_approval_stops_a_strict_run_before_its_next_task(project: Pro
     approve(project)
     refused(run_and_revoke(project, tmp_path), "approval.revoked")
     assert not project.exists("b.txt")
-
-
-def test_the_executed_plan_bytes_are_kept_with_the_run(project: Project) -> None:
-    """R-LOCK-4: the executed plan can be shown even if the file changed."""
-    approve(project)
-    assert run(project).code == 0
-    place = ".planning/phases/1/01-PLAN.md"
-    kept = [oid for name, oid in project.repo.kept().items() if name.endswith("/plans")]
-    assert project.repo.git("rev-parse", f"{kept[0]}:01-PLAN.md") == project.repo.git("hash-object", place)
 
 
 def test_strict_mode_refuses_checks_in_the_user_s_folder(project: Project) -> None:
