@@ -18,6 +18,7 @@ import pytest
 from idumb.cli import mcp_next_actions, mcp_tools
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, task
 
 TOOLS = [
@@ -41,8 +42,7 @@ Call = Callable[..., Awaitable[dict[str, Any]]]
 installed = importlib.util.find_spec("mcp") is not None
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _planned(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     tasks = [
         task("T1-01", files="create `a.txt`", check="grep -q right a.txt"),
@@ -50,6 +50,17 @@ def project(sandbox: GitSandbox) -> Project:
     ]
     project.plan(tasks, head="builder: editor\n")
     return project
+
+
+def _opened(sandbox: GitSandbox) -> Project:
+    project = _planned(sandbox)
+    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
+    return project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return _planned(sandbox)
 
 
 async def work_through(project: Project, call: Call) -> None:
@@ -85,7 +96,7 @@ def test_a_session_drives_a_phase_from_start_to_end(project: Project) -> None:
     """R-OPS-6: the tools, without the protocol."""
 
     async def run(*argv: str) -> dict[str, Any]:
-        return project.idumb(argv[0], "--json", *argv[1:]).object
+        return project.quick(argv[0], "--json", *argv[1:]).object
 
     session = mcp_tools.Session(run)
 
@@ -108,7 +119,7 @@ def test_a_tool_s_command_answers_for_the_current_folder(project: Project, monke
 
 def _session(project: Project) -> mcp_tools.Session:
     async def run(*argv: str) -> dict[str, Any]:
-        return project.idumb(argv[0], "--json", *argv[1:]).object
+        return project.quick(argv[0], "--json", *argv[1:]).object
 
     return mcp_tools.Session(run)
 
@@ -117,7 +128,7 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     """R-ADAPT-7: one attempt is open at most, and the session's phase has to wait for it."""
     project.plan([task("T2-01", files="create `c.txt`", check="true")], phase="2", head="builder: editor\n")
     assert project.quick("start", "T2-01", "--approve", project.approval("2")).code == 0
-    assert project.json("next", "1").data["task"] is None
+    assert project.fast("next", "1").data["task"] is None
     session = _session(project)
 
     async def first_task() -> dict[str, Any]:
@@ -129,48 +140,51 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     assert "T2-01" in refused["error"]["hint"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "choice"),
-    [
-        ("deviation", "accept"),
-        ("consent", "yes"),
-        ("verification", "yes"),
-        ("secret", "yes"),
-        ("effect", "skip"),
-        ("effect", "again"),
-        ("ceiling", "raise"),
-        ("failure", "skip"),
-        ("exhausted", "accept"),
-        ("exhausted", "skip"),
-        ("exhausted", "roll-back"),
-        ("criterion", "yes"),
-        ("human-verify", "yes"),
-        ("human-action", "done"),
-        ("decision", "skip"),
-        ("failure", "retry"),
-        ("exhausted", "retry"),
-    ],
-)
-def test_answers_only_for_a_person_are_not_passed_on(kind: str, choice: str) -> None:
+ANSWERS = [
+    ("deviation", "accept"),
+    ("consent", "yes"),
+    ("verification", "yes"),
+    ("secret", "yes"),
+    ("effect", "skip"),
+    ("effect", "again"),
+    ("ceiling", "raise"),
+    ("failure", "skip"),
+    ("exhausted", "accept"),
+    ("exhausted", "skip"),
+    ("exhausted", "roll-back"),
+    ("criterion", "yes"),
+    ("human-verify", "yes"),
+    ("human-action", "done"),
+    ("decision", "skip"),
+    ("failure", "retry"),
+    ("exhausted", "retry"),
+]
+
+
+def test_answers_only_for_a_person_are_not_passed_on() -> None:
     """R-ASK-2: no tool answers for a person, and each answer names the person."""
     outputs: list[tuple[str, ...]] = []
+    kinds = iter(ANSWERS)
 
     async def run(*argv: str) -> dict[str, Any]:
         outputs.append(argv)
+        kind, _ = next(kinds)
         return {"ok": True, "data": {"decisions": [{"id": "T1-01.q", "kind": kind, "choices": []}]}, "error": None}
 
-    unknown = asyncio.run(mcp_tools.Session(run).decide("T1-01.other", choice))
-    assert (unknown["ok"], unknown["error"]["code"], len(outputs)) == (False, "decision.unknown", 1)
-    answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
-    assert (answer["ok"], answer["error"]["code"], outputs[-1][0]) == (False, "decision.at-terminal", "decisions")
-    assert f"idumb decide T1-01.q {choice}" in answer["error"]["hint"]
+    for _, choice in ANSWERS:
+        answer = asyncio.run(mcp_tools.Session(run).decide("T1-01.q", choice))
+        assert (answer["ok"], answer["error"]["code"], outputs[-1][0]) == (False, "decision.at-terminal", "decisions")
+        assert f"idumb decide T1-01.q {choice}" in answer["error"]["hint"]
+    kinds = iter(ANSWERS)
+    unknown = asyncio.run(mcp_tools.Session(run).decide("T1-01.other", "yes"))
+    assert (unknown["ok"], unknown["error"]["code"]) == (False, "decision.unknown")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(not installed, reason="the extra `mcp` is not installed")
-def test_the_official_client_works_through_a_phase(project: Project) -> None:
+def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
     """R-OPS-6: over standard input and output."""
+    project = prepared.get(_opened)
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
@@ -190,7 +204,12 @@ def test_the_official_client_works_through_a_phase(project: Project) -> None:
                 assert json.loads(answer.content[0].model_dump()["text"]) == content
                 return content
 
-            await work_through(project, call)
+            assert (await call("next_task"))["error"]["code"] == "session.none"
+            begun = await call("begin_session", phase="1", by="a client")
+            assert begun["data"]["contract_hash"] == project.approval()
+            assert (await call("next_task"))["data"]["open"]["task"] == "T1-01"
+            (project.folder / "a.txt").write_text("right\n", encoding="utf-8")
+            assert (await call("submit_task", task="T1-01"))["data"]["accepted"]
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools["retry_task"].input_schema["properties"]) == {"task"}
             assert "bring_back" in (tools["retry_task"].description or "")
@@ -209,7 +228,7 @@ def test_without_the_extra_the_error_names_the_install_command(
 
 
 def test_the_tools_are_listed_without_the_extra(project: Project) -> None:
-    assert [tool["name"] for tool in project.json("mcp", "--list").data["tools"]] == TOOLS
+    assert [tool["name"] for tool in project.fast("mcp", "--list").data["tools"]] == TOOLS
 
 
 class Tools:
@@ -218,12 +237,12 @@ class Tools:
     def __init__(self, project: Project, phase: str = "1") -> None:
         self.said: list[tuple[str, ...]] = []
         self.session = mcp_tools.Session(self._run)
-        self._project = project
+        self.project = project
         assert self.call("begin_session", phase=phase, by="a client")["ok"]
 
     async def _run(self, *argv: str) -> dict[str, Any]:
         self.said.append(argv)
-        return self._project.idumb(argv[0], "--json", *argv[1:]).object
+        return self.project.quick(argv[0], "--json", *argv[1:]).object
 
     def call(self, name: str, **given: str) -> dict[str, Any]:
         answer: dict[str, Any] = asyncio.run(getattr(self.session, name)(**given))
@@ -242,20 +261,19 @@ def persons(answer: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture
-def opened(project: Project) -> Tools:
+def opened(prepared: Prepared) -> Tools:
     """T1-01 is open."""
-    assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
-    return Tools(project)
+    return Tools(prepared.get(_opened))
 
 
 def put(project: Project, path: str, text: str) -> None:
     (project.folder / path).write_text(text, encoding="utf-8")
 
 
-def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(project: Project, opened: Tools) -> None:
+def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(opened: Tools) -> None:
     """R-ADAPT-7, R-ASK-1: look, undo it and try again; to take it into the task is a person's."""
-    put(project, "a.txt", "right\n")
-    put(project, "README.md", "after\n")
+    put(opened.project, "a.txt", "right\n")
+    put(opened.project, "README.md", "after\n")
     refused = opened.call("submit_task", task="T1-01")
     assert (refused["ok"], refused["error"]["code"]) == (False, "task.not-accepted")
     by_choice = {one["id"]: one["tool"] for one in refused["error"]["details"]["choices"]}
@@ -270,16 +288,16 @@ def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(p
     assert decision["ok"]
     assert [one["id"] for one in decision["data"]["choices"]] == ["amend", "accept"]
     assert "idumb amend 1 --accept-deviation T1-01 README.md" in persons(decision)
-    put(project, "README.md", "# A project\n")
+    put(opened.project, "README.md", "# A project\n")
     again = opened.call("retry_task", task="T1-01")
     assert (again["data"]["open"]["by"], "README.md" in again["data"]["task"]["feedback"]) == ("a client", True)
     assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
 
 
-def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(project: Project, opened: Tools) -> None:
+def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened: Tools) -> None:
     """R-ADAPT-7, R-RUN-5."""
     for number in range(3):
-        put(project, "a.txt", f"wrong {number}\n")
+        put(opened.project, "a.txt", f"wrong {number}\n")
         refused = opened.call("submit_task", task="T1-01")
         assert refused["ok"] is False
         if number < 2:
@@ -297,26 +315,26 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(project
         no = opened.call("decide", decision="T1-01.exhausted.3", choice=choice)
         assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")
         assert persons(no) == [f"idumb decide T1-01.exhausted.3 {choice}"]
-    assert project.statuses()["T1-01"] == "failed"
+    assert opened.project.statuses()["T1-01"] == "failed"
     assert opened.call("retry_task", task="T1-01")["data"]["open"]["task"] == "T1-01"
-    assert project.json("decisions").data["decisions"] == []
-    put(project, "a.txt", "right\n")
+    assert opened.project.fast("decisions").data["decisions"] == []
+    put(opened.project, "a.txt", "right\n")
     assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
 
 
-def test_an_open_task_can_be_abandoned_without_ending_the_session(project: Project, opened: Tools) -> None:
+def test_an_open_task_can_be_abandoned_without_ending_the_session(opened: Tools) -> None:
     """R-ADAPT-7."""
-    put(project, "a.txt", "wrong\n")
+    put(opened.project, "a.txt", "wrong\n")
     assert opened.call("give_up_task", task="T1-01", why="cannot be done so")["ok"]
-    assert not project.exists("a.txt")
+    assert not opened.project.exists("a.txt")
     assert opened.call("next_task")["data"]["open"]["task"] == "T1-01"
 
 
-def test_an_answer_without_a_next_task_has_a_next_step(project: Project, opened: Tools) -> None:
+def test_an_answer_without_a_next_task_has_a_next_step(opened: Tools) -> None:
     """R-OPS-6: done and verified, the session ends; what waits is a refusal that says for what."""
     for id, path in (("T1-01", "a.txt"), ("T1-02", "b.txt")):
         assert opened.call("next_task")["data"]["open"]["task"] == id
-        put(project, path, "right\n")
+        put(opened.project, path, "right\n")
         assert opened.call("submit_task", task=id)["data"]["accepted"]
     done = opened.call("next_task")
     assert (done["ok"], done["data"]["task"], tools_of(done)[0]) == (True, None, "end_session")
@@ -339,7 +357,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     project.repo.commit("more", "more.txt")
     judged = tools.call("verify_phase")
     assert (judged["ok"], judged["error"]["code"]) == (False, "verification.partial")
-    question = project.json("decisions").data["decisions"][0]
+    question = project.fast("decisions").data["decisions"][0]
     assert question["kind"] == "verification"
     choice = question["choices"][0]["id"]
     no = tools.call("decide", decision=question["id"], choice=choice)
@@ -348,7 +366,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     waits = tools.call("next_task")
     assert (waits["ok"], waits["error"]["code"]) == (False, "session.nothing-to-do")
     assert question["id"] in waits["error"]["message"]
-    assert [row["id"] for row in project.json("decisions").data["decisions"]] == [question["id"]]
+    assert [row["id"] for row in project.fast("decisions").data["decisions"]] == [question["id"]]
 
 
 def test_a_task_of_another_builder_is_refused_with_the_command_that_runs_it(sandbox: GitSandbox) -> None:
@@ -382,23 +400,19 @@ def test_no_tool_runs_a_command_or_option_reserved_for_a_person() -> None:
     assert {word.partition("=")[0] for word in given} <= {"--by", "--say", "--why", "--guidance", "--retry"}
 
 
-@pytest.mark.parametrize(
-    ("command", "tool"),
-    [
-        ("idumb show T1-01", "show_task"),
-        ("idumb start T1-01 --retry", "retry_task"),
-        ("git show 'abc:CI' > CI; idumb start T1-01 --retry", "retry_task"),
-        ("idumb submit T1-01", "submit_task"),
-        ("idumb submit T1-01 --on-deviation accept", None),
-        ("idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept", None),
-        ("idumb start T1-01 --approve HASH", None),
-        ("idumb accept T1-01 --why REASON", None),
-        ("idumb resume 1 --retry-failed", None),
-        (None, None),
-    ],
-)
-def test_a_command_is_matched_with_the_tool_that_does_the_same(command: str | None, tool: str | None) -> None:
+def test_a_command_is_matched_with_the_tool_that_does_the_same() -> None:
     """R-ADAPT-7, R-ASK-2."""
-    matched = mcp_next_actions.tool_of(command)
-    assert (matched or {}).get("name") == tool
-    assert tool is None or tool in TOOLS
+    tool_of: dict[str | None, str | None] = {
+        "idumb show T1-01": "show_task",
+        "idumb start T1-01 --retry": "retry_task",
+        "git show 'abc:CI' > CI; idumb start T1-01 --retry": "retry_task",
+        "idumb submit T1-01": "submit_task",
+        "idumb submit T1-01 --on-deviation accept": None,
+        "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept": None,
+        "idumb start T1-01 --approve HASH": None,
+        "idumb accept T1-01 --why REASON": None,
+        "idumb resume 1 --retry-failed": None,
+        None: None,
+    }
+    assert {command: (mcp_next_actions.tool_of(command) or {}).get("name") for command in tool_of} == tool_of
+    assert set(tool_of.values()) - {None} <= set(TOOLS)
