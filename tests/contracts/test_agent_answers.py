@@ -216,7 +216,7 @@ def a_request(role: str, deadline: float | None = 30.0) -> AgentRequest:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
+@every("role", ROLES)
 def test_every_role_gets_an_outcome_and_a_kind_and_never_an_exception(
     kind: Kind, role: str, tmp_path: Path, stack: ExitStack
 ) -> None:

@@ -12,6 +12,7 @@ from idumb.app.ports.checks import Checks
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates.checks import ShellChecks
+from tests.support.cases import every
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_repository import MemoryRepository
 
@@ -57,8 +58,8 @@ def check(place: Place, command: str) -> Evidence:
     return place.checks.command("AC-1", "it works", command, timeout=60, tree="t")
 
 
-@pytest.mark.parametrize(
-    ("command", "result", "code"),
+@every(
+    "command, result, code",
     [
         ("true", "passed", 0),
         ("false", "failed", 1),
@@ -90,8 +91,8 @@ def test_a_check_works_in_the_files_themselves(place: Place) -> None:
     assert (place.read("made"), place.read("a")) == (b"", b"")
 
 
-@pytest.mark.parametrize("kind", ["file-exists", "file-absent"])
-@pytest.mark.parametrize("path", ["a", "b"])
+@every("kind", ["file-exists", "file-absent"])
+@every("path", ["a", "b"])
 def test_a_condition_is_judged_by_the_files(place: Place, kind: str, path: str) -> None:
     place.write("a", b"")
     judged = place.checks.condition("precondition 1", Condition(kind, path), timeout=60, tree="t")

@@ -75,7 +75,7 @@ def test_edits_are_made_by_tool_calls_and_recorded(server: ChatServer, tmp_path:
     assert server.requests[1].body["messages"][-1]["content"] == "one two\n"
 
 
-@pytest.mark.parametrize("tokens", [-5, 10**400, 10**13, True, "3"])
+@every("tokens", [-5, 10**400, 10**13, True, "3"])
 def test_impossible_usage_is_unknown(server: ChatServer, tmp_path: Path, tokens: Any) -> None:
     """R-ADAPT-3: a server cannot raise a ceiling or break the log by the usage that it reports."""
     usage = {"prompt_tokens": tokens, "completion_tokens": 4}
@@ -83,8 +83,8 @@ def test_impossible_usage_is_unknown(server: ChatServer, tmp_path: Path, tokens:
     assert (result.outcome, result.usage.tokens_in, result.usage.tokens_out) == (outcome.COMPLETED, None, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "word"),
+@every(
+    "name, arguments, word",
     [
         ("write_file", {"path": "other.txt", "content": "x"}, "not a file of this task"),
         ("write_file", {"path": "../a.txt", "content": "x"}, "not a file of this task"),
@@ -108,7 +108,7 @@ def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
     (root / "outside").symlink_to(tmp_path / "secret")
     before = sorted(p.name for p in root.rglob("*"))
     result = ask(server, root, BUILDER, chat_server.calls((name, arguments)), chat_server.text("I could not."))
-    tool_result = server.requests[1].body["messages"][-1]["content"]
+    tool_result = server.requests[-1].body["messages"][-1]["content"]
     assert tool_result.startswith("error: ")
     assert word in tool_result
     assert sorted(p.name for p in root.rglob("*")) == before
@@ -144,8 +144,8 @@ def test_without_tools_the_model_gets_the_files_and_answers_with_edits(server: C
     assert (result.outcome, (tmp_path / "c.txt").exists()) == (outcome.FAILED, False)
 
 
-@pytest.mark.parametrize(
-    ("reply_text", "ended", "failure"),
+@every(
+    "reply_text, ended, failure",
     [
         ('{"verdict": "PASS", "findings": []}', outcome.COMPLETED, None),
         ('Well.\n```json\n{"verdict": "PASS",\n "findings": []}\n```\n', outcome.COMPLETED, None),
@@ -162,7 +162,7 @@ def test_only_a_clear_pass_of_a_validator_counts(
     assert (result.outcome, result.failure) == (ended, failure)
     if "PARTIAL" in reply_text:
         assert result.message == "PARTIAL: a:1: no"
-    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
+    schema = server.requests[-1].body["response_format"]["json_schema"]["schema"]
     assert "verdict" in schema["required"]
 
 
@@ -195,7 +195,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@every("fault", FAULTS)
 def test_every_fault_has_a_kind(server: ChatServer, tmp_path: Path, fault: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-secret")
     response, ended, failure = FAULTS[fault]
@@ -203,7 +203,7 @@ def test_every_fault_has_a_kind(server: ChatServer, tmp_path: Path, fault: str, 
     assert (result.outcome, result.failure) == (ended, failure)
     assert result.message
     assert "sk-secret" not in repr(result)
-    assert server.requests[0].headers["Authorization"] == "Bearer sk-secret"
+    assert server.requests[-1].headers["Authorization"] == "Bearer sk-secret"
     if fault == "too many":
         assert "17 s" in result.message
 

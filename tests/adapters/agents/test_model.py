@@ -205,15 +205,16 @@ FAULTS = {
 
 
 @needs_extra
-@pytest.mark.parametrize("fault", FAULTS)
+@every("fault", FAULTS)
 def test_every_fault_has_a_kind_and_is_not_retried_silently(server: ChatServer, tmp_path: Path, fault: str) -> None:
     response, ended, failure = FAULTS[fault]
+    earlier = len(server.requests)
     result = ask(server, tmp_path, response)
     assert result.outcome in {outcome.ERRORED, outcome.FAILED}
     assert result.failure in agent.FAILURES
     assert ended in {None, result.outcome}
     assert failure in {None, result.failure}, result
-    assert len(server.requests) == 1
+    assert len(server.requests) == earlier + 1
     assert "sk-secret" not in repr(result)
 
 

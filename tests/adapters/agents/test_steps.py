@@ -24,18 +24,23 @@ from idumb.domain.agent import BUILDER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system.redaction import Redactor
+from tests.support.cases import every
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """The workspace, next to a folder that no step may reach."""
+def workspace(tmp_path: Path) -> Path:
+    """Make a workspace next to a folder that no step may reach."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/victim").write_text("safe", encoding="utf-8")
     folder = tmp_path / "work"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return workspace(tmp_path)
 
 
 def step(tool: str, index: int = 0, **arguments: Any) -> plan.Step:
@@ -106,8 +111,9 @@ def test_any_bytes_can_be_written(work: Path) -> None:
     assert (work / "text").read_bytes() == data
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("755", 0o755), ("0644", 0o644), (755, 0o755), (0o755, 0o755)])
-def test_a_file_mode_can_be_set(work: Path, mode: object, expected: int) -> None:
+@every("mode, expected", [("755", 0o755), ("0644", 0o644), (755, 0o755), (0o755, 0o755)])
+def test_a_file_mode_can_be_set(tmp_path: Path, mode: object, expected: int) -> None:
+    work = workspace(tmp_path)
     completed(work, step("write_file", path="a", content="", mode=mode))
     assert (work / "a").stat().st_mode & 0o777 == expected
 
@@ -169,8 +175,8 @@ def test_folders_that_a_deletion_or_move_empties_are_removed(work: Path) -> None
     assert sorted(tree(work)) == ["c", "c/kept", "new"]
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
+@every(
+    "bad, words",
     [
         (step("delete_file", path="absent"), "does not exist"),
         (step("delete_file", path="folder"), "is a folder"),
@@ -193,7 +199,8 @@ def test_folders_that_a_deletion_or_move_empties_are_removed(work: Path) -> None
         (step("run", argv=["true", "a\0b"]), "NUL"),
     ],
 )
-def test_an_impossible_step_fails_and_changes_nothing(work: Path, bad: plan.Step, words: str) -> None:
+def test_an_impossible_step_fails_and_changes_nothing(tmp_path: Path, bad: plan.Step, words: str) -> None:
+    work = workspace(tmp_path)
     for name in ("file", "other"):
         (work / name).write_text(name, encoding="utf-8")
     (work / "folder").mkdir()
@@ -229,8 +236,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("path", HOSTILE)
-@pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file", "move from", "move to", "make_directory"])
+@every("path", HOSTILE)
+@every("tool", ["write_file", "edit_file", "delete_file", "move from", "move to", "make_directory"])
 def test_no_tool_accepts_a_path_outside_or_a_protected_path(work: Path, tool: str, path: str) -> None:
     """S6."""
     (work / "here").write_text("x", encoding="utf-8")
@@ -248,7 +255,7 @@ def test_a_conditionally_protected_path_can_be_declared(work: Path) -> None:
 IGNORED = ("out/", "a.log")
 
 
-@pytest.mark.parametrize(
+@every(
     "bad",
     [
         step("write_file", path="out/key", content="x"),
@@ -259,8 +266,9 @@ IGNORED = ("out/", "a.log")
         step("write_file", path="out/link", content="x"),
     ],
 )
-def test_a_file_outside_all_snapshots_is_not_changed(work: Path, bad: plan.Step) -> None:
+def test_a_file_outside_all_snapshots_is_not_changed(tmp_path: Path, bad: plan.Step) -> None:
     """R-GIT-1: git ignores it, so a rollback could not bring it back."""
+    work = workspace(tmp_path)
     (work / "out").mkdir()
     for name in ("out/key", "a.log"):
         (work / name).write_text("mine", encoding="utf-8")
@@ -294,10 +302,11 @@ def test_a_step_stays_inside_its_scope(work: Path) -> None:
     completed(work, plan.Step(0, "write_file", "", {"path": "a/x", "content": ""}, scope=("a/**",)))
 
 
-@pytest.mark.parametrize("link", ["../outside", "/", "."])
-@pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file", "make_directory"])
-def test_a_symlinked_folder_is_not_entered(work: Path, tool: str, link: str) -> None:
+@every("link", ["../outside", "/", "."])
+@every("tool", ["write_file", "edit_file", "delete_file", "make_directory"])
+def test_a_symlinked_folder_is_not_entered(tmp_path: Path, tool: str, link: str) -> None:
     """R-LOCK-5."""
+    work = workspace(tmp_path)
     (work / "link").symlink_to(link)
     message = refused(work, step(tool, path="link/victim", content="x", find="safe", replace="x"))
     assert "symbolic link" in message
@@ -411,8 +420,8 @@ def test_commands_run_in_the_workspace_without_a_shell(work: Path) -> None:
     assert sorted(tree(work)) == ["a b; $(touch c)", "where"]
 
 
-@pytest.mark.parametrize(
-    ("bad", "ended", "words"),
+@every(
+    "bad, ended, words",
     [
         (step("run", command="echo why; exit 3"), outcome.FAILED, "exit 3, expected 0: why"),
         (step("run", command="exit 127"), outcome.ERRORED, "exit 127: a program was not found"),
@@ -423,7 +432,10 @@ def test_commands_run_in_the_workspace_without_a_shell(work: Path) -> None:
         (step("run", command="echo on; sleep 1000", timeout=0.5), outcome.TIMED_OUT, "stopped after 0.5 s ("),
     ],
 )
-def test_the_result_of_a_command_is_the_result_of_its_step(work: Path, bad: plan.Step, ended: str, words: str) -> None:
+def test_the_result_of_a_command_is_the_result_of_its_step(
+    tmp_path: Path, bad: plan.Step, ended: str, words: str
+) -> None:
+    work = workspace(tmp_path)
     result = run(work, bad)
     assert result.outcome == ended
     assert words in result.message

@@ -153,8 +153,8 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("kind", "subject", "text", "path", "result"),
+@every(
+    "kind, subject, text, path, result",
     [
         ("file-exists", "src/a.py", None, None, evidence.PASSED),
         ("file-exists", "src/", None, None, evidence.PASSED),

@@ -13,6 +13,7 @@ import pytest
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
+from tests.support.cases import every
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
 TREE = "7" * 40
@@ -66,8 +67,12 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@pytest.fixture
+def world(tmp_path: Path, home: Path, temporary: None) -> World:
     return World(tmp_path, home)
 
 
@@ -159,8 +164,10 @@ CHANGES: dict[str, Callable[[World], Path]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_evidence_after_a_change_is_weaker_and_names_the_path(world: World, change: Callable[[World], Path]) -> None:
+@every("change", CHANGES.values())
+@pytest.mark.usefixtures("temporary")
+def test_evidence_after_a_change_is_weaker_and_names_the_path(tmp_path: Path, change: Callable[[World], Path]) -> None:
+    world = World(tmp_path, tmp_path / "home")
     run = world.start()
     before = run("tool")
     path = str(change(world))

@@ -22,6 +22,13 @@ LATER = 1 << 62
 TAG = sys.implementation.cache_tag
 
 
+@pytest.fixture(autouse=True)
+def usual_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's bytecode lies beside its source, even if these tests keep theirs elsewhere."""
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+
+
 class Prefix:
     """A folder as PYTHONPYCACHEPREFIX, and a library outside the tree whose bytecode the user has."""
 

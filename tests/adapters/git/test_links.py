@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from idumb.git.trees import GitTrees
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
 INSIDE = ["a.txt", "./a.txt", "d/../a.txt", "nowhere", "d/e/../../a.txt", ".", "to-a", "circle", ".gitignore"]
@@ -23,15 +24,20 @@ def repo(sandbox: GitSandbox) -> GitSandbox:
     return sandbox
 
 
-@pytest.mark.parametrize("target", INSIDE)
-def test_a_link_that_stays_inside_does_not_lead_out(repo: GitSandbox, trees: GitTrees, target: str) -> None:
+def linked_anew(repo: GitSandbox, target: str) -> None:
+    (repo.root / "link").unlink(missing_ok=True)
     repo.link("link", target)
+
+
+@every("target", INSIDE)
+def test_a_link_that_stays_inside_does_not_lead_out(repo: GitSandbox, trees: GitTrees, target: str) -> None:
+    linked_anew(repo, target)
     assert trees.outside_target("link") is None
 
 
-@pytest.mark.parametrize("target", OUTSIDE)
+@every("target", OUTSIDE)
 def test_a_link_that_leads_out_is_reported_with_its_cause(repo: GitSandbox, trees: GitTrees, target: str) -> None:
-    repo.link("link", target)
+    linked_anew(repo, target)
     cause = {"to-out": "/nonexistent", "d/to-out/x": "../.."}.get(target, target)
     assert trees.outside_target("link") == cause
 
@@ -48,8 +54,8 @@ def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: G
     assert trees.outside_target("link") == str(repo.root / "a.txt")
 
 
-@pytest.mark.parametrize(
-    ("target", "final"),
+@every(
+    "target, final",
     [
         ("a.txt", "a.txt"), ("to-a", "a.txt"), ("d/../a.txt", "a.txt"), ("d/e", "d/e"),
         ("nowhere", None), ("circle", None), (".", None), ("to-out", None), ("../a.txt", None),
@@ -58,7 +64,7 @@ def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: G
 def test_the_existing_target_inside_is_found_through_other_links(
     repo: GitSandbox, trees: GitTrees, target: str, final: str | None
 ) -> None:
-    repo.link("link", target)
+    linked_anew(repo, target)
     assert trees.inside_target("link") == final
 
 

@@ -133,7 +133,7 @@ def test_an_exported_file_has_an_approval_and_its_signature(store: FileConsentSt
     assert caught.value.code == "approval.file-exists"
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"approval": {}, "signature": "x"}', "[" * 100_000])
+@every("text", [None, "", "{", "[]", '{"approval": {}, "signature": "x"}', "[" * 100_000])
 def test_a_file_that_is_not_a_signed_approval_is_named(
     store: FileConsentStore, tmp_path: Path, text: str | None
 ) -> None:

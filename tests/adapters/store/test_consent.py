@@ -106,7 +106,7 @@ def test_a_record_moved_to_another_name_or_repository_is_not_consent(
     assert not consent.has_consent(HASH)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 4000])
+@every("text", ["", "{", "[]", "null", "[" * 4000])
 def test_a_damaged_record_is_not_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
     assert not consent.has_consent(HASH)

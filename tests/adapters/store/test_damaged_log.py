@@ -14,10 +14,11 @@ from idumb.domain.runs.event import NewEvent
 from idumb.store import rebuild
 from idumb.store.witnesses import nothing_kept
 from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
+from tests.support.cases import every
 
 
-@pytest.mark.parametrize(
-    ("statement", "broken_at", "why"),
+@every(
+    "statement, broken_at, why",
     [
         ("UPDATE events SET payload = '{\"n\":7}' WHERE seq = 3", 3, "was changed after"),
         ("UPDATE events SET payload = x'00' WHERE seq = 3", 3, "not readable"),
@@ -27,7 +28,8 @@ from tests.adapters.store.opened import OpenedLog, code_of, outside, without_tri
         ("UPDATE events SET previous = 'x' WHERE seq = 4", 4, "not chained"),
     ],
 )
-def test_verify_names_the_first_tampered_event(opened: OpenedLog, statement: str, broken_at: int, why: str) -> None:
+def test_verify_names_the_first_tampered_event(tmp_path: Path, statement: str, broken_at: int, why: str) -> None:
+    opened = OpenedLog(tmp_path)
     opened.fill(5)
     opened.close()
     without_triggers(opened.path, statement)
@@ -43,8 +45,9 @@ def test_a_payload_that_is_not_json_is_a_clear_error(opened: OpenedLog) -> None:
     assert code_of(lambda: list(opened.log.events())) == "store.corrupt"
 
 
-@pytest.mark.parametrize("bytes_kept", [1, 100, 4096, 20_000])
-def test_a_truncated_database_is_never_accepted(opened: OpenedLog, bytes_kept: int) -> None:
+@every("bytes_kept", [1, 100, 4096, 20_000])
+def test_a_truncated_database_is_never_accepted(tmp_path: Path, bytes_kept: int) -> None:
+    opened = OpenedLog(tmp_path)
     fence = opened.fill(30)
     opened.owner.release()
     opened.close()
@@ -91,8 +94,9 @@ def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
     assert noticed > 20
 
 
-@pytest.mark.parametrize("missing", ["removed", "emptied"])
-def test_a_missing_database_is_not_replaced_by_an_empty_one(opened: OpenedLog, missing: str) -> None:
+@every("missing", ["removed", "emptied"])
+def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path, missing: str) -> None:
+    opened = OpenedLog(tmp_path)
     fence = opened.fill(2)
     opened.close()
     if missing == "removed":
@@ -142,8 +146,9 @@ def test_a_damaged_last_event_is_damage_and_not_another_history(opened: OpenedLo
     assert list(opened.log.events()) == events
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 4000], ids=["cut", "deep"])
-def test_a_damaged_anchor_is_not_an_obstacle(opened: OpenedLog, text: str) -> None:
+@every("text", ["{", "[" * 4000])
+def test_a_damaged_anchor_is_not_an_obstacle(tmp_path: Path, text: str) -> None:
+    opened = OpenedLog(tmp_path)
     fence = opened.fill(1)
     opened.close()
     opened.anchor.write_text(text, encoding="utf-8")

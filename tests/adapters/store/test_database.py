@@ -18,6 +18,7 @@ from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain, log_errors, schema
 from idumb.store.event_chain import Row
 from tests.adapters.store.opened import OpenedLog, code_of, outside
+from tests.support.cases import every
 
 MIDDLE = "operation, run, task, attempt, kind, version, payload, fence, at"
 
@@ -74,7 +75,7 @@ def test_every_query_of_the_log_uses_an_index(
     assert not [plan for plan in plans if plan.startswith("SCAN")]
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "UPDATE events SET kind = 'run.failed' WHERE seq = 1",
@@ -86,7 +87,8 @@ def test_every_query_of_the_log_uses_an_index(
         "UPDATE owners SET fence = 0",
     ],
 )
-def test_the_database_itself_refuses_to_rewrite_history(opened: OpenedLog, statement: str) -> None:
+def test_the_database_itself_refuses_to_rewrite_history(tmp_path: Path, statement: str) -> None:
+    opened = OpenedLog(tmp_path)
     opened.fill(2)
     with outside(opened.path) as db, pytest.raises(sqlite3.IntegrityError):
         db.execute(statement)

@@ -13,6 +13,7 @@ import pytest
 from idumb.store import status_view
 from tests.adapters.store.opened import OpenedLog, outside
 from tests.meta import source
+from tests.support.cases import every
 
 PLAN = ".planning/phases/1/01-01-PLAN.md"
 INPUTS = (PLAN, ".planning/ROADMAP.md", ".planning/config.yaml", ".planning/phases", ".planning/phases/1")
@@ -102,9 +103,10 @@ def replaced(place: Path) -> None:
     copy.rename(place)
 
 
-@pytest.mark.parametrize("aged", [False, True], ids=["fresh", "old"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_record_is_stale_after(place: Place, change: str, *, aged: bool) -> None:
+@every("aged", [False, True])
+@every("change", CHANGES)
+def test_the_record_is_stale_after(tmp_path: Path, change: str, *, aged: bool) -> None:
+    place = Place(tmp_path)
     if aged:
         place.age()
     place.write()

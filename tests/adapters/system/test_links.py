@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system.files import links
+from tests.support.cases import every
 
 
 @pytest.fixture
@@ -22,8 +23,8 @@ def top(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("path", "real"),
+@every(
+    "path, real",
     [
         ("work/planted", None),
         ("work/planted/cache", None),
