@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
+from tests.support import ended_runs
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -15,8 +15,7 @@ MORE = ("plan", "add-task", "1", "--task", "Write more", "more.txt", "test -e mo
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
+def project(project: Project) -> Project:
     project.plan([making("T1-01", "a.txt"), making("T1-07", "b.txt", after="T1-01")], tail="\n## Notes\n\nMine.\n")
     return project
 
@@ -61,44 +60,37 @@ FENCES = {
 
 
 @pytest.mark.parametrize("notation", FENCES)
-@pytest.mark.parametrize("after", ["", "\n", "\n\n## Notes\n\n```text\nx\n```\n"])
-def test_a_task_follows_the_fence_of_the_last_task(project: Project, notation: str, after: str) -> None:
+def test_a_task_follows_the_fence_of_the_last_task(project: Project, notation: str) -> None:
     """R-PLAN-10."""
     head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
-    (project.folder / PLAN).write_text(head + FENCES[notation] + after)
-    answer = project.quick(*MORE, "--json")
-    assert (answer.code, answer.data.get("tasks")) == (0, ["T1-02"]), answer.out
-    assert project.read(PLAN).startswith(f"{head}{FENCES[notation]}\n\n### T1-02: Write more\n")
-    assert project.read(PLAN).endswith(after or "human\n")
+    for after in ("", "\n", "\n\n## Notes\n\n```text\nx\n```\n"):
+        (project.folder / PLAN).write_text(head + FENCES[notation] + after)
+        answer = project.quick(*MORE, "--json")
+        assert (answer.code, answer.data.get("tasks")) == (0, ["T1-02"]), answer.out
+        assert project.read(PLAN).startswith(f"{head}{FENCES[notation]}\n\n### T1-02: Write more\n")
+        assert project.read(PLAN).endswith(after or "human\n")
 
 
-@pytest.mark.parametrize("flags", [("--depends-on", "T1-99"), ("--requirement", "REQ-9"), ("--plan", "07")])
-def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project, flags: tuple[str, ...]) -> None:
+def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project) -> None:
     """R-PLAN-10."""
     before = (project.folder / PLAN).read_bytes()
-    answer = project.quick(*MORE, *flags, "--json")
-    assert answer.code == 3, answer.out
+    for flags in (("--depends-on", "T1-99"), ("--requirement", "REQ-9"), ("--plan", "07")):
+        answer = project.quick(*MORE, *flags, "--json")
+        assert answer.code == 3, answer.out
     assert (project.folder / PLAN).read_bytes() == before
 
 
-def test_in_a_phase_with_a_run_it_is_an_amendment(project: Project) -> None:
-    """R-LOCK-8, R-PLAN-10: shown and agreed to before it is written; the run continues under it."""
-    assert project.execute().code == 0
+def test_in_a_phase_with_a_run_it_is_an_amendment(prepared: Prepared) -> None:
+    """R-LOCK-8, R-PLAN-10: shown and agreed to before it is written, unless it conflicts with completed work."""
+    project = prepared.get(ended_runs.done)
+    again = ("plan", "add-task", "1", "--task", "Again", "create a.txt", "test -e a.txt", "--yes")
+    assert project.quick(*again, "--json").error["code"] == "amend.against-done"
     refused = project.quick(*MORE, "--depends-on", "none", "--json")
     assert (refused.code, refused.error["code"]) == (4, "amend.not-confirmed")
-    assert "T1-08" not in project.read(PLAN)
-    amended = project.idumb(*shlex.split(refused.error["hint"])[1:], "--json")
+    assert "### T1-02" not in project.read(PLAN)
+    amended = project.quick(*shlex.split(refused.error["hint"])[1:], "--json")
     assert (amended.code, amended.data["amendment"]["version"]) == (0, 2), amended.out
     assert "- **Depends on:** none\n- **Files:** create `more.txt`" in project.read(PLAN)
-
-
-def test_a_task_that_conflicts_with_completed_work_is_refused(project: Project) -> None:
-    """R-LOCK-8, R-PLAN-10."""
-    assert project.execute().code == 0
-    again = ("plan", "add-task", "1", "--task", "Again", "create a.txt", "test -e a.txt", "--yes")
-    refused = project.quick(*again, "--json")
-    assert refused.error["code"] == "amend.against-done", refused.out
-    assert "Again" not in project.read(PLAN)
 
 
 def test_in_an_approved_phase_a_person_must_agree_that_the_approval_ends(project: Project) -> None:

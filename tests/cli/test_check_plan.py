@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
 WHOLE = """mode: strict
@@ -18,11 +17,6 @@ non_goals: [{id: NG-1, text: No second greeting}]
 success_criteria: [{text: The greeting is there, check: test -s a.txt}]
 """
 FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def codes(project: Project, *flags: str) -> dict[str, str]:
@@ -104,25 +98,15 @@ def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(proje
     }
 
 
-@pytest.mark.parametrize(
-    ("criterion", "code"),
-    [
-        ("It says TBD", "text.placeholder"),
-        ("It greets friends etc.", "text.vague"),
-        ("It greets everybody if necessary", "text.conditional"),
-    ],
-)
-def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(
-    project: Project, criterion: str, code: str
-) -> None:
-    """R-LOCK-7."""
+def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(project: Project) -> None:
+    """R-LOCK-7: `tests/unit/domain/test_intake_wording.py` has the words."""
+    criterion = "It greets friends etc."
     boxes = f'  - [ ] {criterion} — check: `true`\n  - [ ] `{criterion}` and "{criterion}" — check: `true`\n'
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
-    assert codes(project) == {code: "warning"}
-    assert codes(project, "--mode", "strict")[code] == "error"
     findings = project.quick("check-plan", "1", "--json").data["findings"]
-    assert len(findings) == 1  # not the one in backticks and quotes
-    assert findings[0]["line"] == 18
+    # Not the one in backticks and quotes.
+    assert [(f["code"], f["severity"], f["line"]) for f in findings] == [("text.vague", "warning", 18)]
+    assert codes(project, "--mode", "strict")["text.vague"] == "error"
 
 
 def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project: Project) -> None:
@@ -181,10 +165,10 @@ def test_a_broken_policy_is_reported_with_its_line(project: Project) -> None:
 def test_the_hashes_of_plan_and_phase_are_those_of_sha256sum(project: Project) -> None:
     """R-LOCK-2."""
     places = [
-        project.plan([projects.making("T1-01", "a.txt")]),
-        project.plan([projects.making("T1-02", "b.txt")], name="02"),
+        project.plan([projects.making("T1-01", "a.txt")], commit=False),
+        project.plan([projects.making("T1-02", "b.txt")], name="02", commit=False),
     ]
-    data = project.json("check-plan", "1").data
+    data = project.quick("check-plan", "1", "--json").data
     assert list(data["plan_hashes"].values()) == [hashlib.sha256(p.read_bytes()).hexdigest() for p in places]
     summed = subprocess.run(
         "sha256sum .planning/phases/1/*PLAN.md | sha256sum",
@@ -192,20 +176,20 @@ def test_the_hashes_of_plan_and_phase_are_those_of_sha256sum(project: Project) -
     )  # fmt: skip
     assert summed.stdout.split()[0] == data["phase_hash"]
     places[0].write_bytes(places[0].read_bytes() + b"\n")
-    assert project.json("check-plan", "1").data["phase_hash"] != data["phase_hash"]
+    assert project.quick("check-plan", "1", "--json").data["phase_hash"] != data["phase_hash"]
 
 
-@pytest.mark.parametrize("which", ["phase_hash", "contract_hash", "plan"])
-def test_an_expected_hash_is_enforced(project: Project, which: str) -> None:
-    """R-LOCK-2."""
-    place = project.plan([projects.making("T1-01", "a.txt")])
+def test_an_expected_hash_is_enforced(project: Project) -> None:
+    """R-LOCK-2: of the phase, of the contract and of a plan."""
+    place = project.plan([projects.making("T1-01", "a.txt")], commit=False)
     data = project.quick("check-plan", "1", "--json").data
-    expected = data["plan_hashes"][".planning/phases/1/01-PLAN.md"] if which == "plan" else data[which]
-    assert project.quick("check-plan", "1", "--hash", expected).code == 0
+    expected = (data["phase_hash"], data["contract_hash"], *data["plan_hashes"].values())
+    assert [project.quick("check-plan", "1", "--hash", one).code for one in expected] == [0, 0, 0]
     place.write_bytes(place.read_bytes() + b"\n")
-    refused = project.quick("check-plan", "1", "--hash", expected, "--json")
-    assert (refused.code, refused.error["code"]) == (4, "plan.other-hash")
-    assert refused.error["details"]["found"]["phase"]
+    for one in expected:
+        refused = project.quick("check-plan", "1", "--hash", one, "--json")
+        assert (refused.code, refused.error["code"]) == (4, "plan.other-hash")
+        assert refused.error["details"]["found"]["phase"]
 
 
 def test_the_hash_of_a_plan_with_errors_is_enforced_too(project: Project) -> None:
@@ -214,17 +198,8 @@ def test_the_hash_of_a_plan_with_errors_is_enforced_too(project: Project) -> Non
     assert project.quick("check-plan", "1", "--hash", "0" * 64, "--json").error["code"] == "plan.other-hash"
 
 
-def test_text_output_shows_the_questions_answered_no(project: Project) -> None:
-    """R-LOCK-6."""
-    project.plan([projects.making("T1-01", "a.txt")])
-    shown = project.quick("check-plan", "1", "--verbose").out
-    assert "self-check: 4 yes, 2 no, 4 not judged" in shown
-    assert "no: Does the plan declare its non-goals?" in shown
-    assert "not judged, design: Is the quality of the design acceptable?" in shown
-
-
 def test_a_clean_plan_prints_only_verdict_contract_hash_and_next_command(project: Project) -> None:
-    """R-LOCK-1."""
+    """R-LOCK-1, R-LOCK-6: the questions of the self-check are answered with `--verbose`."""
     project.plan([projects.making("T1-01", "a.txt")])
     data = project.quick("check-plan", "1", "--json").data
     assert project.quick("check-plan", "1").out.splitlines() == [
@@ -234,7 +209,15 @@ def test_a_clean_plan_prints_only_verdict_contract_hash_and_next_command(project
     ]
     shown = project.quick("check-plan", "1", "--verbose").out
     (sum_of_plan,) = data["plan_hashes"].values()
-    for words in (sum_of_plan, data["phase_hash"], data["next_free_id"], f"--approve {data['contract_hash']}"):
+    for words in (
+        sum_of_plan,
+        data["phase_hash"],
+        data["next_free_id"],
+        f"--approve {data['contract_hash']}",
+        "self-check: 4 yes, 2 no, 4 not judged",
+        "no: Does the plan declare its non-goals?",
+        "not judged, design: Is the quality of the design acceptable?",
+    ):
         assert words in shown
 
 
@@ -298,11 +281,8 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
 
 def test_next_suggests_the_check_of_a_plan_that_became_invalid(project: Project) -> None:
     """R-LOCK-1: execute-phase would only refuse it."""
-    project.plan(
-        [projects.making("T1-01", "a.txt"), projects.making("T1-02", "b.txt", steps=[projects.shell("exit 1")])]
-    )
-    assert project.execute("--max-attempts", "1").code == 1
-    place = project.folder / ".planning/phases/1/01-PLAN.md"
+    place = project.plan([projects.task("T1-01", files="create `b.txt`", steps=[projects.shell("exit 1")])])
+    assert project.execute_here("--max-attempts", "1").code == 1
     text = place.read_text(encoding="utf-8")
     place.write_text(text.replace("create `b.txt`", "create `../b.txt`"), encoding="utf-8")
     suggestion = project.quick("next", "--json").data["next"]

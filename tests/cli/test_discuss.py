@@ -70,13 +70,13 @@ def test_without_an_answer_of_the_researcher_the_default_questions_are_asked(pla
     assert len(answer.data["open"]) > 2
 
 
-@pytest.mark.parametrize(("typed", "answer"), [(" a word \n", "a word"), ("\n", ""), ("", None)])
-def test_a_person_at_the_terminal_answers_with_text(typed: str, answer: str | None) -> None:
+def test_a_person_at_the_terminal_answers_with_text() -> None:
     """R-ADAPT-4: an empty line leaves the question open, the end of input ends the talk."""
-    screen = io.StringIO()
-    assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == answer
-    assert "It is the list" in screen.getvalue()
-    assert "\x1b" not in screen.getvalue()
+    for typed, answer in ((" a word \n", "a word"), ("\n", ""), ("", None)):
+        screen = io.StringIO()
+        assert ask.Terminal(io.StringIO(typed), screen, "me").words("Who\x1b[2J?", "It is the list") == answer
+        assert "It is the list" in screen.getvalue()
+        assert "\x1b" not in screen.getvalue()
 
 
 def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(planning: PlanningProject) -> None:
@@ -91,45 +91,37 @@ def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(planning: P
     assert planning.project.quick("roadmap", "--goal", "x", "--json").code == 2
 
 
-@pytest.mark.parametrize(
-    ("after", "insertion", "number"),
-    [
+def test_a_phase_is_inserted_after_another_with_a_number_between(planning: PlanningProject) -> None:
+    """R-PLAN-11."""
+    for after, insertion, number in (
         ("6", "## Phase 6: F\n", "06.1"),
         ("06", "## Phase 6: F\n\n## Phase 06.1: G\n", "06.2"),
         ("6.1", "## Phase 6: F\n\n## Phase 06.1: G\n", "06.2"),
         ("06.1", "## Phase 6: F\n\n## Phase 6.1: G\n\n## Phase 6.2: H\n", "06.1.1"),
         ("12", "## Phase 12: F\n", "12.1"),
-    ],
-)
-def test_a_phase_is_inserted_after_another_with_a_number_between(
-    planning: PlanningProject, after: str, insertion: str, number: str
-) -> None:
-    """R-PLAN-11."""
-    text = f"# Roadmap\n\n{insertion}\n## Phase 13: Z\n"
-    (planning.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
-    answer = planning.project.quick("roadmap", "--insert", "Repair", "--after", after, "--goal", "It works", "--json")
-    assert (answer.code, answer.data["added"]) == (0, number), answer
-    after_that = planning.project.read(".planning/ROADMAP.md")
-    assert after_that.replace(f"## Phase {number}: Repair\n\nIt works\n\n", "") == text
-    named = [row["phase"] for row in answer.data["phases"]]
-    assert named.index(number) < named.index("13")
+    ):
+        text = f"# Roadmap\n\n{insertion}\n## Phase 13: Z\n"
+        (planning.project.folder / ".planning/ROADMAP.md").write_text(text, encoding="utf-8")
+        words = ("--insert", "Repair", "--after", after, "--goal", "It works")
+        answer = planning.project.quick("roadmap", *words, "--json")
+        assert (answer.code, answer.data["added"]) == (0, number), answer
+        after_that = planning.project.read(".planning/ROADMAP.md")
+        assert after_that.replace(f"## Phase {number}: Repair\n\nIt works\n\n", "") == text
+        named = [row["phase"] for row in answer.data["phases"]]
+        assert named.index(number) < named.index("13")
     assert number in planning.project.quick("roadmap").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
+def test_an_invalid_insertion_changes_nothing(planning: PlanningProject) -> None:
+    """R-PLAN-11."""
+    before = planning.project.read(".planning/ROADMAP.md")
+    for arguments, code in (
         (("--insert", "A"), 2),
         (("--after", "1"), 2),
         (("--add", "A", "--insert", "B", "--after", "1"), 2),
         (("--add", "A", "--after", "1"), 2),
         (("--insert", "A", "--after", "99"), 3),
         (("--insert", " ", "--after", "1"), 3),
-    ],
-)
-def test_an_invalid_insertion_changes_nothing(planning: PlanningProject, arguments: tuple[str, ...], code: int) -> None:
-    """R-PLAN-11."""
-    before = planning.project.read(".planning/ROADMAP.md")
-    answer = planning.project.quick("roadmap", *arguments, "--json")
-    assert answer.code == code
+    ):
+        assert planning.project.quick("roadmap", *arguments, "--json").code == code, arguments
     assert planning.project.read(".planning/ROADMAP.md") == before

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, edit, making, shell, task, write
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
@@ -36,43 +31,27 @@ def straying(id: str, *, path: str = "a.txt", stray: str = "notes.txt", **more: 
 
 
 def test_a_retry_never_reverts_an_undeclared_change(project: Project) -> None:
-    """R-GIT-6: the change may be the user's; it is named, kept, and still there after every retry."""
+    """R-GIT-6: the change may be the user's; it is named and kept after every retry, until the user commits it."""
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
     project.plan([straying("T1-01")])
-    assert project.execute().code == 5
-    again = project.resume("--retry-failed")
+    assert project.execute_here().code == 5
+    again = project.resume_here("--retry-failed")
     assert again.code == 5
     assert project.read("notes.txt") == "first\nmine\n"
     assert "notes.txt" in again.error["message"]
-
-
-def test_an_undeclared_change_that_the_user_committed_is_settled(project: Project) -> None:
-    """R-GIT-6: the next step that the refusal names works, and the commit's files stay in the working tree."""
-    project.repo.write("notes.txt", "first\n")
-    project.repo.commit("notes", "notes.txt")
-    project.plan([straying("T1-01")])
-    assert project.execute().code == 5
     project.repo.commit("mine", "notes.txt")
-    again = project.resume("--retry-failed")
-    assert again.code == 0, again.out
+    settled = project.resume_here("--retry-failed")
+    assert settled.code == 0, settled.out
     assert project.read("notes.txt") == "first\nmine\n"
     assert project.repo.status() == []
-
-
-def test_an_accepted_deviation_is_committed_with_its_task(project: Project) -> None:
-    project.plan([straying("T1-01")])
-    assert project.execute().code == 5
-    again = project.resume("--on-deviation", "accept")
-    assert again.code == 0, again.out
-    assert sorted(again.data["tasks"][0]["files"]) == ["a.txt", "notes.txt"]
 
 
 def test_files_left_by_a_test_before_the_work_are_not_the_builder_s(project: Project) -> None:
     """R-GATE-3, R-GIT-5: a check that runs before the builder leaves residue, never a deviation."""
     tests = "- **Tests:**\n  - `touch cache.bin && test -e a.txt` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 0, answer.out
     assert answer.data["tasks"][0]["files"] == ["a.txt"]
 
@@ -84,35 +63,33 @@ def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry
     """R-RUN-5: the hint says to commit, and then the run continues; the user's bytes stay."""
     project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
                        steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
-    assert project.execute().code == 1
+    assert project.execute_here("--max-attempts", "1").code == 1
     project.repo.write("README.md", "good\n")
-    refused = project.resume("--retry-failed")
+    refused = project.resume_here("--retry-failed")
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
     project.repo.commit("mended", "README.md")
-    again = project.resume("--retry-failed")
+    again = project.resume_here("--retry-failed")
     assert "task.changed-since" not in again.out
     assert project.read("README.md") == "good\n"
 
 
-def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(project: Project) -> None:
+def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(prepared: Prepared) -> None:
     """R-GIT-3: the accepted result is what the task left."""
-    project.plan([failing("T1-01", "a.txt")])
-    assert project.execute().code == 1
+    project = prepared.get(ended_runs.failed)
     project.repo.write("a.txt", "good, by hand\n")
-    assert project.json("accept", "T1-01", "--why", "mended by hand").code == 0
-    back = project.json("rollback", "1", "--to", "start", "--yes")
+    assert project.quick("accept", "T1-01", "--why", "mended by hand").code == 0
+    back = project.quick("rollback", "1", "--to", "start", "--yes")
     assert back.code == 0, back.out
     assert not project.exists("a.txt")
-    assert project.json("undo", "--yes").code == 0
+    assert project.quick("undo", "--yes").code == 0
     assert project.read("a.txt") == "good, by hand\n"
 
 
-def test_a_plan_fixed_after_a_failure_can_be_run(project: Project) -> None:
+def test_a_plan_fixed_after_a_failure_can_be_run(prepared: Prepared) -> None:
     """R-RUN-12: files left by a failed attempt of the previous run are not taken for the user's."""
-    project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt")])
-    assert project.execute().code == 1
-    project.plan([making("T1-01", "b.txt"), failing("T1-02", "a.txt", "good\n")])
-    answer = project.execute()
+    project = prepared.get(ended_runs.failed)
+    project.plan([failing("T1-01", "a.txt", "good\n")])
+    answer = project.execute_here("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "good\n"
 
@@ -123,68 +100,42 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
         task("T1-02", files="modify `README.md`", check="true", steps=[shell("echo more >> README.md")]),
         making("T1-03", "c.txt"),
     ])  # fmt: skip
-    answer = project.execute()
+    answer = project.execute_here()
     assert (answer.code, answer.error["code"]) == (1, "run.halted")
     assert "T1-01 (failed) left unfinished work" in answer.error["message"]
     assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
     assert project.statuses() == {"T1-01": "failed", "T1-02": "ready", "T1-03": "completed"}
 
 
-def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(project: Project) -> None:
+def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
     """R-RUN-12: the refusal names the next step, and that leads to the end."""
-    first, second = making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")
-    project.plan([first, second])
-    assert project.execute().code == 0
-    project.plan([first, making("T1-02", "b.txt", "other\n", after="T1-01")])
-    refused = project.execute()
+    project = prepared.get(ended_runs.done)
+    project.plan([making("T1-01", "a.txt", "other\n")])
+    refused = project.execute_here()
     assert (refused.code, refused.error["code"]) == (4, "plan.done-changed")
-    assert "idumb rollback 1 --to T1-01" in refused.error["hint"]
-    assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    answer = project.execute()
+    assert "idumb rollback 1 --to start" in refused.error["hint"]
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    answer = project.execute_here("--no-verify")
     assert answer.code == 0, answer.out
-    assert project.read("b.txt") == "other\n"
+    assert project.read("a.txt") == "other\n"
 
 
-def test_a_task_can_be_added_to_a_verified_phase(project: Project) -> None:
-    """R-RUN-1, R-RUN-12: only the same contract is refused."""
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute()
-    assert answer.code == 0, answer.out
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
-
-
-def test_undo_of_a_run_keeps_the_work_of_earlier_runs(project: Project) -> None:
-    """R-GIT-3: a run undone is the newest run alone."""
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute("--no-verify").code == 0
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute("--no-verify").code == 0
-    answer = project.json("undo", "--yes")
-    assert answer.code == 0, answer.out
-    assert answer.data["tasks"] == ["T1-02"]
-    assert project.exists("a.txt")
-    assert not project.exists("b.txt")
-
-
-def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(project: Project) -> None:
+def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepared) -> None:
     """R-GIT-3."""
-    project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute().code == 1
-    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
-    assert project.resume().code == 0
-    assert project.json("undo", "--yes").data["tasks"] == ["T1-02"]
+    project = prepared.get(ended_runs.failed)
+    assert project.quick("accept", "T1-01", "--why", "good enough").code == 0
+    assert project.resume_here("--no-verify").code == 0
+    assert project.quick("undo", "--yes", "--json").data["tasks"] == ["T1-02"]
     assert project.exists("a.txt")
 
 
 def test_after_a_rollback_uncommitted_user_changes_are_refused_again(project: Project) -> None:
     """R-GIT-6: the user's edit does not go into the task's commit."""
     project.plan([task("T1-01", files="modify `README.md`", steps=[shell("echo more >> README.md")], check="true")])
-    assert project.execute().code == 0
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.execute_here("--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.repo.write("README.md", "# A project\nof mine\n")
-    answer = project.resume()
+    answer = project.resume_here()
     assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
 
@@ -192,11 +143,11 @@ def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project
     """R-GATE-3."""
     tests = "- **Tests:**\n  - `test -e a.txt -o -e done.txt` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
-    assert project.execute().code == 0
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.execute_here("--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.repo.write("done.txt", "")
     project.repo.commit("done", "done.txt")
-    answer = project.resume()
+    answer = project.resume_here()
     assert answer.code == 1
     assert "must fail before" in answer.data["tasks"][0]["reason"]
 
@@ -204,49 +155,55 @@ def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project
 KILL = shell("[ -e again.log ] || { touch again.log; kill -9 $(ps -o ppid= -p $PPID); }")
 
 
-def killed(project: Project) -> None:
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
-    assert answer.code == -9
-
-
-def test_commits_by_the_user_after_a_kill_are_not_reverted(project: Project) -> None:
-    """R-GIT-6, R-LOG-6: the new attempt builds on the commit."""
+def killed_in_readme(sandbox: GitSandbox) -> Project:
+    """A kill while T1-01 modifies a file."""
     steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
-    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
-    killed(project)
+    return killed(sandbox, task("T1-01", files="modify `README.md`", steps=steps))
+
+
+def killed_in_new_file(sandbox: GitSandbox) -> Project:
+    return killed(sandbox, task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL]))
+
+
+def killed(sandbox: GitSandbox, work: str) -> Project:
+    project = projects.create(sandbox)
+    project.plan([work])
+    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == -9
+    return project
+
+
+def test_commits_by_the_user_after_a_kill_are_not_reverted(prepared: Prepared) -> None:
+    """R-GIT-6, R-LOG-6: the new attempt builds on the commit."""
+    project = prepared.get(killed_in_readme)
     project.repo.write("README.md", "mine\n")
     project.repo.commit("mine", "README.md")
-    assert project.resume().code == 0
+    assert project.resume_here("--no-verify").code == 0
     assert project.read("README.md").startswith("mine\n")
 
 
-def test_the_printed_command_restores_the_files_of_a_killed_attempt(project: Project) -> None:
+def test_the_printed_command_restores_the_files_of_a_killed_attempt(prepared: Prepared) -> None:
     """R-LOG-6, R-GIT-2: the owner of these bytes is unknown, so the message names where they are kept."""
-    steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
-    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
-    killed(project)
+    project = prepared.get(killed_in_readme)
     project.repo.write("README.md", "mine\n")
-    answer = project.idumb("resume", "1")
+    answer = project.quick("resume", "1", "--no-verify")
     assert answer.code == 0
     command = answer.err.split("kept: git ")[1].splitlines()[0].split()
     assert project.repo.git(*command) == "mine"
 
 
-def test_a_rollback_reverts_what_a_killed_attempt_left(project: Project) -> None:
+def test_a_rollback_reverts_what_a_killed_attempt_left(prepared: Prepared) -> None:
     """R-GIT-3, R-LOG-6."""
-    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
-    killed(project)
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    project = prepared.get(killed_in_new_file)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-    assert project.resume().code == 0
+    assert project.resume_here("--no-verify").code == 0
 
 
-def test_a_plan_fixed_after_a_kill_can_be_run(project: Project) -> None:
+def test_a_plan_fixed_after_a_kill_can_be_run(prepared: Prepared) -> None:
     """R-RUN-12, R-LOG-6."""
-    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL])])
-    killed(project)
+    project = prepared.get(killed_in_new_file)
     project.plan([making("T1-01", "a.txt", "whole\n")])
-    answer = project.execute()
+    answer = project.execute_here("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "whole\n"
 
@@ -254,8 +211,8 @@ def test_a_plan_fixed_after_a_kill_can_be_run(project: Project) -> None:
 def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
     """R-RUN-5: accepted work is in the working tree."""
     project.plan([failing("T1-01", "a.txt")])
-    assert project.execute("--workspace", "clone").code == 1
-    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
+    assert project.execute_here("--workspace", "clone").code == 1
+    assert project.fast("accept", "T1-01", "--why", "good enough").code == 0
     assert project.read("a.txt") == "bad\n"
     assert project.repo.git("show", "HEAD:a.txt") == "bad"
 
@@ -271,11 +228,11 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
     project.plan(
         [making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")]
     )
-    assert project.execute().code == 5
-    assert project.json("decide", "T1-02.work", "yes").code == 0
-    assert project.resume().code == 0
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    answer = project.resume()
+    assert project.execute_here().code == 5
+    assert project.quick("decide", "T1-02.work", "yes").code == 0
+    assert project.resume_here("--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    answer = project.resume_here()
     assert answer.code == 5, answer.out
     assert project.statuses()["T1-02"] == "waiting"
 
@@ -284,64 +241,58 @@ def test_a_file_that_a_person_was_asked_to_create_counts(project: Project) -> No
     """R-PLAN-12: between the question and the answer the person works."""
     fields = "- **Files:** create `key.txt`\n- **Acceptance:**\n  - [ ] it is there — check: `test -s key.txt`\n"
     project.plan([HUMAN.format(id="T1-01", kind="human-action", fields=fields)])
-    assert project.execute().code == 5
+    assert project.execute_here().code == 5
     project.repo.write("key.txt", "k\n")
-    assert project.json("decide", "T1-01.work", "done").code == 0
-    answer = project.resume()
+    assert project.quick("decide", "T1-01.work", "done").code == 0
+    answer = project.resume_here("--no-verify")
     assert answer.code == 0, answer.out
 
 
-@pytest.mark.parametrize("policy", ["- **On failure:** block\n", ""])
-def test_answering_no_ends_a_task_that_has_no_attempt_left(project: Project, policy: str) -> None:
+def test_answering_no_ends_a_task_that_has_no_attempt_left(project: Project) -> None:
     """R-RUN-5: a refused criterion is a failed validation like any other."""
     criteria = "  - [ ] it reads well — human\n  - [ ] there — check: `test -e a.txt`\n"
+    blocks = "- **On failure:** block\n"
     project.plan(
-        [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria, fields=policy)]
+        [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria, fields=blocks)]
     )
-    assert project.execute("--max-attempts", "1").code == 5
-    assert project.json("decide", "T1-01.AC-1.1", "no").code == 0
-    answer = project.resume("--max-attempts", "1")
+    assert project.execute_here("--max-attempts", "1").code == 5
+    assert project.quick("decide", "T1-01.AC-1.1", "no").code == 0
+    answer = project.resume_here("--max-attempts", "1")
     assert answer.code == 1, answer.out
     assert project.statuses() == {"T1-01": "failed"}
 
 
 def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
-    """R-ADAPT-5: one answer never counts for two criteria."""
+    """R-ADAPT-5: one answer never counts for two criteria, and after a no the old answer is about other files."""
     for name, path in (("01", "a.txt"), ("02", "b.txt")):
         project.plan([making(f"T1-{name}", path)], name=name,
                      tail=f"\n## Success criteria\n\n- [ ] {path} reads well — human\n")  # fmt: skip
-    assert project.execute().code == 5
-    decisions = project.json("decisions").data["decisions"]
-    assert len(decisions) == 2
-    assert project.json("decide", decisions[0]["id"], "yes").code == 0
-    assert project.json("verify-work", "1").code == 5
+
+    def decide(count: int, answer: str, then: int) -> None:
+        decisions = project.quick("decisions", "--json").data["decisions"]
+        assert len(decisions) == count
+        assert project.quick("decide", decisions[0]["id"], answer).code == 0
+        assert project.quick("verify-work", "1").code == then
+
+    assert project.execute_here().code == 5
+    decide(2, "yes", then=5)
+    decide(1, "no", then=1)
+    assert project.quick("verify-work", "1").code == 5
+    decide(2, "yes", then=5)
+    decide(1, "yes", then=0)
 
 
-def test_a_person_who_denied_a_success_criterion_is_asked_again(project: Project) -> None:
-    """R-ADAPT-5: after the fix the old answer is about different files."""
-    project.plan([making("T1-01", "a.txt")], tail="\n## Success criteria\n\n- [ ] it reads well — human\n")
-    assert project.execute().code == 5
-    question = project.json("decisions").data["decisions"][0]["id"]
-    assert project.json("decide", question, "no").code == 0
-    assert project.json("verify-work", "1").code == 1
-    assert project.json("verify-work", "1").code == 5
-    question = project.json("decisions").data["decisions"][0]["id"]
-    assert project.json("decide", question, "yes").code == 0
-    assert project.json("verify-work", "1").code == 0
-
-
-def test_a_skipped_task_is_named_and_can_be_resumed(project: Project) -> None:
+def test_a_skipped_task_is_named_and_can_be_resumed(prepared: Prepared) -> None:
     """R-RUN-5: the skipped task is named as the obstacle, and the suggested commands remove it."""
-    project.plan([failing("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute().code == 1
-    assert project.json("skip", "T1-01", "--why", "later").code == 0
-    answer = project.resume()
+    project = prepared.get(ended_runs.failed)
+    assert project.quick("skip", "T1-01", "--why", "later").code == 0
+    answer = project.resume_here()
     assert answer.code == 1
     assert any("T1-01" in c or "T1-02" in c for c in answer.data["next"]), answer.data["next"]
     project.repo.write("a.txt", "good\n")
     project.repo.commit("by hand", "a.txt")
-    assert project.json("accept", "T1-01", "--why", "done by hand").code == 0
-    assert project.resume().code == 0
+    assert project.quick("accept", "T1-01", "--why", "done by hand").code == 0
+    assert project.resume_here("--no-verify").code == 0
 
 
 # -- builders that take liberties ---------------------------------------------------------------------------------
@@ -350,12 +301,12 @@ def test_a_skipped_task_is_named_and_can_be_resumed(project: Project) -> None:
 def test_work_of_a_builder_that_switches_the_branch_is_not_committed_there(project: Project) -> None:
     """R-GIT-6: the run stops; nothing is completed on another branch."""
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git checkout -q -b other")])])
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 4, answer.out
     assert answer.error["code"] == "git.other-branch"
     assert project.trailers("Idumb-Task") == []
     project.repo.git("checkout", "-q", "main")
-    assert project.resume().error is not None
+    assert project.resume_here().error is not None
 
 
 def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None:
@@ -363,27 +314,21 @@ def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None
     project.repo.write("mine.txt", "mine\n")
     mine = project.repo.commit("mine", "mine.txt")
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git reset -q --soft HEAD~2")])])
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code != 0, answer.out
     assert project.trailers("Idumb-Task") == []
     assert mine in answer.out or "HEAD" in answer.error["message"]
 
 
-def test_a_hook_planted_by_a_builder_does_not_run(project: Project) -> None:
-    """R-LOCK-5, F53: `.git` is never written by a task."""
+def test_a_hook_planted_and_a_git_setting_changed_by_a_builder_stop_the_run(project: Project) -> None:
+    """R-LOCK-5, F53: `.git` is never written by a task, and the hook does not run."""
     plant = "printf '#!/bin/sh\\ntouch planted\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir -p .git/hooks; " + plant)])])
-    answer = project.execute()
+    steps = [write("a.txt", "a\n"), shell(f"mkdir -p .git/hooks; {plant}; git config user.name Mallory")]
+    project.plan([making("T1-01", "a.txt", steps=steps)])
+    answer = project.execute_here()
     assert not project.exists("planted")
     assert answer.code != 0
     assert ".git/hooks/pre-commit" in answer.error["message"]
-
-
-def test_a_git_setting_changed_by_a_builder_stops_the_run(project: Project) -> None:
-    """R-LOCK-5, F53."""
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git config user.name Mallory")])])
-    answer = project.execute()
-    assert answer.code != 0
     assert ".git/config" in answer.error["message"]
 
 
@@ -391,7 +336,7 @@ def test_a_builder_can_commit_its_own_work(project: Project) -> None:
     project.plan([
         making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
     ])  # fmt: skip
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 0, answer.out
     assert project.repo.status() == []
 
@@ -414,7 +359,7 @@ def test_a_commit_changed_by_a_hook_is_proven_again(project: Project) -> None:
     hook(project, FORMATTER)
     check = "! grep -q formatted a.txt"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "a\n")])])
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 1, answer.out
     assert answer.data["outcome"] == "failed"
     assert "hook" in answer.data["tasks"][0]["reason"]
@@ -424,20 +369,20 @@ def test_a_formatting_hook_blocks_nothing(project: Project) -> None:
     """R-ADAPT-5, R-GIT-3."""
     hook(project, FORMATTER)
     project.plan([making("T1-01", "a.txt")])
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "made\nformatted"
     assert project.repo.git("status", "--short") == ""
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
 
 
 def test_a_run_in_a_clone_can_be_verified_and_rolled_back(project: Project) -> None:
     """R-GIT-3."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute("--workspace", "clone")
+    answer = project.execute_here("--workspace", "clone")
     assert answer.code == 0, answer.out
-    back = project.json("rollback", "1", "--to", "T1-01", "--yes")
+    back = project.fast("rollback", "1", "--to", "T1-01", "--yes")
     assert back.code == 0, back.out
     assert project.exists("a.txt")
     assert not project.exists("b.txt")
@@ -448,12 +393,12 @@ def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Pr
     project.configure("git: {commit: none}\n")
     first = making("T1-01", "a.txt", "good\n")
     project.plan([first])
-    assert project.execute("--no-verify").code == 0
+    assert project.execute_here("--no-verify").code == 0
     more = task(
         "T1-02", files="modify `a.txt`", check="grep -q more a.txt", after="T1-01", steps=[shell("echo more >> a.txt")]
     )
     project.plan([first, more])
-    answer = project.execute("--no-verify")
+    answer = project.execute_here("--no-verify")
     assert answer.code == 0, answer.out
 
 
@@ -462,12 +407,12 @@ def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Pro
     head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"
     project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n"),
                   failing("T1-02", "b.txt", fields="- **Requirements:** REQ-2\n")], head=head)  # fmt: skip
-    assert project.execute().code == 1
-    assert project.json("skip", "T1-02", "--why", "later").code == 0
-    answer = project.resume()
+    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.quick("skip", "T1-02", "--why", "later").code == 0
+    answer = project.resume_here()
     assert answer.code == 0
     assert answer.object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
-    assert project.json("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
+    assert project.fast("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
 
 
 def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:
@@ -475,6 +420,6 @@ def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: P
     slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],
                 fields="- **Timeout:** 1s\n- **On timeout:** skip\n")  # fmt: skip
     project.plan([slow, making("T1-02", "b.txt")])
-    answer = project.execute()
+    answer = project.execute_here()
     assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed"}
     assert not project.exists("half.txt") or "half.txt" in json.dumps(answer.object)

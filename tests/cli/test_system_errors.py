@@ -5,20 +5,21 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from idumb.cli import system_errors
 from idumb.system.files import file_systems
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def problem(number: int, path: str | None = None) -> OSError:
     return OSError(number, os.strerror(number), path) if path else OSError(number, os.strerror(number))
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [
+def test_each_system_error_has_its_code_its_path_and_a_next_step() -> None:
+    for number, code in (
         (errno.ENOSPC, "system.full"),
         (errno.EDQUOT, "system.full"),
         (errno.EROFS, "system.read-only"),
@@ -27,14 +28,12 @@ def problem(number: int, path: str | None = None) -> OSError:
         (errno.EMFILE, "system.files"),
         (errno.EAGAIN, "system.memory"),
         (errno.ELOOP, "system.refused"),
-    ],
-)
-def test_each_system_error_has_its_code_its_path_and_a_next_step(number: int, code: str) -> None:
-    explained = system_errors.explain(problem(number, "/somewhere/a.txt"))
-    assert (explained.code, explained.exit_code) == (code, 4)
-    assert "/somewhere/a.txt" in explained.message
-    assert os.strerror(number) in explained.message
-    assert explained.hint
+    ):
+        explained = system_errors.explain(problem(number, "/somewhere/a.txt"))
+        assert (explained.code, explained.exit_code) == (code, 4)
+        assert "/somewhere/a.txt" in explained.message
+        assert os.strerror(number) in explained.message
+        assert explained.hint
 
 
 def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
@@ -57,16 +56,16 @@ def test_the_mount_point_of_a_path_is_the_topmost_folder_on_its_device(tmp_path:
     assert above == disk.mount or os.lstat(above).st_dev != os.lstat(tmp_path).st_dev
 
 
-@pytest.mark.parametrize("number", [errno.ENOTDIR, errno.EACCES, errno.EROFS])
-@pytest.mark.parametrize("below", ["", "idumb", "idumb/consent/a.json"])
 def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, below: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
-    explained = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
-    assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
-    assert explained.hint is not None
-    assert "XDG_STATE_HOME" in explained.hint
+    for number in (errno.ENOTDIR, errno.EACCES, errno.EROFS):
+        for below in ("", "idumb", "idumb/consent/a.json"):
+            explained = system_errors.explain(problem(number, str(tmp_path / "file/state" / below)))
+            assert f"Cannot use the state directory {tmp_path / 'file/state/idumb'}" in explained.message
+            assert explained.hint is not None
+            assert "XDG_STATE_HOME" in explained.hint
 
 
 def test_a_folder_that_contains_the_repository_is_not_taken_for_the_state_directory(
