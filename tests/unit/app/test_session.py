@@ -22,6 +22,7 @@ class _Unreadable:
         raise StoreError("store.io", "the disk failed under the event log")
 
 
+@pytest.mark.usefixtures("home")
 def test_a_log_failure_right_after_locking_releases_the_lock(tmp_path: Path) -> None:
     opened = OpenedLog(tmp_path)
     services = SimpleNamespace(owner=opened.owner, log=_Unreadable(), worktree="main", clock=FixedClock())

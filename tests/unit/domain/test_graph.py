@@ -14,11 +14,10 @@ from tests.support.growth import assert_linear
 
 @st.composite
 def acyclic(draw: st.DrawFn) -> dict[str, list[str]]:
-    """Nodes in any order, each depending on some of lower rank."""
-    count = draw(st.integers(0, 30))
-    ranked = [f"N{i}" for i in range(count)]
-    needed = {n: draw(st.lists(st.sampled_from(ranked[:i]), unique=True)) if i else [] for i, n in enumerate(ranked)}
-    return {n: needed[n] for n in draw(st.permutations(ranked))}
+    """Nodes in any order, each depending on some of lower rank: a bit for each."""
+    bits = draw(st.lists(st.integers(0, 2**10 - 1), max_size=10))
+    needed = {f"N{i}": [f"N{j}" for j in range(i) if row >> j & 1] for i, row in enumerate(bits)}
+    return {node: needed[node] for node in draw(st.permutations(list(needed)))}
 
 
 @given(acyclic())

@@ -14,6 +14,7 @@ from idumb.domain.plans import graph
 from idumb.views.graph import layout as graph_layout
 from idumb.views.graph import mermaid, svg
 from idumb.views.graph import text as graph_text
+from tests.support.growth import assert_linear
 from tests.unit.views import examples
 
 
@@ -113,16 +114,22 @@ def test_a_long_edge_gets_its_own_lane_in_each_column_it_crosses() -> None:
     assert abs(long[1][1] - layout.at["T1-02"][1]) >= 1
 
 
-@pytest.mark.parametrize("needs", ["none", "chain", "layers"])
-def test_a_thousand_tasks_are_drawn_with_each_edge_once(needs: str) -> None:
-    """A thousand tasks take well under a second; the benchmark measures it, here it must simply end."""
+def _large(needs: str, count: int) -> Contract:
+    """Return a phase of that many tasks: alone, in a chain, or in layers of 25 that need the whole layer before."""
 
     def needed(n: int) -> list[str]:
         if needs == "none" or not n:
             return []
-        return [f"T1-{n - 1:04d}"] if needs == "chain" else [f"T1-{m:04d}" for m in range(n) if n // 25 == m // 25 + 1]
+        first = {"chain": n - 1, "layers": (n // 25 - 1) * 25}[needs]
+        return [f"T1-{m:04d}" for m in range(max(first, 0), n if needs == "chain" else n // 25 * 25)]
 
-    contract = examples.phase(*(examples.task(f"T1-{n:04d}", *needed(n)) for n in range(1000)))
+    return examples.phase(*(examples.task(f"T1-{n:04d}", *needed(n)) for n in range(count)))
+
+
+@pytest.mark.parametrize("needs", ["none", "chain", "layers"])
+def test_each_edge_of_a_large_phase_is_drawn_once_and_in_linear_time(needs: str) -> None:
+    contract = _large(needs, 200)
     drawn = svg.render(contract)
-    assert drawn.count('class="box"') == 1000
+    assert drawn.count('class="box"') == 200
     assert drawn.count('class="line"') == sum(map(len, contract.dependencies.values()))
+    assert_linear(svg.render, lambda count: _large(needs, count))

@@ -68,9 +68,11 @@ class _Broken(io.StringIO):
 
 
 def test_a_failing_stream_does_not_stop_a_run() -> None:
-    reporter = plain_progress.PlainProgress(_Broken())
+    broken = _Broken()
+    reporter = plain_progress.PlainProgress(broken)
     reporter.note("one")
     reporter.note("two")
+    assert broken.tries == 1
     closed = io.StringIO()
     closed.close()
     plain_progress.PlainProgress(closed).note("three")
