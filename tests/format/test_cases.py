@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from idumb.app.ports.planning import ParsedPlan
+from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
+from tests.format import golden
 
-CASES = Path(__file__).parent / "cases"
-NAMES = sorted(path.stem for path in CASES.glob("*.md"))
 _LEFT_OUT = {"span", "spans", "sha256"}
 OF_NO_FIELD = {"plan", "fence", "comment"}
 NOTHING_FOUND = {
@@ -50,47 +50,48 @@ def _differs(field: dataclasses.Field[Any], value: Any) -> bool:
     return field.default is dataclasses.MISSING or bool(value != field.default)
 
 
-def outcome(data: bytes, *, fast: bool = True) -> dict[str, Any]:
-    parsed = plan_parser.parse(data, "case.md", fast=fast)
+def outcome(parsed: ParsedPlan) -> dict[str, Any]:
     findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
     return {"findings": findings} if parsed.plan is None else {"plan": as_json(parsed.plan), "findings": findings}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", golden.NAMES)
 def test_case_gives_the_result_of_the_reference(name: str) -> None:
-    """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7, R-GATE-2."""
-    expected = json.loads((CASES / f"{name}.json").read_text(encoding="utf-8"))
-    assert outcome((CASES / f"{name}.md").read_bytes()) == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_fast_path_and_the_general_parser_agree(name: str) -> None:
-    data = (CASES / f"{name}.md").read_bytes()
-    assert plan_parser.parse(data, "case.md") == plan_parser.parse(data, "case.md", fast=False)
+    """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7, R-GATE-2: on the fast path and in the general parser."""
+    parsed = golden.parsed(name)
+    assert outcome(parsed) == json.loads((golden.CASES / f"{name}.json").read_text(encoding="utf-8"))
+    assert parsed == plan_parser.parse(golden.data(name), "case.md", fast=False), "the general parser differs"
 
 
 def test_there_are_enough_cases_and_each_has_its_expectation() -> None:
-    assert len(NAMES) >= 150
-    assert {path.stem for path in CASES.glob("*.json")} == set(NAMES)
+    assert {path.stem for path in golden.CASES.glob("*.json")} == set(golden.NAMES)
+    assert len([name for name in golden.NAMES if golden.parsed(name).plan]) > 150
+    assert len([name for name in golden.NAMES if golden.parsed(name).findings]) > 200
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_finding_is_actionable(name: str) -> None:
+def test_every_finding_is_actionable() -> None:
     """R-PLAN-5: the finding, its place and its fix."""
-    data = (CASES / f"{name}.md").read_bytes()
-    lines = data.decode("utf-8", "replace").count("\n") + 1
-    for finding in plan_parser.parse(data, "case.md").findings:
-        assert 1 <= finding.line <= lines
-        assert finding.column >= 1
-        assert finding.message
-        assert finding.accepted or finding.severity == "warning"
-        assert finding.field or finding.code.split(".")[0] in OF_NO_FIELD
-        assert finding.found or finding.code in NOTHING_FOUND
-        assert finding.mend
+    found = [(name, finding) for name in golden.NAMES for finding in golden.parsed(name).findings]
+    lines = {name: golden.data(name).decode("utf-8", "replace").count("\n") + 1 for name in golden.NAMES}
+    assert [f"{name}: {one} lacks {part}" for name, one in found for part in missing(one, lines[name])] == []
+    assert len({finding.code for _, finding in found}) > 90
+
+
+def missing(finding: Finding, lines: int) -> list[str]:
+    parts = {
+        "line": 1 <= finding.line <= lines,
+        "column": finding.column >= 1,
+        "message": finding.message,
+        "accepted": finding.accepted or finding.severity == "warning",
+        "field": finding.field or finding.code.split(".")[0] in OF_NO_FIELD,
+        "found": finding.found or finding.code in NOTHING_FOUND,
+        "mend": finding.mend,
+    }
+    return [name for name, given in parts.items() if not given]
 
 
 def test_words_that_only_newer_versions_read_as_keeps_stay_text_in_approved_plans() -> None:
-    parsed = plan_parser.parse((CASES / "criterion-keeps-bare.md").read_bytes(), "case.md")
+    parsed = golden.parsed("criterion-keeps-bare")
     agreed = parsed.as_agreed.plan
     assert parsed.plan is None
     assert agreed is not None

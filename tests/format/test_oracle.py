@@ -2,27 +2,21 @@
 
 Left out on purpose: documents with HTML comments, which plans read in their own way (a comment ends no list); a
 byte-order mark, which mistune takes for text; items of bare YAML lists, which are lists to mistune; documents that
-the scanner refuses (a fence that is never closed, nesting without end). And one difference where mistune is not
-CommonMark: a line with a lone tag that is no HTML element (`<verification>`) begins an HTML block that runs to the next
-blank line, and mistune reads the lines behind it as Markdown.
+the scanner refuses (a fence that is never closed, nesting without end).
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import mistune
-import pytest
 
 from idumb.markdown.syntax import blocks
 from idumb.markdown.syntax.nodes import FastTask, Fence, Heading, Items, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
-from tests.support.corpus import CORPUS
+from tests.format import golden
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
-_LONE_TAG = re.compile(r"^ {0,3}</?[A-Za-z][\w-]*>[ \t]*\n[ \t]*\S", re.MULTILINE)
 _FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 Seen = list[tuple[str, str, int]]
@@ -83,23 +77,7 @@ def comparable(data: bytes) -> str | None:
     return None if problems.findings or any(isinstance(b, YamlItem) for b in scanned) else text
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_scanner_and_mistune_agree_on_a_case(path: Path) -> None:
-    text = comparable(path.read_bytes())
-    if text is not None:
-        assert scanner_sees(text) == mistune_sees(text)
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}: plans that people wrote are not compared")
-def test_scanner_and_mistune_agree_on_hand_written_plans() -> None:
-    different: list[str] = []
-    compared = 0
-    for path in sorted(p for p in CORPUS.rglob("*.md") if p.is_file())[::4]:
-        text = comparable(path.read_bytes())
-        if text is None or _LONE_TAG.search(text):
-            continue
-        compared += 1
-        if scanner_sees(text) != mistune_sees(text):
-            different.append(str(path))
-    assert not different
-    assert compared > 100
+def test_scanner_and_mistune_agree_on_every_case() -> None:
+    texts = {name: text for name in golden.NAMES if (text := comparable(golden.data(name))) is not None}
+    assert [name for name, text in texts.items() if scanner_sees(text) != mistune_sees(text)] == []
+    assert len(texts) > 350

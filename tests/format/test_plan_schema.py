@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -16,13 +15,12 @@ from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
+from tests.format import golden
 
-CASES = Path(__file__).parent / "cases"
 HEAD = {"type": "plan", "phase": "1", "plan": "01", "title": "T", "goal": "G"}
 TASK = "\n\n## Tasks\n\n### T1-01: A\n\n- **Acceptance:**\n  - [ ] It is there — check: `true`\n"
 SCHEMA = shipped_files.schemas()["plan"]
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-VALID = [path for path in sorted(CASES.glob("*.json")) if "plan" in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def front_matter(data: bytes) -> Any:
@@ -57,8 +55,8 @@ def test_the_schema_has_every_key_of_the_front_matter_and_no_other() -> None:
 def test_the_schema_accepts_every_valid_plan() -> None:
     """R-PLAN-10."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    wrong = {path.stem: errors(path.with_suffix(".md").read_bytes()) for path in VALID}
-    assert len(VALID) > 100
+    wrong = {name: errors(golden.data(name)) for name in golden.NAMES if golden.parsed(name).plan}
+    assert len(wrong) > 100
     assert {name: messages for name, messages in wrong.items() if messages} == {}
 
 

@@ -9,6 +9,7 @@ import pytest
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.markdown.importers import step_plan
 from idumb.markdown.plans import plan_parser
+from tests.support.growth import assert_linear
 
 HEAD = """---
 type: plan
@@ -193,11 +194,15 @@ def test_an_idumb_plan_with_mistakes_is_not_taken_for_another_tool_s_file(wrong:
 
 def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> None:
     """The line is looked for once, however many tasks stand outside."""
-    tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, 9000))
-    findings = errors(found_in(f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"))
-    outside = [f for f in findings if f.code == "task.outside-section"]
+
+    def given(count: int) -> str:
+        tasks = "".join(f"- [ ] T2-{number:02d} A\n" for number in range(1, count + 1))
+        return f"Text.\n\n\t## Tasks\n\n## Other\n\n{tasks}\n## Tasks\n\n{FIRST}"
+
+    outside = [f for f in errors(found_in(given(150))) if f.code == "task.outside-section"]
     assert len(outside) == 100
     assert {f.mend for f in outside} == {"remove the tab before ## Tasks on line 18"}
+    assert_linear(found_in, given)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from idumb.domain.finding import LATER, Finding
 from idumb.markdown.plans import plan_parser
-from tests.support.corpus import CORPUS
 
 HEAD = """---
 type: plan
@@ -266,24 +264,5 @@ TABLE = "| id | Files | Verify |\n|---|---|---|\n| T1-01 | `a` | `false` |\n"
 )
 def test_prose_tables_examples_and_other_sections_are_text(text: str) -> None:
     parsed = plan_parser.parse((HEAD + text).encode(), "p")
-    assert [t.id for t in parsed.plan.tasks] == ["T1-02"] if parsed.plan else parsed.findings == ()
-
-
-def later(text: str) -> list[Finding]:
-    return [f for f in plan_parser.parse((HEAD + text).encode(), "p").findings if f.code in LATER]
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus at {CORPUS}")
-def test_ordinary_prose_of_other_projects_is_not_taken_for_a_task() -> None:
-    """Every fourth text that people wrote, in another section than the tasks of a plan."""
-    wrong, read = [], 0
-    for path in sorted(p for p in CORPUS.rglob("*.md") if p.is_file())[::4]:
-        text = path.read_text(encoding="utf-8", errors="replace").lstrip("\ufeff")
-        if text.startswith("---"):
-            text = text.partition("\n---")[2]
-        if re.search(r"(?mi)^##?[ \t]+tasks[ \t]*$", text):
-            continue
-        read += 1
-        wrong += [(str(path.relative_to(CORPUS)), f.found) for f in later(f"## Tasks\n\n{VALID}\n## Notes\n\n{text}\n")]
-    assert read > 300
-    assert not wrong
+    assert parsed.plan, parsed.findings
+    assert [task.id for task in parsed.plan.tasks] == ["T1-02"]

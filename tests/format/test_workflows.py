@@ -16,6 +16,7 @@ from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.markdown.workflows import workflow_parser
 from idumb.markdown.workflows.definition_files import DefinitionFolders
 from tests.meta import source
+from tests.support.growth import assert_linear
 
 PAGE = (source.ROOT / "docs/workflow-format.md").read_text(encoding="utf-8")
 SHIPPED = sorted((source.ROOT / "templates/workflows").glob("*.md"))
@@ -110,82 +111,88 @@ def test_a_run_with_wrong_inputs_is_no_plan(values: dict[str, object], code: str
 SCRIPT = "kind: script\nrun: 'true'"
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("", [("workflow.no-steps", 1)]),
-        ("### one: The first\n", [("workflow.step-without-fence", 11), ("workflow.no-steps", 1)]),
-        (f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 11), ("workflow.no-steps", 1)]),
-        (step(SCRIPT) + f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 18)]),
-        (step(SCRIPT, "One"), [("workflow.bad-heading", 11)]),
-        (step(SCRIPT, "one") + step(SCRIPT, "one"), [("workflow.duplicate-step", 18)]),
-        ("# No phase\n\n" + step(SCRIPT), [("workflow.no-phase", 13)]),
-        (step(SCRIPT) + "```yaml steps\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
-        (step(SCRIPT) + "```yaml\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
-        (step(SCRIPT) + "- a list\n\n  ```yaml step\n  kind: script\n  ```\n", [("workflow.fence-near-miss", 20)]),
-        (step(SCRIPT) + "```yaml run\ninputs: {}\n```\n", [("workflow.bad-run", 18)]),
-        (step(""), [("workflow.empty-step", 13)]),
-        (step("run: 'true'"), [("workflow.bad-kind", 14)]),
-        (step("kind: scrip\nrun: 'true'"), [("workflow.bad-kind", 14)]),
-        (step("kind: script"), [("workflow.no-script", 11)]),
-        (step(f"{SCRIPT}\nsteps: []"), [("workflow.no-script", 11)]),
-        (step(f"{SCRIPT}\nretrys: 1"), [("workflow.unknown-key", 16)]),
-        (step(f"{SCRIPT}\noptions: {{a: b}}"), [("workflow.unknown-key", 16)]),
-        (step(f"{SCRIPT}\nfiles:"), [("workflow.empty-value", 16)]),
-        (step(f"{SCRIPT}\nretries: some"), [("workflow.bad-value", 16)]),
-        (step(f"{SCRIPT}\ncontinue_on_error: maybe"), [("workflow.bad-value", 16)]),
-        (step(f"{SCRIPT}\ntimeout: soon"), [("field.bad-duration", 16)]),
-        (step(f"{SCRIPT}\ntimeout_action: wait"), [("field.bad-choice", 16)]),
-        (step(f"{SCRIPT}\nneeds: [two]"), [("workflow.unknown-step", 16)]),
-        (step(f"{SCRIPT}\ntakes: {{A: one.b}}"), [("workflow.unknown-output", 16)]),
-        (step(f"{SCRIPT}\ntakes: {{a: one.outcome}}"), [("workflow.bad-name", 16)]),
-        (step(f"{SCRIPT}\ntakes: {{INPUT_X: one.outcome}}"), [("workflow.bad-name", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{A: text}}"), [("workflow.bad-name", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{outcome: text}}"), [("workflow.bad-name", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{a: txt}}"), [("workflow.bad-value", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{a: {{type: txt}}}}"), [("workflow.bad-type", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{a: {{type: choice}}}}"), [("workflow.bad-choices", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{a: {{type: text, file: ../a}}}}"), [("workflow.bad-file", 16)]),
-        (step(f"{SCRIPT}\noutputs: {{a: {{type: text, key: a}}}}"), [("workflow.bad-file", 16)]),
-        (step(f"{SCRIPT}\nfiles: {{create: ['{{inputs.wrod}}']}}"), [("workflow.unknown-input", 16)]),
-        (step("kind: condition\nthen: [one]"), [("workflow.no-condition", 11)]),
-        (step("kind: condition\nif: inputs.wrod == 'a'\nthen: none"), [("workflow.bad-condition", 15)]),
-        (step("kind: condition\nif: 'true'"), [("workflow.no-condition", 11)]),
-        (step("kind: condition\nif: 'true'\nthen: [two]\nelse: [two]") + step(SCRIPT, "two"),
-         [("workflow.two-branches", 17)]),
-        (step("kind: human\nask: nothing"), [("workflow.bad-value", 15)]),
-        (step("kind: human\nask: decision"), [("workflow.no-options", 11)]),
-        (step("kind: human\nask: action\noptions: {a: b}"), [("workflow.no-options", 11)]),
-        (step("kind: agent"), [("task.no-acceptance", 11)]),
-        (step("kind: agent\nagent: two words\nacceptance: [{text: a, human: true}]"), [("field.bad-name", 15)]),
-    ],
-)  # fmt: skip
-def test_every_mistake_in_a_step_is_reported_at_its_line(body: str, expected: list[tuple[str, int]]) -> None:
-    result = parsed(body)
-    assert sorted((finding.code, finding.line) for finding in result.findings) == sorted(expected)
-    assert result.plan is None
-    assert all(finding.mend or finding.accepted for finding in result.findings)
+# fmt: off
+MISTAKES = [
+    ("", [("workflow.no-steps", 1)]),
+    ("### one: The first\n", [("workflow.step-without-fence", 11), ("workflow.no-steps", 1)]),
+    (f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 11), ("workflow.no-steps", 1)]),
+    (step(SCRIPT) + f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 18)]),
+    (step(SCRIPT, "One"), [("workflow.bad-heading", 11)]),
+    (step(SCRIPT, "one") + step(SCRIPT, "one"), [("workflow.duplicate-step", 18)]),
+    ("# No phase\n\n" + step(SCRIPT), [("workflow.no-phase", 13)]),
+    (step(SCRIPT) + "```yaml steps\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
+    (step(SCRIPT) + "```yaml\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
+    (step(SCRIPT) + "- a list\n\n  ```yaml step\n  kind: script\n  ```\n", [("workflow.fence-near-miss", 20)]),
+    (step(SCRIPT) + "```yaml run\ninputs: {}\n```\n", [("workflow.bad-run", 18)]),
+    (step(""), [("workflow.empty-step", 13)]),
+    (step("run: 'true'"), [("workflow.bad-kind", 14)]),
+    (step("kind: scrip\nrun: 'true'"), [("workflow.bad-kind", 14)]),
+    (step("kind: script"), [("workflow.no-script", 11)]),
+    (step(f"{SCRIPT}\nsteps: []"), [("workflow.no-script", 11)]),
+    (step(f"{SCRIPT}\nretrys: 1"), [("workflow.unknown-key", 16)]),
+    (step(f"{SCRIPT}\noptions: {{a: b}}"), [("workflow.unknown-key", 16)]),
+    (step(f"{SCRIPT}\nfiles:"), [("workflow.empty-value", 16)]),
+    (step(f"{SCRIPT}\nretries: some"), [("workflow.bad-value", 16)]),
+    (step(f"{SCRIPT}\ncontinue_on_error: maybe"), [("workflow.bad-value", 16)]),
+    (step(f"{SCRIPT}\ntimeout: soon"), [("field.bad-duration", 16)]),
+    (step(f"{SCRIPT}\ntimeout_action: wait"), [("field.bad-choice", 16)]),
+    (step(f"{SCRIPT}\nneeds: [two]"), [("workflow.unknown-step", 16)]),
+    (step(f"{SCRIPT}\ntakes: {{A: one.b}}"), [("workflow.unknown-output", 16)]),
+    (step(f"{SCRIPT}\ntakes: {{a: one.outcome}}"), [("workflow.bad-name", 16)]),
+    (step(f"{SCRIPT}\ntakes: {{INPUT_X: one.outcome}}"), [("workflow.bad-name", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{A: text}}"), [("workflow.bad-name", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{outcome: text}}"), [("workflow.bad-name", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{a: txt}}"), [("workflow.bad-value", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{a: {{type: txt}}}}"), [("workflow.bad-type", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{a: {{type: choice}}}}"), [("workflow.bad-choices", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{a: {{type: text, file: ../a}}}}"), [("workflow.bad-file", 16)]),
+    (step(f"{SCRIPT}\noutputs: {{a: {{type: text, key: a}}}}"), [("workflow.bad-file", 16)]),
+    (step(f"{SCRIPT}\nfiles: {{create: ['{{inputs.wrod}}']}}"), [("workflow.unknown-input", 16)]),
+    (step("kind: condition\nthen: [one]"), [("workflow.no-condition", 11)]),
+    (step("kind: condition\nif: inputs.wrod == 'a'\nthen: none"), [("workflow.bad-condition", 15)]),
+    (step("kind: condition\nif: 'true'"), [("workflow.no-condition", 11)]),
+    (step("kind: condition\nif: 'true'\nthen: [two]\nelse: [two]") + step(SCRIPT, "two"),
+     [("workflow.two-branches", 17)]),
+    (step("kind: human\nask: nothing"), [("workflow.bad-value", 15)]),
+    (step("kind: human\nask: decision"), [("workflow.no-options", 11)]),
+    (step("kind: human\nask: action\noptions: {a: b}"), [("workflow.no-options", 11)]),
+    (step("kind: agent"), [("task.no-acceptance", 11)]),
+    (step("kind: agent\nagent: two words\nacceptance: [{text: a, human: true}]"), [("field.bad-name", 15)]),
+]
+# fmt: on
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("type: workflow", "type: plan", ("workflow.bad-value", 2)),
-        ("name: x", "name: X y", ("workflow.bad-value", 3)),
-        ("version: 1", "version: a b", ("workflow.bad-value", 4)),
-        ("description: Tries things.\n", "", ("workflow.missing-key", 1)),
-        ("inputs:", "input:", ("workflow.unknown-key", 6)),
-        ("  word: text", "  word: list", ("workflow.bad-value", 7)),
-        ("  word: text", "  word: {type: integer, default: a}", ("workflow.bad-default", 7)),
-        ("  word: text", "  word: {type: choice, choices: [a, a]}", ("workflow.bad-choices", 7)),
-        ("  word: text", "  word: {type: text, file: a}", ("workflow.unknown-key", 7)),
-        ("inputs:", "scope: all\ninputs:", ("plan.bad-value", 6)),
-    ],
-)
-def test_every_mistake_in_the_frontmatter_is_reported_at_its_line(
-    old: str, new: str, expected: tuple[str, int]
-) -> None:
-    assert errors(step(SCRIPT), HEAD.replace(old, new)) == [expected]
+def test_every_mistake_in_a_step_is_reported_at_its_line() -> None:
+    found = [(body, expected, parsed(body)) for body, expected in MISTAKES]
+    assert [
+        (body, result.findings)
+        for body, expected, result in found
+        if sorted((finding.code, finding.line) for finding in result.findings) != sorted(expected) or result.plan
+    ] == []
+    assert all(finding.mend or finding.accepted for _, _, result in found for finding in result.findings)
+
+
+# fmt: off
+MISTAKES_OF_THE_HEAD = [
+    ("type: workflow", "type: plan", ("workflow.bad-value", 2)),
+    ("name: x", "name: X y", ("workflow.bad-value", 3)),
+    ("version: 1", "version: a b", ("workflow.bad-value", 4)),
+    ("description: Tries things.\n", "", ("workflow.missing-key", 1)),
+    ("inputs:", "input:", ("workflow.unknown-key", 6)),
+    ("  word: text", "  word: list", ("workflow.bad-value", 7)),
+    ("  word: text", "  word: {type: integer, default: a}", ("workflow.bad-default", 7)),
+    ("  word: text", "  word: {type: choice, choices: [a, a]}", ("workflow.bad-choices", 7)),
+    ("  word: text", "  word: {type: text, file: a}", ("workflow.unknown-key", 7)),
+    ("inputs:", "scope: all\ninputs:", ("plan.bad-value", 6)),
+]
+# fmt: on
+
+
+def test_every_mistake_in_the_frontmatter_is_reported_at_its_line() -> None:
+    found = [
+        (new, expected, errors(step(SCRIPT), HEAD.replace(old, new))) for old, new, expected in MISTAKES_OF_THE_HEAD
+    ]
+    assert [row for row in found if row[2] != [row[1]]] == []
 
 
 def test_every_code_of_the_parser_is_on_the_page_and_has_a_test() -> None:
@@ -252,11 +259,18 @@ def test_inputs_alone_decide_which_steps_never_run() -> None:
 
 
 def test_a_long_chain_of_conditions_is_omitted_in_linear_time() -> None:
-    flows = {f"c{n}": workflow.Flow(f"c{n}", "condition", "", then=(f"c{n + 1}",)) for n in range(20_000)}
-    assert workflow.omitted_with(flows, ["c0"]) == tuple(flows)
-    taking = {f"t{n}": workflow.Flow(f"t{n}", "script", "", takes={"A": workflow.Take(f"t{n - 1}", "x")})
-              for n in range(20_000)}  # fmt: skip
-    assert workflow.omitted_with(taking, ["t0"]) == tuple(taking)
+    def conditions(count: int) -> dict[str, workflow.Flow]:
+        return {f"f{n}": workflow.Flow(f"f{n}", "condition", "", then=(f"f{n + 1}",)) for n in range(count)}
+
+    def takes(count: int) -> dict[str, workflow.Flow]:
+        before = {f"f{n}": {"A": workflow.Take(f"f{n - 1}", "x")} for n in range(count)}
+        return {name: workflow.Flow(name, "script", "", takes=taken) for name, taken in before.items()}
+
+    def omit(flows: dict[str, workflow.Flow]) -> None:
+        assert workflow.omitted_with(flows, ["f0"]) == tuple(flows)
+
+    assert_linear(omit, conditions)
+    assert_linear(omit, takes)
 
 
 DEEP = 10_000
@@ -277,19 +291,17 @@ def test_deep_nesting_is_a_finding(keys: str, code: str) -> None:
     assert [found for found, _ in errors(step(keys))] == [code]
 
 
-@pytest.mark.parametrize(
-    ("type", "text", "expected"),
-    [
+def test_an_input_has_its_declared_type() -> None:
+    rows: list[tuple[str, str, object]] = [
         ("text", "a b", "a b"), ("text", "a\0b", None), ("text", "x" * 4097, None), ("text", "\udc80", None),
         ("integer", "-12", -12), ("integer", "1.5", None), ("integer", "9" * 19, None), ("integer", "1e5", None),
         ("number", "1.5", 1.5), ("number", "nan", None), ("number", "1e-05", 1e-05), ("number", "1e99", None),
         ("number", "9" * 18, None), ("boolean", "true", True), ("boolean", "yes", None),
         ("choice", "a", "a"), ("choice", "c", None),
-    ],
-)  # fmt: skip
-def test_an_input_has_its_declared_type(type: str, text: str, expected: object) -> None:
-    declared = workflow.Value("x", type, choices=("a", "b") if type == "choice" else ())
-    assert workflow.from_text(declared, text) == expected
+    ]  # fmt: skip
+    for type, text, expected in rows:
+        declared = workflow.Value("x", type, choices=("a", "b") if type == "choice" else ())
+        assert workflow.from_text(declared, text) == expected, (type, text)
 
 
 @given(st.binary(max_size=200), st.integers(0, 10_000))

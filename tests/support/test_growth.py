@@ -12,8 +12,20 @@ def test_linear_work_is_accepted() -> None:
 
 
 def test_quadratic_work_is_detected() -> None:
+    with pytest.raises(AssertionError, match="times as long"):
+        assert_linear(compare_all, lambda n: list(range(n)))
+
+
+def compare_all(items: list[int]) -> int:
+    return sum(1 for one in items for other in items if one == other)
+
+
+def test_a_slow_first_call_hides_no_quadratic_work() -> None:
+    calls: list[int] = []
+
     def work(items: list[int]) -> int:
-        return sum(1 for one in items for other in items if one == other)
+        calls.append(compare_all(list(range(0 if calls else 1000))))
+        return compare_all(items)
 
     with pytest.raises(AssertionError, match="times as long"):
         assert_linear(work, lambda n: list(range(n)))
