@@ -13,6 +13,7 @@ from idumb.domain.runs.task_state import TaskState
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 CRITERION = (
@@ -21,16 +22,34 @@ CRITERION = (
 QUESTION = "1.AC-2.1"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _waiting(sandbox: GitSandbox) -> Project:
     """A phase whose task is done and whose criterion waits for a person; the builder writes what draft.log says."""
     project = projects.create(sandbox)
     draft(project, "first = 1\n")
     build = task("T1-01", files="create `x.py`", check="test -s x.py", steps=[shell("cat draft.log > x.py")])
     project.plan([build], tail=CRITERION.format(check="test -e README.md"))
-    assert project.execute().code == 5
+    assert project.execute_here().code == 5
     assert listed(project) == [QUESTION]
     return project
+
+
+def _answered(sandbox: GitSandbox) -> Project:
+    project = _waiting(sandbox)
+    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert project.fast("verify-work", "1").code == 0
+    return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    """Its criterion waits for a person."""
+    return prepared.get(_waiting)
+
+
+@pytest.fixture
+def answered(prepared: Prepared) -> Project:
+    """Its criterion is answered with yes, and the phase is verified."""
+    return prepared.get(_answered)
 
 
 def draft(project: Project, text: str) -> None:
@@ -38,7 +57,7 @@ def draft(project: Project, text: str) -> None:
 
 
 def listed(project: Project) -> list[str]:
-    return [row["id"] for row in project.json("decisions").data["decisions"]]
+    return [row["id"] for row in project.fast("decisions").data["decisions"]]
 
 
 def proof(answer: Answer) -> str:
@@ -47,118 +66,109 @@ def proof(answer: Answer) -> str:
 
 
 def rolled_back(project: Project) -> None:
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("x.py")
 
 
 def undone(project: Project) -> None:
     """Undo the newest run or rollback, also if another command followed it."""
-    refused = project.json("undo", "--yes")
+    refused = project.fast("undo", "--yes")
     assert refused.error["code"] == "undo.other-operation"
-    assert project.json("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
+    assert project.fast("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
 
 
-def is_asked_again(project: Project) -> None:
-    """The new work waits for a person, who can answer."""
-    judged = project.json("verify-work", "1")
-    assert (judged.code, proof(judged)) == (5, "waiting"), judged
+def built_again(project: Project) -> None:
+    """The work is built, and the phase waits for a person."""
+    assert project.resume_here().code == 5
     assert listed(project) == [QUESTION]
-    assert project.json("decide", QUESTION, "yes").code == 0
-    assert proof(project.json("verify-work", "1")) == "passed"
 
 
 def test_a_question_about_rolled_back_work_is_void_until_the_work_is_built_again(project: Project) -> None:
     """R-PLAN-12, R-ASK-2: nobody can judge work that is not there."""
     rolled_back(project)
     assert listed(project) == []
-    assert project.json("next").data["next"]["command"] == "idumb resume 1"
-    assert project.json("status").data["next"]["command"] == "idumb resume 1"
+    assert project.fast("next").data["next"]["command"] == "idumb resume 1"
+    assert project.fast("status").data["next"]["command"] == "idumb resume 1"
     before = project.events("--kind", "decision.answered")
-    void = project.json("decide", QUESTION, "yes")
+    void = project.fast("decide", QUESTION, "yes")
     assert (void.code, void.error["code"], void.error["hint"]) == (4, "decision.void", "idumb resume 1")
     assert "T1-01 (pending) is not done" in void.error["message"]
     assert project.events("--kind", "decision.answered") == before
     draft(project, "second = 2\n")
-    assert project.resume().code == 5
-    is_asked_again(project)
+    built_again(project)
+    judged = project.fast("verify-work", "1")
+    assert (judged.code, proof(judged)) == (5, "waiting"), judged
+    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert proof(project.fast("verify-work", "1")) == "passed"
 
 
 def test_an_answer_from_before_a_rollback_does_not_count_for_other_bytes(project: Project) -> None:
     """R-PLAN-12, R-GIT-3."""
-    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.fast("decide", QUESTION, "yes").code == 0
     rolled_back(project)
     draft(project, "second = 2\n")
-    assert project.resume().code == 5
-    is_asked_again(project)
+    built_again(project)
 
 
 def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Project) -> None:
     """R-PLAN-12, R-GIT-3: the person saw exactly this work."""
-    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.fast("decide", QUESTION, "yes").code == 0
     rolled_back(project)
-    assert project.json("undo", "--yes").code == 0
+    assert project.fast("undo", "--yes").code == 0
     assert project.read("x.py") == "first = 1\n"
-    assert proof(project.json("verify-work", "1")) == "passed"
+    assert proof(project.fast("verify-work", "1")) == "passed"
 
 
 def test_an_undone_rollback_brings_the_open_question_back(project: Project) -> None:
     """R-PLAN-12."""
     rolled_back(project)
-    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
-    assert project.json("undo", "--yes").code == 0
-    is_asked_again(project)
+    assert project.fast("decide", QUESTION, "yes").error["code"] == "decision.void"
+    assert project.fast("undo", "--yes").code == 0
+    assert listed(project) == [QUESTION]
+    assert project.fast("decide", QUESTION, "yes").code == 0
 
 
-def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(project: Project) -> None:
+def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answered: Project) -> None:
     """R-PLAN-12: `undo` of the run removes the work, too."""
-    assert project.json("decide", QUESTION, "yes").code == 0
-    assert project.json("verify-work", "1").code == 0
-    undone(project)
-    assert not project.exists("x.py")
-    draft(project, "second = 2\n")
-    assert project.resume().code == 5
-    is_asked_again(project)
+    undone(answered)
+    assert not answered.exists("x.py")
+    draft(answered, "second = 2\n")
+    built_again(answered)
 
 
 def added(project: Project) -> None:
     place = project.folder.parent / "task.md"
     place.write_text(making("T1-02", "y.py"), encoding="utf-8")
-    assert project.json("amend", "1", "--add-task", str(place), "--yes").code == 0
+    assert project.fast("amend", "1", "--add-task", str(place), "--yes").code == 0
 
 
-def test_an_answer_does_not_count_for_work_that_an_amendment_adds(project: Project) -> None:
+def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
-    assert project.json("decide", QUESTION, "yes").code == 0
-    assert project.json("verify-work", "1").code == 0
-    added(project)
-    assert listed(project) == []
-    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
-    assert project.resume().code == 5
-    is_asked_again(project)
+    added(answered)
+    assert listed(answered) == []
+    assert answered.fast("decide", QUESTION, "yes").error["code"] == "decision.void"
+    built_again(answered)
 
 
-def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added_work(project: Project) -> None:
+def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added_work(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
-    assert project.json("decide", QUESTION, "yes").code == 0
-    assert project.json("verify-work", "1").code == 0
-    rolled_back(project)
-    added(project)
-    undone(project)
-    assert project.json("status").data["phases"][0]["verification"] is None
-    assert listed(project) == []
-    assert project.resume().code == 5
-    is_asked_again(project)
+    rolled_back(answered)
+    added(answered)
+    undone(answered)
+    assert answered.fast("status").data["phases"][0]["verification"] is None
+    assert listed(answered) == []
+    built_again(answered)
 
 
 def test_an_answer_does_not_count_for_a_criterion_that_says_something_else(project: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
-    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.fast("decide", QUESTION, "yes").code == 0
     plan = project.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("The API reads well", "The API is safe"), encoding="utf-8")
-    assert project.json("amend", "1", "--from-file", "--yes").code == 0
-    judged = project.json("verify-work", "1")
+    assert project.fast("amend", "1", "--from-file", "--yes").code == 0
+    judged = project.fast("verify-work", "1")
     assert (judged.code, proof(judged)) == (5, "waiting"), judged
-    (row,) = project.json("decisions").data["decisions"]
+    (row,) = project.fast("decisions").data["decisions"]
     assert "The API is safe" in row["what"]
 
 
@@ -177,8 +187,6 @@ def test_an_answer_that_an_earlier_version_recorded_without_the_work_does_not_co
     question = {"id": QUESTION, "kind": "criterion", "task": None}
     state = RunState(tasks={"T1-01": TaskState("T1-01", "", status=status)}, decisions={QUESTION: question})
     answer = {"decision": QUESTION, "choice": "yes", "by": "ada"}
-    answered = Event(
-        1, "", "r", None, None, "decision.answered", answer, version=1, fence=0, at="", previous="", hash=""
-    )
-    replay.apply(state, answered)
+    given = Event(1, "", "r", None, None, "decision.answered", answer, version=1, fence=0, at="", previous="", hash="")
+    replay.apply(state, given)
     assert list(state.answers) == counted

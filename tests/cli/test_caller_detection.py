@@ -61,25 +61,22 @@ def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None =
         monkeypatch.setenv("IDUMB_TASK", "T1-01")
 
 
-@pytest.mark.parametrize("words", WORDS, ids=" ".join)
 def test_commands_reserved_for_a_person_are_refused_inside_an_agent(
-    project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GATE-6, R-ASK-2."""
     before = project.repo.ledger()
     mark(monkeypatch, project.folder)
-    answer = project.quick(*words, "--json")
-    assert (answer.code, answer.error["code"]) == (4, CODE), answer
-    assert "inside the builder of T1-01" in answer.error["message"]
+    for words in WORDS:
+        answer = project.quick(*words, "--json")
+        assert (answer.code, answer.error["code"]) == (4, CODE), answer
+        assert "inside the builder of T1-01" in answer.error["message"]
     assert before.changed_paths(project.repo.ledger()) == []
 
 
-@pytest.mark.parametrize("words", ALLOWED, ids=" ".join)
-def test_read_only_commands_work_inside_an_agent(
-    project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_commands_work_inside_an_agent(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     mark(monkeypatch, project.folder)
-    assert project.quick(*words, "--json").code == 0
+    assert [words for words in ALLOWED if project.quick(*words, "--json").code != 0] == []
 
 
 def test_a_check_is_not_a_person_either(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,12 +86,12 @@ def test_a_check_is_not_a_person_either(project: Project, monkeypatch: pytest.Mo
     assert "inside a check" in answer.error["message"]
 
 
-@pytest.mark.parametrize("place", ["0123456789abcdef", "rehearsals/1/work"])
 def test_an_agent_in_a_copy_made_by_idumb_belongs_to_this_repository(
-    project: Project, place: str, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark(monkeypatch, project.repo.clones / place)
-    assert project.quick("undo", "--yes", "--json").error["code"] == CODE
+    for place in ("0123456789abcdef", "rehearsals/1/work"):
+        mark(monkeypatch, project.repo.clones / place)
+        assert project.quick("undo", "--yes", "--json").error["code"] == CODE
 
 
 def test_an_agent_in_another_working_tree_of_the_repository_is_refused(

@@ -50,7 +50,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
 
 
 def cancel(project: Project, *flags: str) -> Answer:
-    answer = project.json("cancel", *flags)
+    answer = project.fast("cancel", *flags)
     if answer.code == 0:
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
     return answer
@@ -91,17 +91,13 @@ def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     assert not owner_file(project, "owner.json").exists()
     assert not owner_file(project, "cancel.json").exists()
     assert cancel(project).data["owner"] is None
+    shows_the_checkpoint(project, answer.data["checkpoint"])
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_cancel_records_a_checkpoint_and_show_names_the_ref_that_keeps_the_files(
-    project: Project, busy: tuple[subprocess.Popen[str], int]
-) -> None:
-    """R-RUN-9, R-GIT-2: the event, the document and the ref of the interrupted attempt; `show` prints its files."""
-    process, _ = busy
-    kept = cancel(project).data["checkpoint"]
-    assert process.wait(60) == 143
+def shows_the_checkpoint(project: Project, kept: dict[str, object]) -> None:
+    """R-GIT-2: the event, the document and the ref of the interrupted attempt; `show` prints its files."""
     event = project.events("--kind", "checkpoint.recorded")[-1]
     recorded = event["payload"]
     assert (event["task"], event["attempt"], recorded["status"]) == ("T1-02", 1, "interrupted")
@@ -113,23 +109,13 @@ def test_cancel_records_a_checkpoint_and_show_names_the_ref_that_keeps_the_files
     document = project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
     assert "status: partial\n" in document
     assert recorded["snapshot"] in document
-    shown = project.json("show", "T1-02").data["attempts"][-1]
+    shown = project.fast("show", "T1-02").data["attempts"][-1]
     assert shown["checkpoint"] == recorded["snapshot"]
     printed = subprocess.run(shlex.split(shown["kept"][0]), cwd=project.folder, capture_output=True, check=True)
     assert printed.stdout == b"half\n"
-    words = project.idumb("show", "T1-02").out
+    words = project.quick("show", "T1-02").out
     assert f"Its files are kept in {recorded['snapshot']}:\n    {shown['kept'][0]}\n" in words
-    assert project.resume().code == 0
-    assert project.json("doctor").code == 0
-
-
-def test_an_external_signal_is_not_called_a_cancellation(
-    project: Project, busy: tuple[subprocess.Popen[str], int]
-) -> None:
-    process, _ = busy
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143
-    assert last(project, "run.interrupted") == {"reason": "stopped by SIGTERM", "by": "signal"}
+    assert project.fast("doctor").code == 0
 
 
 def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
@@ -280,7 +266,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGHUP
     assert not process_tree.is_alive(sleeper)
-    assert last(project, "run.interrupted")["reason"] == "stopped by SIGHUP"
+    assert last(project, "run.interrupted") == {"reason": "stopped by SIGHUP", "by": "signal"}
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
@@ -288,11 +274,11 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stream: str) -> None:
     """F36, R-RUN-7: a run whose reader goes away completes and exits as usual, for either stream."""
-    project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in range(1, 6)])
+    project.plan([making(f"T1-{n:02}", f"f{n}.txt") for n in (1, 2)])
     events = ["--events"] if stream == "stdout" else []
     ended = gone_after_a_line(project, stream, "execute-phase", "1", "--approve", project.approval(), *events)
     assert ended == (0, "")
-    assert project.statuses()["T1-05"] == "completed"
+    assert project.statuses()["T1-02"] == "completed"
 
 
 def test_an_answer_that_is_only_partly_read_is_not_a_failure(project: Project) -> None:

@@ -12,6 +12,7 @@ from idumb.domain.decision import Decision
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, task
 
 CONFIG = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
@@ -26,18 +27,28 @@ def put(folder: Path, text: str) -> str:
     return str(program)
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def _rolled_back(sandbox: GitSandbox) -> Project:
     """A phase that the coder in folder `one` built once, and that was rolled back."""
-    put(tmp_path / "one", "one")
-    monkeypatch.setenv("PATH", str(tmp_path / "one"), prepend=":")
     project = projects.create(sandbox)
     project.configure(CONFIG)
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    approval = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    assert project.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        _use_first(project, patch)
+        assert project.execute_here().code == 0
     assert project.read("a.txt") == "one\n"
-    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
+    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+def _use_first(project: Project, patch: pytest.MonkeyPatch) -> None:
+    put(project.folder.parent / "one", "one")
+    patch.setenv("PATH", str(project.folder.parent / "one"), prepend=":")
+
+
+@pytest.fixture
+def project(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
+    project = prepared.get(_rolled_back)
+    _use_first(project, monkeypatch)
     return project
 
 
@@ -57,7 +68,7 @@ def test_a_different_program_of_the_same_name_needs_consent(
     for flags, code in (((), 5), (("--approve", here["contract_hash"]), 4)):
         refused = again(project, *flags)
         assert (refused.code, refused.error["code"]) == (code, "consent.other-program")
-        changed = {"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}
+        changed = {"binding": "b", "was": str(project.folder.parent / "one/coder"), "now": other}
         assert refused.error["details"]["changed"] == [changed]
         assert changed["was"] in refused.error["message"]
         assert changed["now"] in refused.error["message"]
@@ -72,7 +83,7 @@ def test_a_different_program_of_the_same_name_needs_consent(
 
 def test_an_agent_updated_in_place_starts_without_asking(project: Project, tmp_path: Path) -> None:
     """R-LOCK-3."""
-    put(tmp_path / "one", "newer")
+    put(project.folder.parent / "one", "newer")
     assert again(project).code == 0
     assert project.read("a.txt") == "newer\n"
 
@@ -88,7 +99,9 @@ def test_an_approval_voided_by_another_program_names_both_programs(
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     refused = again(project)
     assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
-    assert refused.error["details"]["changed"] == [{"binding": "b", "was": str(tmp_path / "one/coder"), "now": other}]
+    assert refused.error["details"]["changed"] == [
+        {"binding": "b", "was": str(project.folder.parent / "one/coder"), "now": other}
+    ]
     assert again(project, "--approve", refused.error["hint"].split()[-1]).code == 0
 
 
@@ -99,7 +112,7 @@ def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     """R-LOCK-3: not to a program that replaced it while the question waited."""
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     project.configure(CONFIG.replace("command", adapter))
-    one, two = tmp_path / "one/coder", tmp_path / "two"
+    one, two = project.folder.parent / "one/coder", tmp_path / "two"
     monkeypatch.setenv("PATH", str(two), prepend=":")
 
     class Slow:
@@ -133,7 +146,7 @@ def test_consent_to_an_amendment_covers_no_other_program(
         assert project.quick("approve", "1", "--revoke", "--json").code == 0
         contract = project.quick("check-plan", "1", "--json").data["contract_hash"]
         assert project.quick("approve", "1", *project.answers(), "--hash", contract, "--json").code == 0
-    put(tmp_path / "one", "one; exit 1")
+    put(project.folder.parent / "one", "one; exit 1")
     assert again(project).code == 1
     put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
@@ -143,17 +156,16 @@ def test_consent_to_an_amendment_covers_no_other_program(
     assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
 
 
-@pytest.mark.parametrize("approves", [False, True])
-def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project, *, approves: bool) -> None:
+def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project) -> None:
     """R-LOCK-3: the run would halt at it, so it is refused first, and nothing is recorded."""
     put(project.folder / "tools", "inside")
     project.configure("builder: b\nbindings:\n  b: {adapter: command, argv: [tools/coder]}\n")
     checked = project.quick("check-plan", "1", "--json")
     assert (checked.code, checked.data["findings"][0]["code"]) == (3, "agent.inside-repository")
     assert ".idumb/config.yaml:3 first" in checked.error["hint"]
-    agreed = ("--approve", checked.data["contract_hash"]) if approves else ()
+    agreed = ("--approve", checked.data["contract_hash"])
     quick = project.quick("quick", "make b", "--files", "b.txt", "--check", "test -s b.txt", "--json")
-    for refused in (project.quick("execute-phase", "1", "--json", *agreed), quick):
+    for refused in (project.fast("execute-phase", "1"), project.fast("execute-phase", "1", *agreed), quick):
         assert (refused.code, refused.error["code"]) == (4, "agent.inside-repository")
         assert refused.error["message"].startswith("The binding b: Program tools/coder is inside the repository")
     assert project.quick("check-plan", "1", "--json").data["consent"] is False

@@ -13,16 +13,39 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_amend import validate
+from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
+
+
+def _create(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "# A project\n"})
 
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    sandbox.write("README.md", "# A project\n")
-    project = Project(sandbox, sandbox.root)
-    sandbox.commit("first")
-    assert project.quick("init").code == 0
+    return _create(sandbox)
+
+
+def _verified(sandbox: GitSandbox) -> Project:
+    project = _create(sandbox)
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project) == 0
+    return project
+
+
+@pytest.fixture
+def verified(prepared: Prepared) -> Project:
+    return prepared.get(_verified)
+
+
+def _on_branch(sandbox: GitSandbox) -> Project:
+    """A phase is verified on branch `work`, and `main` is checked out."""
+    project = _create(sandbox)
+    project.plan([making("T1-01", "a.txt", "a\n")])
+    assert _run(project, "--branch", "work") == 0
+    project.repo.git("switch", "--quiet", "main")
     return project
 
 
@@ -35,10 +58,8 @@ def _type(project: Project, line: str) -> None:
     subprocess.run(line, shell=True, cwd=project.repo.root, check=True, capture_output=True)
 
 
-def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project, "--branch", "work") == 0
-    project.repo.git("switch", "--quiet", "main")
+def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(prepared: Prepared) -> None:
+    project = prepared.get(_on_branch)
     refused = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert refused.error["hint"] == "git switch work"
     project.repo.git("branch", "--quiet", "-D", "work")
@@ -73,18 +94,16 @@ def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 
-def test_without_log_and_copy_doctor_names_the_remaining_option(project: Project, home: Path) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    shutil.rmtree(project.repo.git_dir / "idumb")
+def test_without_log_and_copy_doctor_names_the_remaining_option(verified: Project, home: Path) -> None:
+    shutil.rmtree(verified.repo.git_dir / "idumb")
     shutil.rmtree(home / "state/idumb")
-    assert project.quick("resume", "1", "--json").error["hint"] == "idumb doctor --fix"
-    checks = project.quick("doctor", "--fix", "--json").data["checks"]
+    assert verified.quick("resume", "1", "--json").error["hint"] == "idumb doctor --fix"
+    checks = verified.quick("doctor", "--fix", "--json").data["checks"]
     lost = next(check for check in checks if check["code"] == "store.opens")
     assert "idumb deinit" in lost["symptoms"][0]["mend"]
-    assert project.quick("deinit", "--yes").code == 0
-    assert _run(project) == 4  # the report in HEAD calls it verified
-    assert _run(project, "--force") in {0, 1}
+    assert verified.quick("deinit", "--yes").code == 0
+    assert _run(verified) == 4  # the report in HEAD calls it verified
+    assert _run(verified, "--force") in {0, 1}
 
 
 def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
@@ -98,12 +117,10 @@ def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Proj
     assert project.quick("next").code == 0
 
 
-def test_a_phase_known_only_from_committed_reports_is_not_called_verified(project: Project, tmp_path: Path) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    project.repo.git("add", "--all")
-    project.repo.git("commit", "--quiet", "--allow-empty", "--message=all")
-    project.repo.git("clone", "--quiet", str(project.repo.root), str(tmp_path / "clone"))
+def test_a_phase_known_only_from_committed_reports_is_not_called_verified(verified: Project, tmp_path: Path) -> None:
+    verified.repo.git("add", "--all")
+    verified.repo.git("commit", "--quiet", "--allow-empty", "--message=all")
+    verified.repo.git("clone", "--quiet", str(verified.repo.root), str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
     assert "elsewhere" in clone.quick("next", "--json").data["next"]["why"]
 
@@ -115,33 +132,27 @@ def test_during_the_first_run_the_anchor_is_not_a_problem(project: Project) -> N
     assert _run(project) == 0
 
 
-def test_a_warning_of_git_is_not_called_a_refusal(project: Project) -> None:
+def test_a_warning_of_git_is_not_called_a_refusal(verified: Project) -> None:
     """R-GIT-5: with `core.autocrlf` git warns of line ends, and commits."""
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    project.repo.git("config", "core.autocrlf", "true")
-    answer = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    verified.repo.git("config", "core.autocrlf", "true")
+    answer = verified.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert answer.code == 0
     assert answer.object["warnings"] == []
 
 
-def test_documents_of_a_run_on_another_branch_do_not_block_it(project: Project) -> None:
+def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared) -> None:
     """Untracked, they would stop `git switch` and `git merge`."""
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project, "--branch", "work") == 0
-    project.repo.git("switch", "--quiet", "main")
+    project = prepared.get(_on_branch)
     answer = project.quick("doctor", "--fix", "--json")
     assert answer.code == 0
     assert "checkpoint" not in str(answer.data["mended"])
     project.repo.git("switch", "--quiet", "work")
 
 
-def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    project.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    answer = project.quick("execute-phase", "1", "--approve", consent)
+def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(verified: Project) -> None:
+    verified.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
+    consent = verified.quick("check-plan", "1", "--json").data["contract_hash"]
+    answer = verified.quick("execute-phase", "1", "--approve", consent)
     assert answer.code == 0
     assert "cannot restore it" not in answer.err
 
@@ -164,14 +175,12 @@ def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Projec
     assert project.quick("backup", "new/log.db").code == 0
 
 
-@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",)])
-def test_one_interrupt_leaves_a_question(project: Project, command: tuple[str, ...]) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    before = project.repo.ledger()
+@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start"), ("deinit",)])
+def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, ...]) -> None:
+    before = verified.repo.ledger()
     master, slave = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "idumb", *command], cwd=project.repo.root, stdin=slave, stdout=slave, stderr=slave
+        [sys.executable, "-m", "idumb", *command], cwd=verified.repo.root, stdin=slave, stdout=slave, stderr=slave
     ) as process:
         os.close(slave)
         output = b""
@@ -180,25 +189,23 @@ def test_one_interrupt_leaves_a_question(project: Project, command: tuple[str, .
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     os.close(master)
-    assert project.repo.ledger().changed_paths(before) == []
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert verified.repo.ledger().changed_paths(before) == []
+    assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 
-def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(project: Project) -> None:
+def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(verified: Project) -> None:
     """R-ASK-1: execute-phase would refuse it, and resume has nothing to do."""
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    checked, compared = project.idumb("check-plan", "1").out, project.idumb("plan-diff", "1").out
+    checked, compared = verified.quick("check-plan", "1").out, verified.quick("plan-diff", "1").out
     assert checked.endswith("\nThis contract is verified.\n")
     assert compared == "No changes in phase 1 since run 1.\n"
-    project.plan([making("T2-01", "b.txt")], phase="2")
-    following = project.json("status").data["next"]["command"]
+    verified.plan([making("T2-01", "b.txt")], phase="2")
+    following = verified.fast("status").data["next"]["command"]
     assert following == "idumb execute-phase 2"
     for command in ("check-plan", "plan-diff"):
-        answer = project.json(command, "1").data
+        answer = verified.fast(command, "1").data
         validate(answer, command)
         assert (answer["verified"], answer["next"]) == (True, [following])
-        assert project.idumb(command, "1").out.endswith(f"\nNext: {following}\n")
+        assert verified.quick(command, "1").out.endswith(f"\nNext: {following}\n")
 
 
 def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(project: Project) -> None:
@@ -209,7 +216,7 @@ def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run
     configuration = project.folder / ".idumb/config.yaml"
     before = configuration.read_text(encoding="utf-8")
     configuration.write_text(before + "\nprotected: [x.txt]\n", encoding="utf-8")
-    assert "it continues with the changed configuration, at T1-0" in project.idumb("status").out
+    assert "it continues with the changed configuration, at T1-0" in project.quick("status").out
     configuration.write_text(before, encoding="utf-8")
     project.plan([failing.replace("Task T1-01", "Another title")])
-    assert "it continues with the changed plan, at T1-0" in project.idumb("status").out
+    assert "it continues with the changed plan, at T1-0" in project.quick("status").out

@@ -14,6 +14,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, user_bytes
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/pause.json"
@@ -44,9 +45,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-@pytest.fixture
-def halted(sandbox: GitSandbox) -> Project:
-    """A run that stopped because a task failed."""
+def _halted(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.plan(
         [making("T1-01", "a.txt"), task("T1-02", check="test -e later.txt", after="T1-01", steps=[shell("true")])]
@@ -55,8 +54,21 @@ def halted(sandbox: GitSandbox) -> Project:
     return project
 
 
+@pytest.fixture
+def halted(prepared: Prepared) -> Project:
+    """A run that stopped because a task failed."""
+    return prepared.get(_halted)
+
+
+@pytest.fixture
+def paused(halted: Project) -> Project:
+    """The same, paused."""
+    pause(halted, "--why", "first")
+    return halted
+
+
 def pause(project: Project, *flags: str) -> Answer:
-    answer = project.json("pause", "1", *flags)
+    answer = project.fast("pause", "1", *flags)
     if answer.code == 0:
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
     return answer
@@ -117,46 +129,37 @@ def test_a_stopped_run_waits_for_resume_and_shows_the_next_actions(halted: Proje
         ("start-fresh", "idumb rollback 1 --to start"),
     ]
     assert user_bytes(before, halted.repo.ledger()) == []
-    refused = halted.execute()
+    refused = halted.execute_here()
     assert (refused.code, refused.error["code"]) == (4, "run.paused")
     assert [c["id"] for c in refused.error["details"]["choices"]] == WAYS
-    assert halted.idumb("next").out.startswith("Next: idumb resume 1  (paused by ")
+    assert halted.quick("next").out.startswith("Next: idumb resume 1  (paused by ")
     halted.repo.write("later.txt", "later\n")
     halted.repo.commit("later", "later.txt")
-    assert halted.resume("--retry-failed").code == 0
-
-
-def test_pausing_twice_is_reported_and_recorded_once(halted: Project) -> None:
-    """R-RUN-12."""
-    pause(halted, "--why", "first")
-    again = pause(halted, "--why", "second")
-    assert (again.data["ended"], again.data["reason"].endswith("first")) == ("paused already", True)
-    assert len(paused_events(halted)) == 1
-    assert "Next actions:" in halted.idumb("pause", "01").out
-
-
-def test_the_next_actions_of_a_paused_run_work(halted: Project) -> None:
-    """R-RUN-12: a fresh start from the beginning, and a run of the changed plan."""
-    pause(halted)
-    assert halted.idumb("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not halted.exists("a.txt")
-    halted.plan([making("T1-01", "a.txt")])
-    assert halted.execute().code == 0
-
-
-def test_a_run_that_cannot_be_paused_is_refused(halted: Project) -> None:
-    """R-RUN-12: a completed phase, and one that does not exist."""
-    halted.repo.write("later.txt", "later\n")
-    halted.repo.commit("later", "later.txt")
-    assert halted.resume("--retry-failed").code == 0
+    assert halted.resume_here("--retry-failed").code == 0
     assert pause(halted).error["code"] == "pause.done"
     assert halted.quick("pause", "7", "--json").code == 3
 
 
+def test_pausing_twice_is_reported_and_recorded_once(paused: Project) -> None:
+    """R-RUN-12."""
+    again = pause(paused, "--why", "second")
+    assert (again.data["ended"], again.data["reason"].endswith("first")) == ("paused already", True)
+    assert len(paused_events(paused)) == 1
+    assert "Next actions:" in paused.quick("pause", "01").out
+
+
+def test_the_next_actions_of_a_paused_run_work(paused: Project) -> None:
+    """R-RUN-12: a fresh start from the beginning, and a run of the changed plan."""
+    assert paused.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not paused.exists("a.txt")
+    paused.plan([making("T1-01", "a.txt")])
+    assert paused.execute_here().code == 0
+
+
 def test_a_reason_with_control_characters_is_escaped(halted: Project) -> None:
     pause(halted, "--why", "a\x1b[31mb\nc")
-    assert "c" in halted.idumb("status").out
-    assert "c" in halted.idumb("pause", "1").out
+    assert "c" in halted.quick("status").out
+    assert "c" in halted.quick("pause", "1").out
 
 
 def test_a_paused_run_adopts_the_changed_plan_and_continues_with_resume_alone(halted: Project) -> None:
@@ -164,11 +167,11 @@ def test_a_paused_run_adopts_the_changed_plan_and_continues_with_resume_alone(ha
     pause(halted, "--why", "the check was wrong")
     plan = halted.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "a.txt"), encoding="utf-8")
-    assert halted.json("plan-diff", "1").code == 0
-    amended = halted.json("amend", "1", "--from-file", "--yes")
+    assert halted.fast("plan-diff", "1").code == 0
+    amended = halted.fast("amend", "1", "--from-file", "--yes")
     assert amended.code == 0, amended
-    assert halted.json("status").data["phases"][0]["state"] == "paused"
-    assert halted.json("execute-phase", "1").error["code"] == "run.paused"
-    resumed = halted.resume("--retry-failed")
+    assert halted.fast("status").data["phases"][0]["state"] == "paused"
+    assert halted.fast("execute-phase", "1").error["code"] == "run.paused"
+    resumed = halted.resume_here("--retry-failed")
     assert resumed.code == 0, resumed
     assert [e["attempt"] for e in halted.events("--kind", "attempt.started", "--task", "T1-01")] == [1]

@@ -19,7 +19,8 @@ from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import PLAN, edit
+from tests.support.plans import edit
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
@@ -55,8 +56,9 @@ def open_question(project: Project) -> str:
     return str(stopped.error["details"]["decision"])
 
 
-def judged(project: Project) -> None:
+def _judged(sandbox: GitSandbox) -> Project:
     """The phase has a verifier and a skeptic, and a criterion of its own."""
+    project = projects.create(sandbox)
     (project.folder / "judge.py").write_text(JUDGE, encoding="utf-8")
     project.repo.commit("judge")
     argv = json.dumps([sys.executable, "judge.py"])
@@ -65,10 +67,29 @@ def judged(project: Project) -> None:
         "roles: {verifier: {binding: judge}, skeptic: {binding: judge}}\n"
     )
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['there — check: `test -s a.txt`']\n")
+    return project
+
+
+@pytest.fixture
+def judged(sandbox: GitSandbox) -> Project:
+    return _judged(sandbox)
+
+
+def _unjudged(sandbox: GitSandbox) -> Project:
+    """It ran with consent to the phase alone."""
+    project = _judged(sandbox)
+    assert run(project, "--approve", project.approval()).code == 1
+    return project
+
+
+@pytest.fixture
+def unjudged(prepared: Prepared) -> Project:
+    return prepared.get(_unjudged)
 
 
 def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
-    """R-ASK-2: it is listed with its contract, answered once, and the phase runs."""
+    """R-ASK-2, R-ASK-3: it is listed with its contract, answered once in the person's state, and the phase runs."""
+    before = project.repo.ledger()
     question = open_question(project)
     assert question == f"consent.{question.partition('.')[2]}"
     assert len(question) == len("consent.") + 64
@@ -80,7 +101,9 @@ def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
     assert (answered.code, answered.data["next"]) == (0, ["idumb execute-phase 1"])
     assert waiting(project) == []
     assert project.quick("check-plan", "1", "--json").data["consent"]
+    assert before.changed_paths(project.repo.ledger()) == []
     assert run(project).code == 0
+    assert project.events("--kind", "decision.answered") == []  # the answer belongs to the person, not to the log
     assert decide(project, question, "run").error["code"] == "decision.unknown"
 
 
@@ -138,17 +161,7 @@ def test_another_program_makes_another_question(
     moved = run(project)
     assert (moved.code, moved.error["code"]) == (5, "consent.other-program"), moved
     assert decide(project, moved.error["details"]["decision"], "run").code == 0
-    assert run(project).code == 0
-
-
-def test_consent_is_never_read_from_the_plan_or_the_log(project: Project) -> None:
-    """R-ASK-3: it belongs to the person, in their state directory."""
-    before = project.repo.ledger()
-    assert decide(project, open_question(project), "run").code == 0
-    assert before.changed_paths(project.repo.ledger()) == []
-    assert "Decisions" not in project.read(PLAN)
-    assert run(project).code == 0
-    assert project.events("--kind", "decision.answered") == []
+    assert project.fast("check-plan", "1").data["consent"]
 
 
 def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, home: Path) -> None:
@@ -206,7 +219,7 @@ def test_if_the_question_cannot_be_stored_the_option_remains(project: Project, m
     stopped = run(project)
     assert (stopped.code, stopped.error["code"]) == (4, "consent.missing")
     assert "waits" not in stopped.error["message"]
-    assert run(project, "--approve", project.approval()).code == 0
+    assert "--approve" in str(stopped.error["details"]["choices"])
 
 
 def test_answering_no_at_the_terminal_leaves_no_question(project: Project) -> None:
@@ -236,64 +249,58 @@ def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) 
     assert waiting(project) == []
 
 
-def test_one_question_covers_the_phase_and_its_judges(project: Project) -> None:
+def test_one_question_covers_the_phase_and_its_judges(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5: by decide."""
-    judged(project)
-    question = open_question(project)
-    (row,) = project.quick("decisions", "--json").data["decisions"]
+    question = open_question(judged)
+    (row,) = judged.quick("decisions", "--json").data["decisions"]
     assert row["what"].endswith(", and ask the verifier and the skeptic")
     assert [line.partition(":")[0] for line in row["evidence"][-2:]] == ["verifier", "skeptic"]
-    assert decide(project, question, "run").code == 0
-    done = run(project)
-    assert done.code == 0, done
+    assert decide(judged, question, "run").code == 0
+    done = run(judged)
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
 
 
-def test_approve_is_repeated_for_the_phase_and_its_judges(project: Project) -> None:
+def test_approve_is_repeated_for_the_phase_and_its_judges(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5."""
-    judged(project)
-    details = run(project).error["details"]
+    details = run(judged).error["details"]
     both = (details["contract_hash"], details["consent_hash"])
     assert details["choices"][0]["command"] == "idumb execute-phase 1 --approve {} --approve {}".format(*both)
-    wrong = run(project, "--approve", both[0], "--approve", "0" * 64)
+    wrong = run(judged, "--approve", both[0], "--approve", "0" * 64)
     assert wrong.error["code"] == "consent.other-contract"
-    done = run(project, "--approve", both[1], "--approve", both[0])
+    done = run(judged, "--approve", both[1], "--approve", both[0])
     assert done.code == 0, done
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
-    again = project.quick("verify-work", "1", "--approve", both[0], "--approve", both[1], "--json")
+    again = judged.quick("verify-work", "1", "--approve", both[0], "--approve", both[1], "--json")
     assert again.code == 0, again
 
 
-def test_a_person_at_the_terminal_is_asked_once_for_both(project: Project) -> None:
+def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project) -> None:
     """R-ASK-1, R-ADAPT-5."""
-    judged(project)
-    code, shown = at_terminal(project, ("execute-phase", "1"), "run")
+    code, shown = at_terminal(judged, ("execute-phase", "1"), "run")
     assert code == 0, shown
     assert shown.count("Your choice") == 1
     assert "and ask the verifier and the skeptic" in shown
 
 
-def test_work_needs_no_consent_to_its_judges(project: Project) -> None:
+def test_work_needs_no_consent_to_its_judges(unjudged: Project) -> None:
     """R-ADAPT-5: with consent to the phase alone it runs, and its judges are not asked."""
-    judged(project)
-    done = run(project, "--approve", project.approval())
-    assert done.data["tasks"][0]["status"] == "completed"
-    assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == [None, None]
-    stopped = project.quick("verify-work", "1", "--json")
+    assert unjudged.statuses() == {"T1-01": "completed"}
+    (recorded,) = unjudged.events("--kind", "verification.recorded")
+    assert [one["verdict"] for one in recorded["payload"]["judged_by"]] == [None, None]
+    stopped = unjudged.fast("verify-work", "1")
     assert (stopped.code, stopped.error["code"]) == (5, "consent.missing")
     question = stopped.error["details"]["decision"]
-    assert question in waiting(project)
-    assert decide(project, question, "run").data["next"] == ["idumb verify-work 1"]
-    assert project.quick("verify-work", "1", "--json").code == 0
+    assert question in waiting(unjudged)
+    assert decide(unjudged, question, "run").data["next"] == ["idumb verify-work 1"]
+    assert unjudged.fast("verify-work", "1").code == 0
 
 
-def test_consent_does_not_cover_agents_that_changed_since_the_question(project: Project) -> None:
+def test_consent_does_not_cover_agents_that_changed_since_the_question(judged: Project) -> None:
     """R-ASK-2."""
-    judged(project)
-    question = open_question(project)
-    (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
-    assert waiting(project) == []
-    assert decide(project, question, "run").error["code"] == "decision.void"
+    question = open_question(judged)
+    (judged.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    assert waiting(judged) == []
+    assert decide(judged, question, "run").error["code"] == "decision.void"
 
 
 def test_status_and_next_show_pending_consent_as_a_decision(project: Project) -> None:
@@ -315,18 +322,16 @@ def test_status_and_next_show_pending_consent_as_a_decision(project: Project) ->
     assert project.quick("next", "--json").data["next"]["command"] == "idumb execute-phase 1"
 
 
-def test_status_and_next_show_pending_consent_to_judges(project: Project) -> None:
+def test_status_and_next_show_pending_consent_to_judges(unjudged: Project) -> None:
     """R-ASK-2: it is about no phase."""
-    judged(project)
-    assert run(project, "--approve", project.approval()).code == 1
-    question = project.quick("verify-work", "1", "--json").error["details"]["decision"]
-    view = follows(project.quick("status", "--json"), "status")
+    question = unjudged.fast("verify-work", "1").error["details"]["decision"]
+    view = follows(unjudged.fast("status"), "status")
     assert [one["id"] for one in view["decisions"]] == [question]
     assert view["next"]["command"] == "idumb decisions"
-    assert question in project.quick("status").out
-    assert question in project.quick("next").out
-    (project.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
-    assert project.quick("status", "--json").data["decisions"] == []
+    assert question in unjudged.quick("status").out
+    assert question in unjudged.quick("next").out
+    (unjudged.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    assert unjudged.fast("status").data["decisions"] == []
 
 
 def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:

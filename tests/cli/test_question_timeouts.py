@@ -16,16 +16,12 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
 
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
 NO_WAY_BACK = "- **Rollback:** irreversible: it tells the world\n"
 STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 class Screen(io.StringIO):
@@ -44,28 +40,24 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     os.close(master)
 
 
-def contract(project: Project) -> str:
-    return str(project.json("check-plan", "1").data["contract_hash"])
-
-
 def waiting(project: Project) -> list[str]:
-    return [d["id"] for d in project.json("decisions").data["decisions"]]
+    return [d["id"] for d in project.fast("decisions").data["decisions"]]
 
 
 def run(project: Project, *flags: str) -> Answer:
-    return project.quick("execute-phase", "1", "--approve", contract(project), *flags)
+    return project.quick("execute-phase", "1", "--approve", project.approval(), *flags)
 
 
 def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> None:
     """R-ASK-3: no key is pressed, and the run's question becomes a pending decision."""
     project.configure("ask: {timeout: 1s}\n")
     project.plan([STRAYING])
-    code, shown = at_terminal(project, ("execute-phase", "1", "--approve", contract(project)))
+    code, shown = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()))
     assert code == 5, shown
     assert "No answer within 1.0s: no answer." in shown
     assert waiting(project) == ["T1-01.deviation.1"]
-    assert project.json("decide", "T1-01.deviation.1", "accept").code == 0
-    assert project.resume().code == 0  # the work tree was released
+    assert project.fast("decide", "T1-01.deviation.1", "accept").code == 0
+    assert project.resume_here().code == 0  # the work tree was released
 
 
 @pytest.mark.parametrize(
@@ -84,7 +76,7 @@ def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen
     assert stopped.code == 5, stopped
     assert waiting(project) == [kind]
     assert screen.getvalue().count("No answer within") == 1
-    assert project.json("status").data["owner"] is None
+    assert project.fast("status").data["owner"] is None
 
 
 def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: Screen) -> None:
@@ -95,17 +87,23 @@ def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, scre
     assert "No answer within" in screen.getvalue()
 
 
+def _complete(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert run(project, "--no-verify").code == 0
+    return project
+
+
 @pytest.mark.parametrize(
     "command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",), ("approve", "1")], ids=lambda c: str(c[0])
 )
 def test_a_timed_out_question_before_a_command_ends_it(
-    project: Project, screen: Screen, command: tuple[str, ...]
+    prepared: Prepared, screen: Screen, command: tuple[str, ...]
 ) -> None:
     """R-ASK-3: a missing answer means no, and nothing was done."""
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project, "--no-verify").code == 0
+    project = prepared.get(_complete)
     if command == ("undo",):
-        assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+        assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
     before = project.repo.ledger()
     ended = project.quick(*command)
     assert ended.code == 4, ended

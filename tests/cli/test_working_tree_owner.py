@@ -8,53 +8,53 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
+def _verified(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
+    assert project.execute().code == 0
+    return project
 
 
-@pytest.mark.parametrize("view", ["made anew", "as it was kept"])
-def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project, view: str) -> None:
-    """R-RUN-9."""
+def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project) -> None:
+    """R-RUN-9: also in the view that an earlier command kept."""
     gate = project.folder.parent / "gate"
     os.mkfifo(gate)
     steps = [write("a.txt", "a\n"), shell("cat ../gate")]
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
     with project.running("execute-phase", "1", "--approve", project.approval(), "--events") as run:
         run.wait_for("attempt.started")
-        if view == "as it was kept":
-            assert project.json("status").code == 0
-        owner = project.json("status").data["owner"]
+        owners = [project.json("status").data["owner"] for _ in range(2)]
         words = project.idumb("next").out
         gate.write_text("")
         assert run.end() == 0
-    assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
+    for owner in owners:
+        assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
     assert f"In use by process {run.pid} on " in words
     assert project.json("status").data["owner"] is None
     assert "In use" not in project.idumb("status").out
 
 
 @pytest.mark.parametrize("command", [("rollback", "1", "--to", "T1-01", "--yes"), ("undo", "--yes")])
-def test_next_suggests_the_command_that_finishes_unfinished_work(project: Project, command: tuple[str, ...]) -> None:
+def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: tuple[str, ...]) -> None:
     """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
-    assert project.execute().code == 0
+    project = prepared.get(_verified)
     if command[0] == "undo":
-        assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+        assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     hook.chmod(0o755)
-    assert project.idumb(*command).code == 1
+    assert project.quick(*command).code == 1
     hook.unlink()
-    view = project.json("status").data
+    view = project.fast("status").data
     assert view["next"]["command"] == " ".join(["idumb", *command])
     assert view["phases"][0]["restoring"]["command"] == view["next"]["command"]
-    assert "was interrupted" in project.idumb("status").out
-    assert project.idumb(*view["next"]["command"].split()[1:]).code == 0
-    after = project.json("status").data
+    assert "was interrupted" in project.quick("status").out
+    assert project.quick(*view["next"]["command"].split()[1:]).code == 0
+    after = project.fast("status").data
     assert after["phases"][0]["restoring"] is None
     assert after["next"]["command"] != view["next"]["command"]
