@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, shell, task
 
-SITE = f"$HOME/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
-CHANGES = {
-    ".cargo/config.toml": "mkdir -p $HOME/.cargo; echo '[build]' > $HOME/.cargo/config.toml",
-    "sitecustomize.py": f"mkdir -p {SITE}; echo 'import os; os._exit(0)' > {SITE}/sitecustomize.py",
-    ".npmrc": "echo registry=http://127.0.0.1/ > $HOME/.npmrc",
-}
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
+CHANGED, CHANGE = ".npmrc", "echo registry=http://127.0.0.1/ > $HOME/.npmrc"
 
 
 def plan(project: Project, command: str, check: str = "test -s a.txt", **more: Any) -> None:
@@ -33,9 +19,9 @@ def plan(project: Project, command: str, check: str = "test -s a.txt", **more: A
 
 
 def strict(project: Project) -> Answer:
-    approved = project.idumb("approve", "1", *project.answers(), "--hash", project.approval())
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
     assert approved.code == 0, approved
-    return project.idumb("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
+    return project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
 
 
 def evidence(project: Project) -> dict[str, Any]:
@@ -63,24 +49,22 @@ def verification_names(project: Project, ran: Answer, reason: str) -> None:
     assert f"{reason} (T1-01 AC-1)" in summary.read_text().replace("\\", "")
 
 
-@pytest.mark.parametrize("changed", CHANGES)
-def test_a_changed_entry_point_weakens_the_evidence_of_a_guided_run(project: Project, changed: str) -> None:
-    plan(project, CHANGES[changed])
-    ran = project.execute()
-    verification_names(project, ran, f"{changed} changed during the run")
+def test_a_changed_entry_point_weakens_the_evidence_of_a_guided_run(project: Project) -> None:
+    plan(project, CHANGE)
+    ran = run(project)
+    verification_names(project, ran, f"{CHANGED} changed during the run")
     (path,) = evidence(project)["entry_points"]
-    assert path.endswith(changed)
+    assert path.endswith(CHANGED)
     (report,) = project.folder.glob("**/checkpoint-T1-01*.md")
-    assert f"{changed} changed during the run" in report.read_text().replace("\\", "")
+    assert f"{CHANGED} changed during the run" in report.read_text().replace("\\", "")
 
 
-@pytest.mark.parametrize("changed", CHANGES)
-def test_a_changed_entry_point_fails_a_task_of_a_strict_run(project: Project, changed: str) -> None:
-    plan(project, CHANGES[changed])
+def test_a_changed_entry_point_fails_a_task_of_a_strict_run(project: Project) -> None:
+    plan(project, CHANGE)
     answer = strict(project)
     assert answer.code == 1, answer
     assert project.statuses() == {"T1-01": "failed"}
-    assert changed in answer.out
+    assert CHANGED in answer.out
     assert "changed during the run" in answer.out
 
 
@@ -104,7 +88,7 @@ def test_a_check_that_needs_the_home_stops_the_run_with_the_line(project: Projec
     """R-RUN-3: found by a run that sees the home and cannot change it; the attempt does not count."""
     project.configure("checks: {regression: end}\n")
     needs_home(project, home)
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 1
     assert "T1-01: AC-1 needs your HOME: with it, the check passes. Replace `checks` in" in answer.out
     assert "by `checks: {home: user, regression: end}`, then idumb execute-phase 1" in answer.out
@@ -112,13 +96,13 @@ def test_a_check_that_needs_the_home_stops_the_run_with_the_line(project: Projec
     assert project.statuses() == {"T1-01": "ready"}
     (ended,) = project.events("--kind", "attempt.finished")
     assert ended["payload"]["failure"] == "not-around"
-    assert project.json("debug", "1", "--task", "T1-01").code == 0
+    assert project.quick("debug", "1", "--task", "T1-01").code == 0
 
 
 def test_a_check_that_fails_with_the_home_too_is_the_builder_s(project: Project, home: Path) -> None:
     needs_home(project, home)
     (home / "token").unlink()
-    answer = project.execute("--max-attempts", "1")
+    answer = run(project, "--max-attempts", "1")
     assert project.statuses() == {"T1-01": "failed"}
     assert answer.data["tasks"][0]["reason"] == "AC-1 failed"
 
@@ -129,53 +113,42 @@ def test_a_folder_beside_the_repository_is_shown_to_a_failed_check_once(project:
     beside.mkdir()
     (beside / "lib.txt").write_text("x\n")
     plan(project, "true", "test -s a.txt && cat ../shared-lib/lib.txt && rm ../shared-lib/lib.txt")
-    answer = project.execute()
+    answer = run(project)
     assert "AC-1 needs ../shared-lib: with it, the check passes. Add `checks: here`" in answer.out
     assert (beside / "lib.txt").exists()
-
-
-def test_checks_in_the_working_tree_are_recorded_as_weaker(project: Project) -> None:
-    project.configure("checks: here\n")
-    plan(project, "true")
-    verification_names(project, project.execute(), "not the commit (checks: here)")
-    assert evidence(project)["weaker"] == ["it judges the files of the working tree, not the commit (checks: here)"]
-
-
-def test_a_strict_run_that_leaves_the_home_alone_completes(project: Project) -> None:
-    plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x")
-    ran = strict(project)
-    assert ran.data["verification"]["weaker"] == []
-    assert "weaker" not in evidence(project)
-
-
-def test_a_check_gets_a_home_of_its_own_unless_the_project_asks_for_the_user_s(project: Project, home: Path) -> None:
-    check = f'test "$HOME" {{}} {home} && touch "$HOME/left" && test -d "$TMPDIR"'
-    plan(project, "true", check.format("!="))
-    assert project.execute().code == 0
-    assert not (home / "left").exists()
-    assert "weaker" not in evidence(project)
-
-
-def test_checks_with_the_user_s_home_are_recorded_as_weaker(project: Project, home: Path) -> None:
-    project.configure("checks: {home: user}\n")
-    plan(project, "true", f'test "$HOME" = {home}')
-    verification_names(project, project.execute(), "HOME is the user's (checks.home: user)")
-    assert evidence(project)["weaker"] == ["HOME is the user's (checks.home: user)"]
 
 
 def test_what_a_builder_changes_in_another_process_is_seen(project: Project, home: Path) -> None:
     """Between `start` and `submit`, and before a kill, idumb does not run."""
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
-    assert project.json("start", "T1-01", "--by", "an agent", "--approve", project.approval()).code == 0
+    assert project.quick("start", "T1-01", "--by", "an agent", "--approve", project.approval()).code == 0
     (project.folder / "a.txt").write_text("made\n")
     (home / ".npmrc").write_text("registry=http://127.0.0.1/\n")
-    assert project.json("submit", "T1-01").code == 0
+    assert project.quick("submit", "T1-01").code == 0
     assert evidence(project)["entry_points"] == [str(home / ".npmrc")]
 
 
-def test_no_private_folder_is_left(project: Project) -> None:
-    plan(project, 'test -d "$TMPDIR"')
+def test_checks_in_the_working_tree_or_with_the_user_s_home_are_recorded_as_weaker(
+    project: Project, home: Path
+) -> None:
+    project.configure("checks: {tree: here, home: user}\n")
+    plan(project, "true", f'test "$HOME" = {home}')
+    assert run(project).code == 0
+    tree, whose = "it judges the files of the working tree, not the commit (checks: here)", "HOME is the user's"
+    assert evidence(project)["weaker"] == [tree, f"{whose} (checks.home: user)"]
+
+
+def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not_weaker(
+    project: Project, home: Path
+) -> None:
+    """Strict too: what a builder leaves in other folders of the home is no entry point."""
+    check = f'test "$HOME" != {home} && touch "$HOME/left" && test -d "$TMPDIR" && test -s a.txt'
+    plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x", check)
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
+    assert approved.code == 0, approved
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
-        arguments = ("execute-phase", "1", "--approve", project.approval())
-        assert project.idumb(*arguments, environment={"TMPDIR": short}).code == 0
+        ran = project.idumb("execute-phase", "1", "--mode", "strict", "--json", environment={"TMPDIR": short})
         assert list(Path(short).iterdir()) == []
+    assert (ran.code, ran.data["verification"]["weaker"]) == (0, []), ran
+    assert not (home / "left").exists()
+    assert "weaker" not in evidence(project)

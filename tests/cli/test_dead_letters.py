@@ -12,13 +12,13 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/dlq.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _parked(sandbox: GitSandbox) -> Project:
     """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` is committed."""
     project = projects.create(sandbox)
     project.plan(
@@ -30,6 +30,16 @@ def project(sandbox: GitSandbox) -> Project:
     )
     assert run(project, "--max-attempts", "2").code == 1
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_parked)
+
+
+def make_ready(project: Project) -> None:
+    project.repo.write("ready")
+    project.repo.commit("ready", "ready")
 
 
 def dlq(project: Project, *words: str) -> Answer:
@@ -62,22 +72,7 @@ def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(project: Pr
     assert "idumb dlq retry" in project.quick("dlq", "show", "T1-01").out
 
 
-def test_a_retry_is_a_new_attempt_of_that_task_alone_under_the_same_checks(project: Project) -> None:
-    """R-HAND-3."""
-    assert dlq(project, "retry", "T1-01").code == 1
-    assert parked(project) == ["T1-02", "T1-01", "run"]
-    project.repo.write("ready")
-    project.repo.commit("ready", "ready")
-    assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
-    assert parked(project) == ["T1-02", "run"]
-    tried = [e["task"] for e in project.events("--kind", "attempt.started")]
-    assert (tried.count("T1-01"), tried.count("T1-02"), tried.count("T1-03")) == (4, 2, 1)
-    again = dlq(project, "retry", "T1-01")
-    assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
-
-
-def test_a_retry_is_one_attempt_and_the_letter_counts_all_attempts(project: Project) -> None:
+def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_attempts(project: Project) -> None:
     """R-HAND-3, R-OPS-2: of a task, and of each that failed in a run; `resume --retry-failed` has them all again."""
 
     def attempts() -> dict[str, int]:
@@ -87,13 +82,21 @@ def test_a_retry_is_one_attempt_and_the_letter_counts_all_attempts(project: Proj
     assert attempts() == {"T1-01": 2, "T1-02": 2, "run": 4}
     assert dlq(project, "retry", "T1-01").code == 1
     assert attempts() == {"T1-01": 3, "T1-02": 2, "run": 5}
+    assert parked(project) == ["T1-02", "T1-01", "run"]
     whole = next(row["id"] for row in dlq(project, "list").data["dead_letters"] if row["kind"] == "run")
     assert dlq(project, "retry", whole).code == 1
     assert attempts() == {"T1-01": 4, "T1-02": 3, "run": 7}
-    assert project.resume("--retry-failed", "--max-attempts", "2").code == 1
+    assert project.quick("resume", "1", "--retry-failed", "--max-attempts", "2", "--json").code == 1
     assert attempts() == {"T1-01": 6, "T1-02": 5, "run": 11}
     failed = project.read(".planning/phases/1/1-SUMMARY.md").split("## Failed Tasks")[1].split("###")[0]
     assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["6", "5"]
+    make_ready(project)
+    assert dlq(project, "retry", "T1-01").code == 1  # under the same checks; T1-02 is as failed as before
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
+    assert parked(project) == ["T1-02", "run"]
+    assert [e["task"] for e in project.events("--kind", "attempt.started")].count("T1-03") == 1
+    again = dlq(project, "retry", "T1-01")
+    assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
 
 
 def test_a_removed_letter_is_hidden_until_the_next_failure_and_stays_in_the_log(project: Project) -> None:
@@ -110,6 +113,13 @@ def test_a_removed_letter_is_hidden_until_the_next_failure_and_stays_in_the_log(
     assert project.statuses()["T1-02"] == "failed"
     assert dlq(project, "retry", "T1-02").code == 1
     assert "T1-02" in parked(project)
+    assert dlq(project, "remove", "T1-01").code == 0
+    make_ready(project)
+    assert dlq(project, "retry", "T1-01").code == 1
+    assert project.statuses()["T1-01"] == "completed"
+    everything = dlq(project, "list", "--all").data["dead_letters"]
+    assert {one["task"]: (one["state"], one["retryable"]) for one in everything}["T1-01"] == ("settled", False)
+    assert dlq(project, "retry", "T1-01").error["code"] == "dead-letter.not-retryable"
 
 
 def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(project: Project) -> None:
@@ -123,29 +133,16 @@ def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(proje
     assert dlq(project, "retry").code == 2
 
 
-def test_a_removed_letter_of_a_completed_task_is_settled_and_not_retried(project: Project) -> None:
-    """R-HAND-3."""
-    assert dlq(project, "remove", "T1-01").code == 0
-    project.repo.write("ready")
-    project.repo.commit("ready", "ready")
-    assert dlq(project, "retry", "T1-01").code == 1  # T1-02 is as failed as before
-    assert project.statuses()["T1-01"] == "completed"
-    everything = dlq(project, "list", "--all").data["dead_letters"]
-    assert {one["task"]: (one["state"], one["retryable"]) for one in everything}["T1-01"] == ("settled", False)
-    again = dlq(project, "retry", "T1-01")
-    assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
-
-
 def test_a_run_whose_agent_could_not_work_has_that_failure_s_class(sandbox: GitSandbox) -> None:
     """R-HAND-3, R-ADAPT-6: no task failed; the attempt, its failure kind and the fix are shown all the same."""
     project = projects.create(sandbox)
     away = "{adapter: http, model: m, options: {base_url: 'http://127.0.0.1:9/v1'}}"
     project.configure(f"builder: b\nretry: {{calls: 1}}\nbindings:\n  b: {away}\n")
     project.plan([task("T1-01", files="create `a.txt`", check="test -e a.txt")])
-    assert project.execute().error["code"] == "run.halted"
+    assert run(project).error["code"] == "run.halted"
     (letter,) = dlq(project, "list", "--class", "transient").data["dead_letters"]
     assert (letter["kind"], letter["failure"], letter["attempts"]) == ("run", "network", 1)
-    failure = project.json("debug", "1").data
+    failure = project.quick("debug", "1", "--json").data
     (stopped,) = failure["tasks"]
     assert (stopped["class"], stopped["failure"], len(stopped["attempts"])) == ("transient", "network", 1)
     assert failure["next"] == ["idumb show T1-01", "idumb resume 1"]

@@ -14,6 +14,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/debug.json").read_text(encoding="utf-8"))
@@ -34,8 +35,7 @@ def replying(project: Project) -> str:
     return f"REPLY = {str(project.folder / 'reply.md')!r}\n{AGENT}"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _failed(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed twice."""
     project = projects.create(sandbox)
     (project.folder / "agent.py").write_text(replying(project), encoding="utf-8")
@@ -44,6 +44,11 @@ def project(sandbox: GitSandbox) -> Project:
     project.plan([making("T1-01", "a.txt"), BROKEN])
     assert run(project, "--max-attempts", "2").code == 1
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_failed)
 
 
 def debug(project: Project, *flags: str) -> Answer:
@@ -89,15 +94,14 @@ def test_undelivered_work_of_a_clone_is_shown_too(sandbox: GitSandbox) -> None:
     assert data["since"]["files"] == []
 
 
-def test_the_report_is_written_to_a_new_file(project: Project, tmp_path: Path) -> None:
+def test_the_report_is_written_to_a_new_file_and_names_a_task_only_while_one_failed(
+    project: Project, tmp_path: Path
+) -> None:
     place = tmp_path / "bundle.txt"
     assert debug(project, "--out", str(place)).code == 0
     assert "T1-02 Task T1-02: failed (permanent)" in place.read_text(encoding="utf-8")
     assert debug(project, "--out", str(place)).error["code"] == "debug.file-exists"
     assert debug(project, "--out", str(tmp_path / "no/where")).code == 4
-
-
-def test_a_task_can_be_named_and_no_failure_is_reported_as_such(project: Project) -> None:
     assert [t["id"] for t in debug(project, "--task", "t1-01").data["tasks"]] == ["T1-01"]
     assert debug(project, "--task", "T1-09").error["code"] == "task.unknown"
     assert project.quick("skip", "T1-02", "--why", "no", "--json").code == 0

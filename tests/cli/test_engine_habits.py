@@ -83,7 +83,7 @@ def test_a_workflow_emits_the_known_events_hands_on_fails_resumes_and_completes(
     assert count(project, "workflow_completed") == 0
 
     (project.folder / "allowed").write_text("")
-    done = project.json("resume", "W1", "--retry-failed")
+    done = project.quick("resume", "W1", "--retry-failed", "--json")
     assert done.code == 0, done.out
     assert steps(project) == {"step-1": "completed", "step-2": "completed"}
     assert count(project, "workflow_completed") == 1

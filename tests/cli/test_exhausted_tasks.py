@@ -16,6 +16,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_killed_before
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -35,11 +36,15 @@ def planned(project: Project, second: str, *, head: str = "") -> Project:
     return project
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _exhausted(sandbox: GitSandbox) -> Project:
     project = planned(projects.create(sandbox), failing())
     assert run(project).code == 1
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_exhausted)
 
 
 def decisions(project: Project) -> list[str]:
@@ -77,7 +82,16 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(
     assert [choice["id"] for choice in row["choices"]] == CHOICES
     assert all(choice["consequence"] and QUESTION in choice["command"] for choice in row["choices"])
     assert ended.error["details"]["decisions"] == [QUESTION]
-    assert "idumb decisions" in ended.data["next"]
+    following = ended.data["next"]
+    assert {"idumb decisions", "idumb resume 1 --retry-failed"} <= set(following)
+    for word in ("accept", "skip"):
+        assert any(command.startswith(f"idumb {word} T1-02 --why") for command in following)
+    rows = {row["id"]: row for row in ended.data["tasks"]}
+    assert (rows["T1-02"]["attempts"], rows["T1-04"]["blocked_by"]) == (3, ["T1-02"])
+    failure = ended.data["failure"]
+    assert {"status", "step_id", "tool", "error", "plan_hash", "audit_trail"} <= set(failure)
+    assert (failure["status"], failure["step_id"][:5]) == ("failed", "T1-02")
+    assert project.read("b.txt") == "w\n"  # kept for a person to see
 
 
 def test_the_question_is_shown_at_the_end_of_the_run_and_by_status_and_next(project: Project) -> None:
@@ -98,71 +112,75 @@ def test_the_question_is_shown_at_the_end_of_the_run_and_by_status_and_next(proj
 def test_a_question_about_a_failed_task_blocks_no_other_task(sandbox: GitSandbox) -> None:
     """R-RUN-5: `next` names the command that runs what can run."""
     project = projects.create(sandbox)
-    project.configure("run: {halt_after: 1}\n")
+    project.configure("run: {halt_after: 1, max_attempts: 1}\n")
     planned(project, failing())
     assert run(project).error["code"] == "run.halted"
-    assert decisions(project) == [QUESTION]
+    assert decisions(project) == ["T1-02.exhausted.1"]
     following = project.quick("next", "--json").data["next"]
     assert (following["command"], "idumb decisions" in following["why"]) == ("idumb resume 1", True)
-    assert project.quick("resume", "1", "--json").code == 1
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 1
     assert status(project)["T1-03"] == "completed"
 
 
-def echoing(sandbox: GitSandbox, *, fields: str = "") -> Project:
+def echoing(sandbox: GitSandbox) -> Project:
     """The builder of T1-02 records its prompt; its check passes only with the right guidance."""
     project = projects.create(sandbox)
     argv = '[sh, -c, "cat > b.txt; echo $IDUMB_ATTEMPT >> b.txt"]'
-    project.configure(f"bindings:\n  echo: {{adapter: command, argv: {argv}}}\n")
+    project.configure(f"bindings:\n  echo: {{adapter: command, argv: {argv}}}\nrun: {{max_attempts: 1}}\n")
     check = "grep -q 'use [b]lue' b.txt"
-    return planned(project, task("T1-02", files="create `b.txt`", check=check, fields=f"- **Builder:** echo\n{fields}"))
+    return planned(project, task("T1-02", files="create `b.txt`", check=check, fields="- **Builder:** echo\n"))
 
 
-def test_retry_starts_a_new_attempt_with_the_guidance_in_its_prompt(sandbox: GitSandbox) -> None:
-    """R-RUN-5, R-ASK-2."""
+def _echoed(sandbox: GitSandbox) -> Project:
     project = echoing(sandbox)
-    assert run(project).code == 1
+    assert run(project, "--no-verify").code == 1
+    return project
+
+
+def test_retry_starts_a_new_attempt_with_the_guidance_in_its_prompt(prepared: Prepared) -> None:
+    """R-RUN-5, R-ASK-2: and a failure asks again."""
+    project = prepared.get(_echoed)
     (question,) = decisions(project)
-    answer = decide(project, question, "retry", "--guidance", "use blue")
+    answer = decide(project, question, "retry", "--guidance", "use red")
     assert (answer.code, answer.data["next"]) == (0, ["idumb resume 1"])
     assert (decisions(project), letters(project)) == ([], [])
     assert f"{question}**: retry, says " in project.read(PLAN)  # R-ASK-3
-    ended = project.quick("resume", "1", "--json")
-    assert ended.code == 0, ended
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 1
+    assert "says: use red" in project.read("b.txt")
+    (again,) = decisions(project)
+    assert int(again.rpartition(".")[2]) > int(question.rpartition(".")[2])
+    assert letters(project) == ["T1-02"]
+    assert decide(project, again, "retry", "--guidance", "use blue").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
     assert "says: use blue" in project.read("b.txt")
 
 
-def test_guidance_stays_in_the_prompts_until_the_task_is_completed(sandbox: GitSandbox) -> None:
-    """R-RUN-5: it is not lost with the attempt that was given it."""
-    project = echoing(sandbox)
-    assert run(project).code == 1
-    assert decide(project, decisions(project)[0], "retry", "--guidance", "use red").code == 0
-    assert project.quick("resume", "1", "--json").code == 1
-    assert "says: use red" in project.read("b.txt")
-    (again,) = decisions(project)
-    assert int(again.rpartition(".")[2]) > int(QUESTION.rpartition(".")[2])
-    assert letters(project) == ["T1-02"]
-
-
-@pytest.mark.parametrize("flags", [(), ("--retry-failed",)])
-def test_resume_passes_guidance_to_the_following_attempts(sandbox: GitSandbox, flags: tuple[str, ...]) -> None:
+def test_resume_passes_guidance_to_the_following_attempts(prepared: Prepared) -> None:
     """R-RUN-5: for retried tasks; nothing is printed if no attempt follows."""
-    project = echoing(sandbox)
-    assert run(project).code == 1
+    project = prepared.get(_echoed)
     before = len(project.events())
-    ended = project.quick("resume", "1", *flags, "--guidance", "use blue", "--json")
-    if flags:
-        assert ended.code == 0, ended
-        return
-    assert (ended.code, ended.error["code"]) == (4, "resume.no-attempt")
-    assert ended.error["hint"] == "idumb resume 1 --retry-failed --guidance 'use blue'"
+    refused = project.quick("resume", "1", "--guidance", "use blue", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "resume.no-attempt")
+    assert refused.error["hint"] == "idumb resume 1 --retry-failed --guidance 'use blue'"
     assert len(project.events()) == before
+    ended = project.quick("resume", "1", "--retry-failed", "--guidance", "use blue", "--json")
+    assert ended.code == 0, ended
+
+
+def test_guidance_stays_in_the_prompts_until_the_task_is_completed(prepared: Prepared) -> None:
+    """R-RUN-5: it is not lost with the attempt that was given it."""
+    project = prepared.get(_echoed)
+    flags = ("--retry-failed", "--max-attempts", "2", "--no-verify")
+    assert project.quick("resume", "1", *flags, "--guidance", "use red", "--json").code == 1
+    assert [len(project.events("--kind", kind)) for kind in ("task.guided", "task.failed")] == [1, 2]
+    assert "says: use red" in project.read("b.txt")
 
 
 def test_guidance_reaches_an_interrupted_task(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9: its next attempt gets the guidance."""
     project = echoing(sandbox)
     run_killed_before(project, agent_client.ask, "execute-phase", "1", "--approve", project.approval())
-    project.quick("resume", "1", "--max-attempts", "1", "--guidance", "use blue", "--json")
+    project.quick("resume", "1", "--guidance", "use blue", "--no-verify", "--json")
     guided = [e["task"] for e in project.events("--kind", "task.guided")]
     assert guided == ["T1-01"]  # the steps of the first task were cut short, and nothing else is tried again
 
@@ -195,37 +213,51 @@ def test_guidance_reaches_a_task_without_attempts(sandbox: GitSandbox) -> None:
     assert status(project) == {"T1-01": "failed", "T1-02": "completed"}
 
 
-def test_an_agent_cannot_give_guidance_in_a_person_s_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-ASK-2."""
-    mark(monkeypatch, project.folder)
-    refused = project.quick("resume", "1", "--retry-failed", "--guidance", "pass", "--json")
-    assert (refused.code, refused.error["code"]) == (4, CODE)
+def void(project: Project) -> None:
+    """Question and dead letter are gone together, and the question cannot be answered any more."""
+    assert QUESTION not in decisions(project)
+    assert len(decisions(project)) == len(letters(project))
+    refused = decide(project, QUESTION, "accept")
+    assert (refused.code, refused.error["code"]) == (4, "decision.void"), refused
 
 
-def test_accept_commits_the_work_and_unblocks_its_dependents(project: Project) -> None:
-    """R-ASK-2: the answer is carried out by decide itself."""
-    answer = decide(project, QUESTION, "accept", "--guidance", "by hand")
-    assert (answer.code, answer.data["result"]["task"]["status"]) == (0, "accepted"), answer
+@pytest.mark.parametrize(
+    "words", [("decide", QUESTION, "accept", "--guidance", "by hand"), ("accept", "t1-02", "--why", "by hand")], ids=str
+)
+def test_accept_commits_the_work_with_its_reason_and_unblocks_its_dependents(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    """R-ASK-2, R-RUN-5, R-RUN-14: accepted by a person, with a reason, in the record; by the answer or the command."""
+    answer = project.quick(*words, "--json")
+    assert answer.code == 0, answer
+    assert status(project)["T1-02"] == "accepted"
     assert project.repo.git("show", "HEAD:b.txt") == "w"
     assert "Accepted: by hand" in project.repo.git("log", "-3", "--format=%B")
     assert (decisions(project), letters(project)) == ([], [])
+    void(project)
     assert project.quick("resume", "1", "--json").code == 0
     assert status(project)["T1-04"] == "completed"
+    assert "by hand" in project.read(".planning/phases/1/1-SUMMARY.md")
+    assert project.quick("accept", "T1-02", "--why", "again", "--json").error["code"] == "task.already-done"
 
 
-def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project) -> None:
-    """R-ASK-2."""
-    answer = decide(project, QUESTION, "skip")
-    assert (answer.code, answer.data["result"]["blocked"][0]["tasks"]) == (0, ["T1-04"]), answer
+@pytest.mark.parametrize("words", [("decide", QUESTION, "skip"), ("skip", "T1-02", "--why", "no", "--yes")], ids=str)
+def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project, words: tuple[str, ...]) -> None:
+    """R-ASK-2, R-RUN-5: by the answer or the command."""
+    assert project.quick(*words, "--json").code == 0
     assert status(project) == {"T1-01": "completed", "T1-02": "skipped", "T1-03": "completed", "T1-04": "blocked"}
-    assert (decisions(project), letters(project)) == ([], [])
-    assert f"answered skip to {QUESTION}" in project.quick("show", "T1-04").out
+    assert project.read("b.txt") == "w\n"
+    assert f"answered skip to {QUESTION}" in project.quick("show", "T1-04").out or words[0] == "skip"
+    void(project)
 
 
 def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None:
     """R-ASK-2, R-GIT-3: earlier work stays, and undo restores the work with its question."""
     answer = decide(project, QUESTION, "roll-back")
     assert answer.code == 0, answer
+    shown = project.quick("log", "1", "--limit", "500").out
+    assert f"answer to {QUESTION}: roll-back" in shown
+    assert "['" not in shown
     assert answer.data["result"]["to"] == "T1-01"
     assert [project.exists(path) for path in ("a.txt", "b.txt", "c.txt")] == [True, False, False]
     assert status(project)["T1-02"] == "ready"
@@ -235,65 +267,40 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert decisions(project) == [QUESTION]
 
 
-def test_the_log_shows_what_was_decided_in_words(project: Project) -> None:
-    assert decide(project, QUESTION, "retry").code == 0
-    shown = project.quick("log", "1", "--limit", "500").out
-    assert f"answer to {QUESTION}: retry" in shown
-    assert "['" not in shown
-
-
-def test_a_refused_answer_leaves_the_question_open(project: Project) -> None:
-    """R-ASK-2: a rollback over a user's change does nothing, and the answer is not recorded."""
+def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ASK-2, R-ASK-3: nothing is recorded, and a judgement of work is never remembered."""
+    assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
+    assert decide(project, QUESTION, "accept", "--remember", "--yes").error["code"] == "decision.not-remembered"
+    with monkeypatch.context() as inside:  # an agent cannot give guidance in a person's name
+        mark(inside, project.folder)
+        refused = project.quick("resume", "1", "--retry-failed", "--guidance", "pass", "--json")
+        assert (refused.code, refused.error["code"]) == (4, CODE)
     (project.folder / "b.txt").write_text("mine\n", encoding="utf-8")
-    refused = decide(project, QUESTION, "roll-back")
-    assert (refused.code, refused.error["code"]) == (4, "rollback.conflict")
-    assert decisions(project) == [QUESTION]
+    assert decide(project, QUESTION, "roll-back").error["code"] == "rollback.conflict"
     assert project.read("b.txt") == "mine\n"
+    edit(project, "T1-03: Task T1-03", "T1-03: Mine")
+    assert decide(project, QUESTION, "accept", "--guidance", "good").error["code"] == "run.contract-changed"
+    assert decisions(project) == [QUESTION]
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("accept", "T1-02", "--why", "good"),
-        ("skip", "T1-02", "--why", "no", "--yes"),
         ("rollback", "1", "--to", "T1-01", "--yes"),
         ("dlq", "remove", "T1-02", "--why", "known"),
         ("dlq", "retry", "T1-02"),
-        ("resume", "1", "--retry-failed"),
+        ("resume", "1", "--retry-failed", "--max-attempts", "1", "--no-verify"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
 def test_any_command_on_the_task_settles_the_question(project: Project, words: tuple[str, ...]) -> None:
-    """R-HAND-3, R-ASK-2: question and dead letter never contradict each other."""
-    assert letters(project) == ["T1-02"]
-    project.quick(*words, "--json")
-    assert QUESTION not in decisions(project)
-    assert len(decisions(project)) == len(letters(project))
-    void = decide(project, QUESTION, "accept")
-    assert (void.code, void.error["code"]) == (4, "decision.void"), void
-
-
-def test_a_dead_letter_names_its_pending_decision(project: Project) -> None:
-    """R-HAND-3."""
+    """R-HAND-3, R-ASK-2: question and dead letter, which names it, never contradict each other."""
     (row,) = [one for one in project.quick("dlq", "list", "--json").data["dead_letters"] if one["task"]]
-    assert (row["decision"], "idumb decisions" in row["next"]) == (QUESTION, True)
-    assert project.quick("dlq", "remove", "T1-02", "--json").data["dead_letter"]["decision"] is None
-
-
-def test_an_unknown_choice_and_saving_this_answer_are_refused(project: Project) -> None:
-    """R-ASK-3: a judgement of work is never remembered."""
-    assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
-    refused = decide(project, QUESTION, "accept", "--remember", "--yes")
-    assert refused.error["code"] == "decision.not-remembered"
-    assert decisions(project) == [QUESTION]
-
-
-@pytest.mark.parametrize("policy", ["block", "ask"])
-def test_a_plan_that_defines_on_failure_asks_nothing(sandbox: GitSandbox, policy: str) -> None:
-    """R-RUN-5: `block` leaves it failed, `ask` asks after each attempt."""
-    project = planned(projects.create(sandbox), failing(fields=f"- **On failure:** {policy}\n"))
-    run(project)
-    assert decisions(project) == ([] if policy == "block" else ["T1-02.failure.1"])
+    assert (row["task"], row["decision"], "idumb decisions" in row["next"]) == ("T1-02", QUESTION, True)
+    answer = project.quick(*words, "--json")
+    if words[1] == "remove":
+        assert answer.data["dead_letter"]["decision"] is None
+    void(project)
 
 
 def test_strict_mode_halts_at_the_first_failure_and_asks_nothing(sandbox: GitSandbox) -> None:
@@ -317,7 +324,7 @@ def test_strict_mode_halts_at_the_first_failure_and_asks_nothing(sandbox: GitSan
 def test_a_dry_run_names_no_question_that_disappears_with_it(sandbox: GitSandbox) -> None:
     """R-RUN-11."""
     project = planned(projects.create(sandbox), failing())
-    ended = run(project, "--dry-run")
+    ended = run(project, "--dry-run", "--max-attempts", "1")
     assert (ended.code, ended.error["code"]) == (1, "dry-run.failed")
     assert "exhausted" not in ended.out
     assert decisions(project) == []
@@ -325,40 +332,26 @@ def test_a_dry_run_names_no_question_that_disappears_with_it(sandbox: GitSandbox
 
 def test_the_next_command_asks_about_a_failure_recorded_before_a_kill(sandbox: GitSandbox) -> None:
     """R-RUN-5, R-RUN-9."""
-    project = planned(projects.create(sandbox), failing())
+    project = projects.create(sandbox)
+    project.configure("run: {max_attempts: 1}\n")
+    project.plan([dead("T1-01", "a.txt")])
     run_killed_before(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
     assert decisions(project) == []
     assert project.quick("resume", "1", "--json").code == 1
-    assert decisions(project) == [QUESTION]
+    assert decisions(project) == ["T1-01.exhausted.1"]
 
 
-def test_guidance_typed_at_the_terminal_reaches_the_next_attempt(sandbox: GitSandbox) -> None:
-    """R-RUN-5, R-ASK-2: typed after the choice; the prompt of the builder holds them."""
-    project = echoing(sandbox, fields="- **On failure:** ask\n")
-    words = ("execute-phase", "1", "--approve", project.approval())
-    code, screen = at_terminal(project, words, "retry\nuse blue")
-    assert code == 0, screen
-    assert "Instructions for the next attempt (empty: none)" in screen
-    assert "says: use blue" in project.read("b.txt")
-
-
-def test_an_edited_plan_keeps_the_question_and_refuses_impossible_choices(project: Project) -> None:
-    """R-ASK-2."""
-    edit(project, "T1-03: Task T1-03", "T1-03: Mine")
-    refused = decide(project, QUESTION, "accept", "--guidance", "good")
-    assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
-    assert decisions(project) == [QUESTION]
-
-
-@pytest.mark.parametrize(("answer", "remaining"), [("retry\nuse blue", []), ("skip", []), ("", [QUESTION])])
+@pytest.mark.parametrize(("answer", "remaining"), [("retry\nuse blue", []), ("", ["T1-02.exhausted.1"])])
 def test_at_a_terminal_the_question_comes_after_all_other_tasks(
     sandbox: GitSandbox, answer: str, remaining: list[str]
 ) -> None:
-    """R-ASK-2, R-RUN-5: the run continues with the answer; without one the question waits."""
+    """R-ASK-2, R-RUN-5: the run continues with the answer, and guidance that was typed; else the question waits."""
     project = echoing(sandbox)
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), answer)
     assert (code == 0) == answer.startswith("retry"), screen
     assert screen.index("Your choice") > screen.index("T1-03")
+    assert ("Instructions for the next attempts (empty: none)" in screen) == answer.startswith("retry")
+    assert ("says: use blue" in project.read("b.txt")) == answer.startswith("retry")
     assert decisions(project) == remaining
     assert status(project)["T1-03"] == "completed"
 

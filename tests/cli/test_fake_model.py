@@ -38,23 +38,15 @@ def test_fake_model_prints_its_address_serves_and_stops_on_request(tmp_path: Pat
     assert stat.S_IMODE((tmp_path / "log.jsonl").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (["--script", "none.md"], 3, "script.unreadable"),
-        (["--script", "bad.md"], 3, "bad.md:2: "),
-        (["--log", "none/log"], 4, "fake-model.log"),
-    ],
-)
 def test_fake_model_reports_what_it_cannot_start_with(
-    arguments: list[str],
-    code: int,
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.md").write_text("```yaml model\nanswer: x\n```\n", encoding="utf-8")
-    assert main.run(["fake-model", *arguments]) == code
-    assert says in capsys.readouterr().err
+    for arguments, code, says in (
+        (["--script", "none.md"], 3, "script.unreadable"),
+        (["--script", "bad.md"], 3, "bad.md:2: "),
+        (["--log", "none/log"], 4, "fake-model.log"),
+    ):
+        assert main.run(["fake-model", *arguments]) == code
+        assert says in capsys.readouterr().err

@@ -13,6 +13,7 @@ from idumb.app.attempt.record import call_id
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
 
 
@@ -36,7 +37,7 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
         (tmp_path / "at-work").read_text()
-        assert project.json("status").data["phases"][0]["session"] == "active"
+        assert project.quick("status", "--json").data["phases"][0]["session"] == "active"
         yield process
 
 
@@ -57,8 +58,8 @@ def test_a_run_ends_with_every_file_as_its_tasks_left_it(
     answer = ended(project, busy, tmp_path)
     assert (answer.code, answer.data["session"]) == (0, "closed")
     assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
-    assert project.json("status").data["phases"][0]["session"] == "closed"
-    again = project.json("verify-work", "1")
+    assert project.quick("status", "--json").data["phases"][0]["session"] == "closed"
+    again = project.quick("verify-work", "1", "--json")
     assert (again.code, again.data["mismatches"]) == (0, [])
 
 
@@ -72,47 +73,32 @@ def test_files_that_no_task_changed_are_named_and_stay(sandbox: GitSandbox, tmp_
     hook.chmod(0o755)
     project.plan([making("T1-01", "a.txt")])
     mine.unlink()
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0
     assert workspace(project) == {"wrong": [], "unexpected": ["mine.txt"], "more": 0}
     assert "Changed since the run began, but not by its tasks: mine.txt" in answer.object["warnings"]
     assert project.read("mine.txt") == "mine\n"
 
 
-@pytest.mark.parametrize(
-    ("harm", "words"),
-    [
-        (lambda folder: (folder / "tool.sh").chmod(0o755), "tool.sh has mode 100755, and T1-01 left it with 100644"),
-        (lambda folder: (folder / "a.txt").write_text("else\n"), "a.txt is not as T1-01 left it"),
-        (lambda folder: (folder / "a.txt").unlink(), "a.txt is not as T1-01 left it"),
-    ],
-    ids=["permissions", "bytes", "missing"],
-)
-def test_a_file_that_differs_from_its_task_s_result_is_reported(sandbox: GitSandbox, harm: object, words: str) -> None:
-    """R-RUN-2, R-RUN-13."""
+def test_a_file_that_differs_from_its_task_s_result_is_reported(sandbox: GitSandbox) -> None:
+    """R-RUN-2, R-RUN-13: its mode, its bytes, or that it is missing. Ids of calls are not random."""
     project = projects.create(sandbox)
     steps = [write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n")]
     project.plan([task("T1-01", files="create `a.txt`, create `tool.sh`", steps=steps)])
-    assert project.execute().code == 0
-    assert callable(harm)
-    harm(project.folder)
-    answer = project.json("verify-work", "1")
-    assert (answer.code, answer.data["workspace"]["wrong"]) == (1, [words])
-    assert words in answer.data["mismatches"]
-
-
-def test_the_id_of_each_call_is_derived_from_run_task_attempt_and_index(sandbox: GitSandbox) -> None:
-    """R-RUN-2: ids are not random, so the same run gives the same calls."""
-    project = projects.create(sandbox)
-    project.plan(
-        [task("T1-01", files="create `a.txt`, create `b.txt`", steps=[write("a.txt", "a"), write("b.txt", "b")])]
-    )
-    assert project.execute().code == 0
-    steps = project.events("--kind", "step.finished")
-    assert [e["payload"]["call"] for e in steps] == [
-        call_id(str(e["run"]), "T1-01", 1, index) for index, e in enumerate(steps)
-    ]
-    assert len({e["payload"]["call"] for e in steps}) == 2
+    assert run(project, "--no-verify").code == 0
+    calls = project.events("--kind", "step.finished")
+    run_id = str(calls[0]["run"])
+    assert [e["payload"]["call"] for e in calls] == [call_id(run_id, "T1-01", 1, index) for index in (0, 1)]
+    assert len({e["payload"]["call"] for e in calls}) == 2
+    changed = "a.txt is not as T1-01 left it"
+    (project.folder / "a.txt").write_text("else\n")
+    answer = project.quick("verify-work", "1", "--json")
+    assert (answer.code, answer.data["workspace"]["wrong"]) == (1, [changed])
+    assert changed in answer.data["mismatches"]
+    (project.folder / "a.txt").unlink()
+    (project.folder / "tool.sh").chmod(0o755)
+    wrong = project.quick("verify-work", "1", "--json").data["workspace"]["wrong"]
+    assert wrong == [changed, "tool.sh has mode 100755, and T1-01 left it with 100644"]
 
 
 def test_an_existing_ignored_file_that_a_task_declares_is_not_unexpected(sandbox: GitSandbox) -> None:
@@ -122,7 +108,7 @@ def test_an_existing_ignored_file_that_a_task_declares_is_not_unexpected(sandbox
     project.plan(
         [making("T1-01", "a.txt"), task("T1-02", files="modify `local.log`", check="false", steps=[shell("true")])]
     )
-    assert project.execute("--max-attempts", "1").code == 1
-    assert project.json("skip", "T1-02", "--why", "not now").code == 0
-    assert project.resume().code == 0
+    assert run(project, "--max-attempts", "1").code == 1
+    assert project.quick("skip", "T1-02", "--why", "not now").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
     assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}

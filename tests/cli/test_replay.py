@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, task
 
 BUILDER = """\
-import os, pathlib, sys
-name = os.environ["IDUMB_TASK"].lower()
-folder = pathlib.Path("out") / name
-folder.mkdir(parents=True, exist_ok=True)
-(folder / "data").write_bytes(os.urandom(40))
-if (folder / "data2").exists() or os.environ["IDUMB_TASK"] == "T1-02":
-    (folder / "done").write_bytes(os.urandom(8))
-    (folder / "data2").unlink(missing_ok=True)
-    os.chmod(folder / "done", 0o755)
-    (folder / "link").symlink_to("data")
-else:
-    (folder / "data2").write_text("half\\n")
-print("built", name)
+folder=out/$(echo $IDUMB_TASK | tr T t); mkdir -p $folder; cd $folder
+head -c 40 /dev/urandom > data
+if [ -e data2 ] || [ $IDUMB_TASK = T1-02 ]; then
+    head -c 8 /dev/urandom > done; rm -f data2; chmod 755 done; ln -s data link
+else
+    echo half > data2
+fi
 """
 TASKS = (
     task("T1-01", files="create `out/t1-01/**`", check="test -x out/t1-01/done"),
@@ -33,22 +27,17 @@ TASKS = (
 )
 
 
-def execute(project: Project, *more: str) -> Answer:
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    return project.quick("execute-phase", "1", "--approve", consent, *more, "--json")
-
-
-def configuration(script: Path, run: str = "", *, builder: str, validator: str) -> str:
+def configuration(script: Path, name: str = "", *, builder: str, validator: str) -> str:
     return (
         f"builder: {builder}\nvalidator: {validator}\nbindings:\n"
-        f"  odd: {{adapter: command, argv: ['{sys.executable}', '{script}']}}\n"
+        f"  odd: {{adapter: command, argv: [sh, '{script}']}}\n"
         "  judge: {adapter: command, argv: ['/bin/sh', '-c', 'test -x out/t1-01/done']}\n"
-        f"  again: {{adapter: replay, options: {{run: '{run or 0}'}}}}\n"
+        f"  again: {{adapter: replay, options: {{run: '{name or 0}'}}}}\n"
     )
 
 
-def replaying(run: str, script: Path = Path("builder.py"), *, builder: str = "again") -> str:
-    return configuration(script, run, builder=builder, validator="again")
+def replaying(name: str, script: Path = Path("builder.py"), *, builder: str = "again") -> str:
+    return configuration(script, name, builder=builder, validator="again")
 
 
 def bytes_of(project: Project) -> dict[str, tuple[int, bytes]]:
@@ -59,20 +48,32 @@ def bytes_of(project: Project) -> dict[str, tuple[int, bytes]]:
     }
 
 
-@pytest.fixture
-def recorded(sandbox: GitSandbox, tmp_path: Path) -> tuple[Project, str]:
-    """A project in which a run has ended that no builder would make a second time, and its id."""
+def script_of(project: Project) -> Path:
+    return project.folder.parent / "builder-of-recordings.sh"
+
+
+def _recorded(sandbox: GitSandbox) -> Project:
+    """A project in which a run has ended that no builder would make a second time; it was rolled back."""
     project = projects.create(sandbox)
-    script = tmp_path / "builder.py"
+    script = script_of(project)
     script.write_text(BUILDER, encoding="utf-8")
     project.configure(configuration(script, builder="odd", validator="judge"))
     project.plan(TASKS)
-    answer = execute(project)
-    assert answer.code == 0, answer
-    return project, answer.data["run"]
+    assert run(project, "--no-verify").code == 0
+    (project.folder.parent / "recorded-files").write_text(repr(bytes_of(project)), encoding="utf-8")
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert bytes_of(project) == {}
+    return project
 
 
-def trees(project: Project, run: str) -> list[tuple[str, int, str, str]]:
+@pytest.fixture
+def recorded(prepared: Prepared) -> tuple[Project, str]:
+    """The project, and the id of the run."""
+    project = prepared.get(_recorded)
+    return project, str(project.events("--kind", "run.started")[0]["run"])
+
+
+def trees(project: Project, name: str) -> list[tuple[str, int, str, str]]:
     """Task, attempt, verdict and bytes of every checkpoint; the tree of `out` alone, for plans differ."""
     return [
         (
@@ -81,25 +82,23 @@ def trees(project: Project, run: str) -> list[tuple[str, int, str, str]]:
             e["payload"]["verdict"],
             project.repo.git("rev-parse", f"{e['payload']['tree']}:out"),
         )
-        for e in project.events("--run", run, "--kind", "checkpoint.recorded")
+        for e in project.events("--run", name, "--kind", "checkpoint.recorded")
     ]
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
 def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Project, str], workspace: str) -> None:
     """R-ENV-3."""
-    project, run = recorded
-    recorded_files = bytes_of(project)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert bytes_of(project) == {}
-    project.configure(replaying(run))
-    answer = execute(project, "--workspace", workspace)
+    project, recording = recorded
+    recorded_files = (project.folder.parent / "recorded-files").read_text(encoding="utf-8")
+    project.configure(replaying(recording))
+    answer = run(project, "--workspace", workspace)
     assert answer.code == 0, answer
-    assert bytes_of(project) == recorded_files
+    assert repr(bytes_of(project)) == recorded_files
     again = answer.data["run"]
-    assert again != run
-    assert trees(project, again) == trees(project, run)
-    assert [t[:3] for t in trees(project, run)] == [
+    assert again != recording
+    assert trees(project, again) == trees(project, recording)
+    assert [t[:3] for t in trees(project, recording)] == [
         ("T1-01", 1, "FAIL"),
         ("T1-01", 2, "PASS"),
         ("T1-02", 1, "PASS"),
@@ -108,16 +107,15 @@ def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Pro
 
 @pytest.mark.parametrize(("builder", "other"), [("odd", "out/t1-01/data"), ("again", "README.md")])
 def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
-    recorded: tuple[Project, str], tmp_path: Path, builder: str, other: str
+    recorded: tuple[Project, str], builder: str, other: str
 ) -> None:
     """R-ENV-3: whether the builder or another person made the change."""
-    project, run = recorded
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project, recording = recorded
     if builder == "again":
         project.repo.write("README.md", "other\n")
         project.repo.commit("other")
-    project.configure(replaying(run, tmp_path / "builder.py", builder=builder))
-    answer = execute(project)
+    project.configure(replaying(recording, script_of(project), builder=builder))
+    answer = run(project)
     assert answer.code == 1, answer
     assert project.statuses()["T1-01"] == "failed"
     evidence = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
@@ -128,11 +126,10 @@ def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
 
 def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded: tuple[Project, str]) -> None:
     """R-ENV-3: a task with another text is not replayed; concurrent changes are not overwritten."""
-    project, run = recorded
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.configure(replaying(run))
+    project, recording = recorded
+    project.configure(replaying(recording))
     place = project.plan((TASKS[0].replace("Task T1-01", "Another task"), TASKS[1]))
-    answer = execute(project)
+    answer = run(project)
     assert answer.code == 1, answer
     assert "has changed since run" in answer.out
     assert bytes_of(project) == {}
@@ -140,18 +137,20 @@ def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded:
     (project.folder / "out/t1-01").mkdir(parents=True)
     (project.folder / "out/t1-01/data").write_text("mine\n", encoding="utf-8")
     project.repo.commit("mine")
-    answer = execute(project)
+    answer = run(project)
     assert answer.code == 1, answer
     assert "out/t1-01/data differs from the recording" in answer.out
     assert project.read("out/t1-01/data") == "mine\n"
 
 
-@pytest.mark.parametrize("options", ["{run: '0123456789abcdef'}", "{}", "{run: x, speed: 2}"])
-def test_a_missing_recording_is_reported_before_anything_changes(sandbox: GitSandbox, options: str) -> None:
+def test_a_missing_recording_is_reported_before_anything_changes(project: Project) -> None:
     """R-ENV-3."""
-    project = projects.create(sandbox)
-    project.configure(f"builder: again\nbindings:\n  again: {{adapter: replay, options: {options}}}\n")
     project.plan(TASKS)
-    answer = execute(project)
-    assert answer.code == 4, answer
-    assert answer.error["code"] in {"agent.no-recording", "agent.bad-option"}
+    for options, code in (
+        ("{run: '0123456789abcdef'}", "agent.no-recording"),
+        ("{}", "agent.bad-option"),
+        ("{run: x, speed: 2}", "agent.bad-option"),
+    ):
+        project.configure(f"builder: again\nbindings:\n  again: {{adapter: replay, options: {options}}}\n")
+        answer = run(project)
+        assert (answer.code, answer.error["code"]) == (4, code), answer

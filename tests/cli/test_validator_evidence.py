@@ -12,19 +12,15 @@ import pytest
 from idumb.system.files.named_files import LocalToolchain
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.approvals import FIELDS, STRICT, approve, run
+from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, task, write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/evidence.json").read_text(encoding="utf-8"))
 JUDGE = """\
-import json, os, pathlib, sys
-home = pathlib.Path(os.environ["HOME"])
-told = home / f"judged-{len(list(home.glob('judged-*'))) + 1}"
-told.write_text(sys.stdin.read())
-said = json.loads((home / "verdicts.json").read_text())
-print(said.pop(0) if said else "")
-(home / "verdicts.json").write_text(json.dumps(said))
+n=1; while [ -e $HOME/judged-$n ]; do n=$((n + 1)); done
+cat > $HOME/judged-$n; test ! -e $HOME/verdict-$n || cat $HOME/verdict-$n
 """
 OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
 LEVEL = "gates: {validator: {level: 0}}\n"
@@ -44,9 +40,10 @@ class Scene:
     def __init__(self, sandbox: GitSandbox, home: Path, *verdict: str, criteria: str = OPINIONS, settings: str = "",
                  head: str = "", fields: str = "") -> None:  # fmt: skip
         self.project, self.home = projects.create(sandbox), home
-        (home / "judge.py").write_text(JUDGE, encoding="utf-8")
-        (home / "verdicts.json").write_text(json.dumps(verdict), encoding="utf-8")
-        argv = json.dumps(["python3", str(home / "judge.py")])
+        (home / "judge.sh").write_text(JUDGE, encoding="utf-8")
+        for number, text in enumerate(verdict, 1):
+            (home / f"verdict-{number}").write_text(text, encoding="utf-8")
+        argv = json.dumps(["sh", str(home / "judge.sh")])
         self.project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: {argv}}}\n{settings}")
         work = [write("a.txt", "one\ntwo\n")]
         first_task = task("T1-01", files="create `a.txt`", criteria=criteria, steps=work, fields=fields)
@@ -67,7 +64,7 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
     """The one question that a task waits for; no attempt is used up by it."""
     assert answer.code == 5, answer
     assert (answer.data["tasks"][0]["status"], answer.data["tasks"][0]["attempts"]) == ("waiting", 0)
-    (decision,) = project.json("decisions").data["decisions"]
+    (decision,) = project.quick("decisions", "--json").data["decisions"]
     assert decision["why"] in answer.data["tasks"][0]["reason"]
     return dict(decision)
 
@@ -75,14 +72,14 @@ def waits(project: Project, answer: Answer) -> dict[str, Any]:
 def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: it prints nothing and exits with 0; a person's yes completes the task, a no fails the attempt."""
     scene = Scene(sandbox, home)
-    decision = waits(scene.project, scene.project.execute())
+    decision = waits(scene.project, run(scene.project))
     assert decision["why"] == "The validator judge says PASS and shows no evidence, and nothing else proves this task."
     assert (decision["kind"], decision["evidence"][:2]) == ("criterion", ["PASS without evidence", "it is friendly"])
     assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
     assert scene.evidence()["result"] == "opinion"
-    assert waits(scene.project, scene.project.resume())["id"] == decision["id"]
-    assert scene.project.json("decide", decision["id"], "yes").code == 0
-    done = scene.project.resume()
+    assert waits(scene.project, scene.project.quick("resume", "1", "--json"))["id"] == decision["id"]
+    assert scene.project.quick("decide", decision["id"], "yes", "--json").code == 0
+    done = scene.project.quick("resume", "1", "--json")
     assert (done.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), done
     assert "only by the tasks' own checks" not in done.out
     assert "validators and people" in done.data["verification"]["reason"]
@@ -91,54 +88,45 @@ def test_a_pass_without_evidence_completes_nothing_that_is_otherwise_unproven(sa
 def test_rejecting_a_pass_without_evidence_fails_the_attempt(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-RUN-5."""
     scene = Scene(sandbox, home, settings="run: {max_attempts: 1}\n")
-    decision = waits(scene.project, scene.project.execute())
-    assert scene.project.json("decide", decision["id"], "no", "--guidance", "too curt").code == 0
-    failed = scene.project.resume("--max-attempts", "1")
+    decision = waits(scene.project, run(scene.project))
+    assert scene.project.quick("decide", decision["id"], "no", "--guidance", "too curt", "--json").code == 0
+    failed = scene.project.quick("resume", "1", "--max-attempts", "1", "--json")
     assert (failed.code, failed.data["tasks"][0]["status"]) == (1, "failed"), failed
     assert "too curt" in failed.data["tasks"][0]["reason"]
 
 
+CHECKED = "  - [ ] it is there — check: `test -s a.txt`\n"
+
+
 def test_a_bare_pass_leaves_the_decision_to_the_other_proofs(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3."""
-    scene = Scene(sandbox, home, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
-    answer = scene.project.execute()
+    """R-RUN-3, R-RUN-4: a validator with a user's template is asked for evidence too."""
+    scene = Scene(sandbox, home, criteria=CHECKED)
+    (scene.project.folder / ".idumb/prompts").mkdir()
+    (scene.project.folder / ".idumb/prompts/validator.md").write_text("Judge $id.\n", encoding="utf-8")
+    answer = run(scene.project)
     assert (answer.code, scene.evidence()["result"]) == (0, "opinion"), answer
     assert "every check passed" not in answer.out
+    prompt = (home / "judged-1").read_text(encoding="utf-8")
+    assert prompt.startswith("Judge T1-01.\n")
+    assert '"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}]' in prompt
 
 
-@pytest.mark.parametrize(
-    "evidence",
-    [
-        [at("AC-1"), at("ac-2: it is short", "./a.txt", 2)],
-        [at("it is friendly"), {"criterion": "AC-2", "command": "wc -c a.txt; touch ran.txt", "output": "8 a.txt"}],
-    ],
-)
-def test_a_pass_with_evidence_for_every_criterion_completes_the_task(
-    sandbox: GitSandbox, home: Path, evidence: list[dict[str, Any]]
-) -> None:
+def test_a_pass_with_evidence_for_every_criterion_completes_the_task(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: the command that it shows is never run."""
-    scene = Scene(sandbox, home, shows(*evidence))
-    answer = scene.project.execute()
+    command = {"criterion": "it is friendly", "command": "wc -c a.txt; touch ran.txt", "output": "8 a.txt"}
+    scene = Scene(sandbox, home, shows(command, at("ac-2: it is short", "./a.txt", 2)))
+    answer = run(scene.project)
     assert (answer.code, scene.project.statuses()) == (0, {"T1-01": "completed"}), answer
     recorded = scene.evidence()
     assert (recorded["result"], len(recorded["shown"])) == ("passed", 2)
     assert not scene.project.exists("ran.txt")
 
 
-def test_evidence_for_one_criterion_proves_no_other(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3."""
-    scene = Scene(sandbox, home, shows(at("AC-1")))
-    decision = waits(scene.project, scene.project.execute())
-    assert decision["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
-
-
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (shows(at("AC-1", "nothere.py", 99)), "it cites nothere.py:99, which the judged files do not have"),
         (shows(at("AC-1", "a.txt", 3)), "it cites a.txt:3, which the judged files do not have"),
-        (shows(at("AC-1", "../judge.py")), "it cites ../judge.py:1, which the judged files do not have"),
-        (shows({"criterion": "AC-1", "file": "a.txt"}), "its evidence 1 is neither criterion, file and line nor"),
+        (shows(at("AC-1", "../judge.sh")), "it cites ../judge.sh:1, which the judged files do not have"),
         (json.dumps({"verdict": "PASS", "evidence": "all of it"}), "its evidence is no list"),
     ],
 )
@@ -146,8 +134,8 @@ def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_as
     sandbox: GitSandbox, home: Path, reply: str, why: str
 ) -> None:
     """R-RUN-3: whatever else proves the task; the second call gets the problem of the first answer."""
-    scene = Scene(sandbox, home, reply, reply, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
-    decision = waits(scene.project, scene.project.execute())
+    scene = Scene(sandbox, home, reply, reply, criteria=CHECKED)
+    decision = waits(scene.project, run(scene.project))
     assert decision["why"] == "The validator judge gave an answer that cannot be used."
     assert why in decision["evidence"][0]
     assert (scene.calls(), scene.evidence()["result"]) == (2, "unproven")
@@ -155,68 +143,40 @@ def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_as
     assert why not in (home / "judged-1").read_text(encoding="utf-8")
     (retried,) = [e["payload"] for e in scene.project.events("--kind", "call.retried")]
     assert (retried["role"], retried["failure"]) == ("validator", "malformed")
-    assert scene.project.json("decide", decision["id"], "yes").code == 0
-    assert scene.project.resume().code == 0
+    assert scene.project.quick("decide", decision["id"], "yes", "--json").code == 0
+    assert scene.project.quick("resume", "1", "--json").code == 0
 
 
 def test_the_second_answer_of_a_validator_counts(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3."""
     scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99)), shows(at("AC-1"), at("AC-2")))
-    answer = scene.project.execute()
+    answer = run(scene.project)
     assert (answer.code, scene.calls(), scene.evidence()["result"]) == (0, 2, "passed"), answer
-
-
-def test_strict_mode_asks_a_validator_once(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3, R-ADAPT-3."""
-    verdict = shows(at("AC-1", "nothere.py", 99))
-    checked = "  - [ ] it is there — check: `test -s a.txt`\n"
-    scene = Scene(sandbox, home, verdict, verdict, criteria=checked, head=STRICT, fields=FIELDS)
-    approve(scene.project)
-    waits(scene.project, run(scene.project))
-    assert scene.calls() == 1
 
 
 def test_a_failing_verdict_needs_no_evidence(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3: evidence in a FAIL proves nothing either way."""
     scene = Scene(sandbox, home, shows(at("AC-1", "nothere.py", 99), verdict="FAIL"))
-    failed = scene.project.execute("--max-attempts", "1")
+    failed = run(scene.project, "--max-attempts", "1")
     assert (failed.code, scene.calls()) == (1, 1)
     assert "validator judge failed" in failed.data["tasks"][0]["reason"]
 
 
 def test_a_validator_of_level_0_asks_no_person(sandbox: GitSandbox, home: Path) -> None:
     """R-GATE-6."""
-    checked = "  - [ ] it is there — check: `test -s a.txt`\n"
     bad = shows(at("AC-1", "nothere.py", 99))
-    scene = Scene(sandbox, home, bad, bad, criteria=checked, settings=LEVEL)
-    assert scene.project.execute().code == 0
+    scene = Scene(sandbox, home, bad, bad, criteria=CHECKED, settings=LEVEL)
+    assert run(scene.project).code == 0
 
 
 def test_evidence_refers_to_files_of_the_judged_clone(sandbox: GitSandbox, home: Path) -> None:
     """R-RUN-3, R-GIT-5; and what waits there for a person is delivered by their yes."""
     scene = Scene(sandbox, home, shows(at("AC-1")), settings="run: {workspace: clone}\n")
-    decision = waits(scene.project, scene.project.execute())
-    assert "AC-2" in decision["why"]
-    assert scene.project.json("decide", decision["id"], "yes").code == 0
-    assert scene.project.resume().code == 0
+    decision = waits(scene.project, run(scene.project))
+    assert decision["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
+    assert scene.project.quick("decide", decision["id"], "yes", "--json").code == 0
+    assert scene.project.quick("resume", "1", "--json").code == 0
     assert scene.project.read("a.txt") == "one\ntwo\n"
-
-
-def test_respected_limits_prove_no_task(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3, R-GATE-6: a small change is not necessarily a correct one."""
-    scene = Scene(sandbox, home, fields="- **Limits:** files 1\n")
-    waits(scene.project, scene.project.execute())
-
-
-def test_a_validator_with_a_user_s_template_is_asked_for_evidence_too(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-4."""
-    scene = Scene(sandbox, home, criteria="  - [ ] it is there — check: `test -s a.txt`\n")
-    (scene.project.folder / ".idumb/prompts").mkdir()
-    (scene.project.folder / ".idumb/prompts/validator.md").write_text("Judge $id.\n", encoding="utf-8")
-    assert scene.project.execute().code == 0
-    prompt = (home / "judged-1").read_text(encoding="utf-8")
-    assert prompt.startswith("Judge T1-01.\n")
-    assert '"evidence": [{"criterion": "AC-1", "file": "path", "line": 1}]' in prompt
 
 
 BEFORE = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
@@ -240,12 +200,12 @@ def test_a_strict_run_paused_under_a_template_without_evidence_continues(
     with monkeypatch.context() as before:
         before.setattr(LocalToolchain, "template", lambda self, name: without_evidence(shipped(self, name))
                        if name == "validator" else shipped(self, name))  # fmt: skip
-        paused = run(scene.project)
+        paused = scene.project.quick("execute-phase", "1", "--json")
         assert paused.code == 5, paused
         (locked,) = [e["payload"] for e in scene.project.events("--kind", "run.locked")]
         assert BEFORE in json.dumps(locked["sources"])
-    assert scene.project.json("decide", "T1-01.AC-2.1", "yes").code == 0
-    answer = scene.project.resume()
+    assert scene.project.quick("decide", "T1-01.AC-2.1", "yes", "--json").code == 0
+    answer = scene.project.quick("resume", "1", "--json")
     assert answer.code == 0, answer
     now = scene.project.events("--kind", "run.locked")[-1]["payload"]["sources"]
     assert BEFORE not in json.dumps(now)

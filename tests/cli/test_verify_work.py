@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 from pathlib import Path
 from typing import cast
 
@@ -18,13 +17,14 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/verify-work.json").read_text(encoding="utf-8"))
-AGENT = "import os, sys; sys.stdin.read(); print(open(os.environ['IDUMB_ROLE'] + '.json').read())\n"
+AGENT = "cat > /dev/null; cat $IDUMB_ROLE.json\n"
 ROLES = """\
-bindings: {{judge: {{adapter: command, argv: [{python}, agent.py]}}}}
-roles: {{verifier: {{binding: judge}}, skeptic: {{binding: judge}}}}
+bindings: {judge: {adapter: command, argv: [sh, agent.sh]}}
+roles: {verifier: {binding: judge}, skeptic: {binding: judge}}
 """
 PLAN_HEAD = "success_criteria: ['A is there — check: `test -s a.txt && test ! -e broken`']\n"
 ROADMAP = """\
@@ -49,21 +49,25 @@ def opinion(*judgements: tuple[str, bool, str, int], verdict: str = "PARTIAL") -
     return "I looked.\n" + json.dumps({"verdict": verdict, "judgements": rows})
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _passed(sandbox: GitSandbox) -> Project:
     """A phase that passed its checks; two roles are bound, whose answers lie in files of the project."""
     project = projects.create(sandbox)
-    (project.folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    (project.folder / "agent.sh").write_text(AGENT, encoding="utf-8")
     for role in ("verifier", "skeptic"):
         (project.folder / f"{role}.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
     project.repo.commit("agents")
-    project.configure(ROLES.format(python=json.dumps(sys.executable)))
+    project.configure(ROLES)
     (project.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
     project.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (1, "verification.partial"), answer
     assert any("gave no opinion" in warning for warning in answer.object["warnings"])  # nobody consented to them
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_passed)
 
 
 def verify(project: Project, *flags: str) -> Answer:
@@ -106,11 +110,12 @@ def test_verification_passed_is_only_said_if_nothing_is_open(project: Project) -
     assert "**Open:** roadmap 2 has no proof" in project.read(".planning/phases/1/1-VERIFICATION.md")
     (project.folder / ".planning/ROADMAP.md").unlink()
     (project.folder / "skeptic.json").write_text("All is well.", encoding="utf-8")
-    digest = consented(project)
-    silent = project.quick("verify-work", "1", "--approve", digest)
+    silent = project.quick("verify-work", "1", "--approve", consented(project))
     assert "Verification partial: the skeptic gave no opinion" in silent.out
+    question(project)  # R-ADAPT-5: it is a cause until the role or a person answers
     (project.folder / "skeptic.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
     assert "Verification passed: every check passed" in project.quick("verify-work", "1").out
+    assert project.quick("decisions", "--json").data["decisions"] == []
 
 
 def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_makes_it_partial(
@@ -134,18 +139,14 @@ def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_mak
 
 
 DEAR = """\
-import json, os, sys
-sys.stdin.read()
-with open(os.environ["IDUMB_STATE_FILE"], "w") as file:
-    json.dump({"usage": {"tokens_in": 8, "tokens_out": 4}}, file)
-print(open(os.environ["IDUMB_ROLE"] + ".json").read())
+cat > /dev/null; echo '{"usage": {"tokens_in": 8, "tokens_out": 4}}' > $IDUMB_STATE_FILE; cat $IDUMB_ROLE.json
 """
 
 
 def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project: Project) -> None:
     """R-ADAPT-3: a role without any remaining budget is not called, and the answer says so."""
-    (project.folder / "agent.py").write_text(DEAR, encoding="utf-8")
-    project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
+    (project.folder / "agent.sh").write_text(DEAR, encoding="utf-8")
+    project.configure(ROLES + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert run(project).error["code"] == "verification.partial"  # nobody consented to them
     answer = verify(project, "--approve", consented(project))
@@ -161,10 +162,10 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
 ) -> None:
     """R-GATE-6: it would answer only after its time, which is the level's, as the configuration names the level."""
     os.mkfifo(tmp_path / "fifo")
-    project.repo.write("agent.py", f"open({str(tmp_path / 'fifo')!r}).read()\n")
-    project.repo.commit("a verifier that waits", "agent.py")
+    project.repo.write("agent.sh", f"cat {tmp_path}/fifo\n")
+    project.repo.commit("a verifier that waits", "agent.sh")
     monkeypatch.setitem(cast("dict[int, Level]", levels.LEVELS), 2, dataclasses.replace(levels.LEVELS[2], usual=1))
-    bound = ROLES.format(python=json.dumps(sys.executable)).replace(", skeptic: {binding: judge}", "")
+    bound = ROLES.replace(", skeptic: {binding: judge}", "")
     project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
     assert run(project).code == 1
     answer = verify(project, "--approve", consented(project))
@@ -179,7 +180,7 @@ def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(projec
     (project.folder / "verifier.json").write_text("All is well.", encoding="utf-8")
     (project.folder / "skeptic.json").write_text(opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
     gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
-    project.configure(ROLES.format(python=json.dumps(sys.executable)) + gates)
+    project.configure(ROLES + gates)
     assert run(project).code in (0, 1)
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (0, "passed"), answer
@@ -253,39 +254,33 @@ def test_a_phase_without_a_proven_task_has_not_passed(sandbox: GitSandbox, word:
     """R-ADAPT-5: a person's acceptance lets a run continue; it is not evidence and is not called so."""
     project = projects.create(sandbox)
     project.plan([WRONG])
-    assert project.execute().code == 1
-    assert project.json(word, "T1-01", "--why", "so").code == 0
-    ended = project.resume()
+    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
+    assert project.quick(word, "T1-01", "--why", "so", "--json").code == 0
+    ended = project.quick("resume", "1", "--json")
     reason = f"no task is proven, and the phase itself declares no check; {words}"
     assert (ended.code, ended.data["outcome"], ended.error["code"]) == (1, "complete", "verification.partial")
     assert (ended.data["verification"]["status"], ended.data["verification"]["reason"]) == ("partial", reason)
-    assert "Next: idumb verify-work 1 --gaps " in project.idumb("next").out
-    row = project.json("status").data["phases"][0]
+    assert "Next: idumb verify-work 1 --gaps " in project.quick("next").out
+    row = project.quick("status", "--json").data["phases"][0]
     assert (row["state"], row["verification"]) == ("completed", "partial")
-    assert project.json("verify-work", "1").error["hint"] == "idumb verify-work 1 --gaps"
-    shown = project.idumb("verify-work", "1", "--gaps")
+    assert project.quick("verify-work", "1", "--json").error["hint"] == "idumb verify-work 1 --gaps"
+    shown = project.quick("verify-work", "1", "--gaps")
     assert (shown.code, "nothing proves the work" in shown.out) == (1, True)
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert f"- {words}" in report.partition("## Gaps")[2]
     assert "The work of T1-01" in project.read(".planning/phases/1/02-PLAN.md")
-    assert project.json("check-plan", "1").code == 0
+    assert project.quick("check-plan", "1", "--json").code == 0
 
 
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        ("", "only by the tasks' own checks; the phase itself declares no check"),
-        ("success_criteria: ['b is there — check: `test -s b.txt`']\n", "every check passed"),
-    ],
-)
-def test_a_pass_names_the_tasks_that_a_person_accepted(sandbox: GitSandbox, head: str, reason: str) -> None:
+def test_a_pass_names_the_tasks_that_a_person_accepted(sandbox: GitSandbox) -> None:
     """R-ADAPT-5."""
     project = projects.create(sandbox)
-    project.plan([WRONG, making("T1-02", "b.txt")], head=head)
-    assert project.execute().code == 1
-    assert project.json("accept", "T1-01", "--why", "so").code == 0
-    ended = project.resume()
+    project.plan([WRONG, making("T1-02", "b.txt")])
+    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
+    assert project.quick("accept", "T1-01", "--why", "so", "--json").code == 0
+    ended = project.quick("resume", "1", "--json")
     assert (ended.code, ended.data["verification"]["status"]) == (0, "passed")
+    reason = "only by the tasks' own checks; the phase itself declares no check"
     assert ended.data["verification"]["reason"] == f"{reason}; T1-01 was accepted by a person, not proven"
 
 
@@ -297,8 +292,7 @@ success_criteria:
 COVERED = "AC-2 is covered only by an opinion"
 
 
-@pytest.fixture
-def on_an_opinion(sandbox: GitSandbox) -> Project:
+def _on_an_opinion(sandbox: GitSandbox) -> Project:
     """A phase whose checks pass, and one of whose two success criteria rests on an opinion."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "b.txt")], head=OPINION)
@@ -307,6 +301,11 @@ def on_an_opinion(sandbox: GitSandbox) -> Project:
     assert (ended.data["verification"]["status"], ended.data["verification"]["reason"]) == ("partial", COVERED)
     assert ended.data["next"][0] == "idumb decisions"
     return project
+
+
+@pytest.fixture
+def on_an_opinion(prepared: Prepared) -> Project:
+    return prepared.get(_on_an_opinion)
 
 
 def question(project: Project) -> str:
@@ -319,13 +318,13 @@ def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion
     """R-ADAPT-5: the yes verifies the phase, and the report names the person."""
     project = on_an_opinion
     decision = question(project)
-    assert project.json("status").data["next"]["command"] == "idumb decisions"
+    assert project.quick("status", "--json").data["next"]["command"] == "idumb decisions"
     again = verify(project)
     assert (again.code, again.data["status"], again.error["hint"]) == (1, "partial", "idumb decisions")
     assert (again.data["decision"], again.data["causes"]) == (decision, [COVERED])
-    decided = project.idumb("decide", decision, "yes")
+    decided = project.quick("decide", decision, "yes")
     assert (decided.code, "- The phase is verified" in decided.out) == (0, True)
-    row = project.json("status").data["phases"][0]
+    row = project.quick("status", "--json").data["phases"][0]
     assert (row["state"], row["verification"], row["decisions"]) == ("verified", "passed", [])
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert f"passed ({COVERED}; " in report
@@ -338,8 +337,8 @@ def test_answering_no_leaves_the_phase_partial_and_the_gap_can_be_planned(on_an_
     """R-ADAPT-5."""
     project = on_an_opinion
     decision = question(project)
-    assert project.json("decide", decision, "no").data["verification"] == "partial"
-    assert project.json("decisions").data["decisions"] == []
+    assert project.quick("decide", decision, "no", "--json").data["verification"] == "partial"
+    assert project.quick("decisions", "--json").data["decisions"] == []
     again = verify(project)
     assert (again.code, again.data["status"], again.data["decision"]) == (1, "partial", f"{decision}.2")
     assert verify(project, "--gaps").data["gap_plan"] == ".planning/phases/1/02-PLAN.md"
@@ -351,7 +350,7 @@ def test_answering_yes_counts_only_for_the_judged_files(on_an_opinion: Project) 
     project = on_an_opinion
     decision = question(project)
     (project.folder / "other.txt").write_text("mine\n", encoding="utf-8")
-    decided = project.json("decide", decision, "yes")
+    decided = project.quick("decide", decision, "yes", "--json")
     assert (decided.code, decided.data["verification"], decided.data["next"]) == (0, "partial", ["idumb verify-work 1"])
     assert "The files have changed since the verification" in decided.object["warnings"][0]
     again = verify(project)
@@ -362,27 +361,12 @@ def test_a_dry_run_of_a_plan_that_a_person_must_confirm_does_not_fail(sandbox: G
     """R-RUN-11: a run would ask, and no decision is left pending here."""
     project = projects.create(sandbox)
     project.plan([making("T1-01", "b.txt")], head=OPINION)
-    predicted = project.execute("--dry-run")
+    predicted = run(project, "--dry-run")
     assert (predicted.code, predicted.data["verification"]["status"]) == (0, "partial")
-    assert project.json("decisions").data["decisions"] == []
+    assert project.quick("decisions", "--json").data["decisions"] == []
 
 
-def test_a_role_without_an_answer_is_a_cause_until_it_or_a_person_answers(project: Project) -> None:
-    """R-ADAPT-5."""
-    (project.folder / "skeptic.json").write_text("All is well.", encoding="utf-8")
-    project.repo.git("commit", "-qam", "answers")
-    answer = verify(project, "--approve", consented(project))
-    assert (answer.code, answer.data["status"]) == (1, "partial")
-    assert answer.data["reason"].startswith("the skeptic gave no opinion: ")
-    question(project)
-    (project.folder / "skeptic.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
-    answer = verify(project)
-    assert (answer.code, answer.data["status"], answer.data["reason"]) == (0, "passed", "every check passed")
-    assert project.json("decisions").data["decisions"] == []
-
-
-@pytest.fixture
-def in_part(sandbox: GitSandbox) -> Project:
+def _in_part(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed and keeps T1-03 from running."""
     project = projects.create(sandbox)
     wrong = task("T1-02", files="create `b.txt`", check="test -s c.txt", steps=[write("b.txt", "b\n")])
@@ -394,10 +378,15 @@ def in_part(sandbox: GitSandbox) -> Project:
     return project
 
 
+@pytest.fixture
+def in_part(prepared: Prepared) -> Project:
+    return prepared.get(_in_part)
+
+
 def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> None:
     """R-RUN-6: the commands that a partial run offers work; they never verify the phase."""
     project = in_part
-    offered = project.idumb("resume", "1").out
+    offered = project.quick("resume", "1").out
     assert "idumb verify-work 1" in offered
     answer = verify(project)
     assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "partial", "verification.partial")
@@ -407,14 +396,18 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     assert "idumb resume 1 --retry-failed" in answer.data["next"]
     assert answer.error["hint"] == answer.data["next"][0]
     # Nobody is asked about work that is not there, but for what is to become of the failed task.
-    assert [one["id"] for one in project.json("decisions").data["decisions"]] == ["T1-02.exhausted.3"]
+    assert [one["id"] for one in project.quick("decisions", "--json").data["decisions"]] == ["T1-02.exhausted.3"]
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert "status: partial" in report
     assert [line.split(" | ")[-1] for line in report.splitlines() if line.startswith("| T1-02 |")] == ["failed |"]
     assert "- T1-02 is not done: failed" in report
-    assert "  not done: T1-03 is blocked" in project.idumb("verify-work", "1").out
-    row = project.json("status").data["phases"][0]
+    assert "  not done: T1-03 is blocked" in project.quick("verify-work", "1").out
+    row = project.quick("status", "--json").data["phases"][0]
     assert (row["state"] == "verified", row["verification"]) == (False, "partial")
+    # A plan more would be another contract, under which the run could not be resumed.
+    answer = verify(project, "--gaps")
+    assert (answer.code, answer.error["code"]) == (4, "verification.too-early")
+    assert not project.exists(".planning/phases/1/02-PLAN.md")
 
 
 def test_a_failing_check_makes_an_unfinished_run_failed(in_part: Project) -> None:
@@ -426,24 +419,17 @@ def test_a_failing_check_makes_an_unfinished_run_failed(in_part: Project) -> Non
     assert "AC-1 failed" in answer.data["reason"]
 
 
-def test_gaps_are_not_planned_while_the_run_can_continue(in_part: Project) -> None:
-    """R-RUN-6: a plan more is another contract, under which the run could not be resumed."""
-    answer = verify(in_part, "--gaps")
-    assert (answer.code, answer.error["code"]) == (4, "verification.too-early")
-    assert not (in_part.folder / ".planning/phases/1/02-PLAN.md").exists()
-
-
 def test_a_partly_verified_run_continues_and_is_judged_again(in_part: Project) -> None:
     """R-RUN-6."""
     project = in_part
     assert verify(project).data["status"] == "partial"
     for name in ("T1-02", "T1-03"):
-        assert project.json("skip", name, "--why", "so").code == 0
-    ended = project.resume("--no-verify")
+        assert project.quick("skip", name, "--why", "so", "--json").code == 0
+    ended = project.quick("resume", "1", "--no-verify", "--json")
     assert (ended.code, ended.data["outcome"]) == (0, "complete")
-    assert project.json("status").data["next"]["command"] == "idumb verify-work 1"
+    assert project.quick("status", "--json").data["next"]["command"] == "idumb verify-work 1"
     waiting = verify(project)
     assert (waiting.code, waiting.data["status"]) == (5, "waiting")
-    (decision,) = project.json("decisions").data["decisions"]
-    assert project.json("decide", decision["id"], "yes").code == 0
+    (decision,) = project.quick("decisions", "--json").data["decisions"]
+    assert project.quick("decide", decision["id"], "yes", "--json").code == 0
     assert verify(project).data["status"] == "passed"
