@@ -7,7 +7,7 @@ from typing import Any
 
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.proof import judgement
-from idumb.domain.proof.judgement import Citation, Judgement
+from idumb.domain.proof.judgement import Citation, Judgement, Opinion
 from idumb.domain.runs.gap import Gap, from_verification, reachable
 
 NO = {"criterion": "SC-1", "holds": False, "why": "no", "citations": [{"file": "a.txt", "line": 1}]}
@@ -19,7 +19,8 @@ def test_an_answer_in_another_format_is_not_an_opinion() -> None:
         None,
         {},
         {"verdict": "GOOD", "judgements": []},
-        {"verdict": "PASS", "judgements": "none"},
+        {"verdict": "PASS"},
+        {"verdict": "PASS", "judgements": {"SC-1": True}},
         {"verdict": "PASS", "judgements": [{"criterion": "SC-1", "holds": "no"}]},
         {"verdict": "PASS", "judgements": ["SC-1 holds"]},
     ]
@@ -38,6 +39,34 @@ def test_a_refutation_must_cite_an_existing_place() -> None:
     assert resolved.refutes
     assert not dataclasses.replace(resolved, holds=True).refutes
     assert not Judgement("SC-1", holds=False, why="no").refutes
+
+
+def test_an_opinion_keeps_its_words_and_places_up_to_a_limit() -> None:
+    """R-ADAPT-5: a reply comes from a model, so its size has no limit of its own."""
+    places = [{"file": "a.txt", "line": 3}, {"file": "b.txt", "line": True}] * 20
+    row = {"criterion": "c" * 3000, "holds": False, "why": "w" * 3000, "citations": places}
+    read = judgement.read({"verdict": "FAIL", "judgements": [row] * 300})
+    assert read is not None
+    kept = Judgement(
+        "c" * 2000, holds=False, why="w" * 2000, citations=(Citation("a.txt", 3), Citation("b.txt", 0)) * 10
+    )
+    assert read == ("FAIL", (kept,) * 200)
+    assert judgement.read({"verdict": "PASS", "judgements": [{**NO, "why": 7}]}) == (
+        "PASS",
+        (Judgement("SC-1", holds=False, why="", citations=(Citation("a.txt", 1),)),),
+    )
+
+
+def test_what_refutes_is_collected_from_every_opinion() -> None:
+    """R-ADAPT-5."""
+    doubt = Judgement("SC-2", holds=False, why="no")
+    bad = dataclasses.replace(doubt, citations=(Citation("a.txt", 1, resolves=True),))
+    opinions = [
+        Opinion("verifier", "b", "PASS", (doubt, bad)),
+        Opinion("skeptic", "b"),
+        Opinion("x", "b", "FAIL", (bad,)),
+    ]
+    assert judgement.refutations(opinions) == (bad, bad)
 
 
 def test_each_open_criterion_is_one_gap_and_a_refuted_check_does_not_close_it() -> None:

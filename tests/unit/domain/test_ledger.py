@@ -6,7 +6,7 @@ import pytest
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import FileClaim
-from idumb.domain.proof import ledger
+from idumb.domain.proof import ledger, symbols
 from idumb.domain.proof.ledger import Change, Entry
 
 FILE = Entry(0o100644, "1" * 40)
@@ -94,6 +94,25 @@ def test_existing_work_that_is_not_as_declared_is_not_allowed() -> None:
     allowed = ledger.allow_existing(compared, {"there", "changed", "stray"}.__contains__)
     assert allowed.paths(ledger.DECLARED) == ()
     assert allowed.lines == compared.lines
+
+
+def test_the_rows_of_a_ledger_are_its_files_and_then_its_symbols() -> None:
+    """A row says only of a path in a nested repository whether its previous bytes are kept."""
+    nested = ledger.Line("lib/a", ledger.UNDECLARED, ledger.MODIFIED, None, within="lib")
+    plain = ledger.Line("b", ledger.DECLARED, ledger.CREATED, "create")
+    symbol = symbols.Line("b.py", "load", ledger.UNDECLARED, symbols.ADDED, None)
+    assert ledger.Ledger((nested, plain), (symbol,)).as_list() == [
+        {
+            "path": "lib/a",
+            "status": "undeclared",
+            "actual": "modified",
+            "declared": None,
+            "within": "lib",
+            "kept": False,
+        },
+        {"path": "b", "status": "declared", "actual": "created", "declared": "create"},
+        symbol.as_dict(),
+    ]
 
 
 def test_what_changed_outside_the_project_is_neither_restored_nor_committed() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from idumb.domain import reply
+from tests.support.growth import assert_linear
 
 PASS = '{"verdict": "PASS", "findings": []}'
 FAIL = '{"verdict": "FAIL", "findings": [{"message": "no"}]}'
@@ -61,7 +64,6 @@ def test_two_different_lists_are_not_an_answer_either() -> None:
     assert reply.answer(texts[0], "questions") == {"questions": ["a"]}
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text",
     [
@@ -77,9 +79,13 @@ def test_a_text_that_would_take_long_to_read_is_not_an_answer(text: str) -> None
     assert reply.answer(f"{text}{PASS}", "verdict") == "the answer holds more broken or nested JSON than is read"
 
 
-@pytest.mark.timeout(20)
-def test_reading_takes_linear_time() -> None:
-    mentions = ('"verdict"' + " " * 1_000) * 1_000 + '"verdict":"' * 100_000
-    nested = ('{"a":\n' * 400 + "[" + "1,\n" * 200_000 + "x\n") * 3
-    assert isinstance(reply.answer(f"{mentions}\n{PASS}", "verdict"), str)
-    assert isinstance(reply.answer(f"{nested}{PASS}", "verdict"), dict)
+_LONG: dict[str, Callable[[int], str]] = {
+    "spaces": lambda size: '"verdict"' + " " * size,
+    "mentions": lambda size: '"verdict":"' * size,
+    "an object that never ends": lambda size: '{"a":\n' * size + "[" + "1,\n" * (1_000 * size) + "x",
+}
+
+
+@pytest.mark.parametrize("kind", _LONG)
+def test_reading_takes_linear_time(kind: str) -> None:
+    assert_linear(lambda text: reply.answer(text, "verdict"), lambda size: f"{_LONG[kind](size)}\n{PASS}")
