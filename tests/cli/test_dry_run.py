@@ -15,8 +15,9 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
-from tests.support.project import Project, delete, edit, making, shell, task, write
+from tests.support.project import Project, delete, edit, failing_task, making, shell, task, write
 
+PLAN = ".planning/phases/1/01-PLAN.md"
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
 
 
@@ -31,7 +32,7 @@ def everything(project: Project) -> dict[str, Any]:
 def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
     consent = ("--approve", project.approval()) if approve else ()
     before = everything(project)
-    answer = project.json("execute-phase", "1", "--dry-run", *consent, *flags)
+    answer = project.fast("execute-phase", "1", "--dry-run", *consent, *flags)
     after = everything(project)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()
     if answer.data:
@@ -63,7 +64,10 @@ def statuses(answer: Answer) -> dict[str, str]:
 
 
 def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(project: Project) -> None:
-    """R-RUN-11: working tree, git folder with objects, index, refs, log and state directory are unchanged."""
+    """R-RUN-11: working tree, git folder with objects, index, refs, log and state directory are unchanged.
+
+    The diff of the dry run is the diff of the run.
+    """
     project.repo.write("mine.txt", "not committed\n")
     project.repo.write("noise.log", "ignored\n")
     project.repo.write("README.md", "# Changed by hand\n")
@@ -88,40 +92,28 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
         ("T1-01", ["a.txt"]),
         ("T1-02", ["edited.txt", "old.txt"]),
     ]
-    assert project.json("status").data["phases"][0]["state"] == "ready"
-
-
-def test_the_prediction_is_what_the_run_then_does(project: Project) -> None:
-    """R-RUN-11: the diff of the dry run is the diff of the run."""
-    predicted = rehearse(project).data["dry_run"]["diff"]
+    assert project.quick("status", "--json").data["phases"][0]["state"] == "ready"
     base = project.repo.head()
-    assert project.execute().code == 0
+    assert project.execute_here("--no-verify").code == 0
     names = ["a.txt", "edited.txt", "old.txt"]
-    assert predicted.strip() == project.repo.git("diff", "--full-index", "--no-renames", base, "HEAD", "--", *names)
-
-
-def test_a_dry_run_needs_consent_and_records_none(project: Project) -> None:
-    """R-RUN-11: a dry run runs commands, so it asks like a run; the consent counts only this once."""
-    refused = rehearse(project, approve=False)
-    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
-    assert rehearse(project).code == 0
-    assert rehearse(project, approve=False).error["code"] == "consent.missing"
-    assert project.json("execute-phase", "1").error["code"] == "consent.missing"
+    real = project.repo.git("diff", "--full-index", "--no-renames", base, "HEAD", "--", *names)
+    assert report["diff"].strip() == real
 
 
 def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox) -> None:
-    """R-RUN-11."""
+    """R-RUN-7, R-RUN-11: with the step and the plan."""
     project = projects.create(sandbox)
-    project.plan(
-        [
-            task("T1-01", files="create `a.txt`", check="test -e never.txt", steps=[write("a.txt", "x\n")]),
-            making("T1-02", "b.txt", after="T1-01"),
-        ]
-    )
+    project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     answer = rehearse(project, "--max-attempts", "1")
     assert (answer.code, answer.error["code"]) == (1, "dry-run.failed")
     assert statuses(answer) == {"T1-01": "failed", "T1-02": "blocked"}
     assert "resume" not in str(answer.error["hint"])
+    details = answer.error["details"]
+    assert (details["status"], details["step_id"], details["tool"]) == ("failed", "T1-01", "steps")
+    assert details["error"] == "AC-1 failed"
+    assert len(details["plan_hash"]) == 64
+    assert "task.failed" in {event["kind"] for event in details["audit_trail"]}
+    assert all("resume" not in (row["command"] or "") for row in details["choices"])
 
 
 def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -149,7 +141,7 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
 
 
 def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
-    """R-RUN-11: a dry run of an unfinished run continues from the state of that run."""
+    """R-RUN-11, R-ASK-1: a dry run continues from the state of an unfinished run; a verified phase needs force."""
     project.repo.write("hold.txt", "x\n")
     project.plan(
         [
@@ -157,21 +149,26 @@ def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
             task("T1-02", files="create `b.txt`", check="test -e go.txt", steps=[write("b.txt", "b\n")], after="T1-01"),
         ]
     )
-    assert project.execute("--max-attempts", "1").code == 1
+    assert project.execute_here("--max-attempts", "1").code == 1
     project.repo.write("go.txt", "go\n")
     project.repo.commit("go", "go.txt")
     answer = rehearse(project, approve=False)
     assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
     assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
-    assert project.resume("--retry-failed").code == 0
-    assert rehearse(project, approve=False).error["code"] == "phase.verified"
+    assert project.resume_here("--retry-failed").code == 0
+    refused = rehearse(project, approve=False)
+    assert refused.error["code"] == "phase.verified"
+    commands = [row["command"] for row in refused.error["details"]["choices"]]
+    for words in (str(refused.error["hint"]), *commands):  # none starts a run
+        assert "execute-phase" not in words or "--dry-run" in words
 
 
 @pytest.mark.parametrize("kind", ["here", "clone"])
 def test_a_dry_run_works_from_other_folders_too(project: Project, kind: str) -> None:
-    """R-RUN-11: a run in a clone, on a detached HEAD, and before the first commit."""
+    """R-RUN-11: a run in a clone, and on a detached HEAD."""
+    project.plan([making("T1-01", "a.txt")])
     project.repo.git("checkout", "--quiet", "--detach")
-    assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed", "T1-02": "completed"}
+    assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed"}
 
 
 def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
@@ -217,16 +214,22 @@ def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> Non
 
 
 def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Project, Any]) -> None:
-    """R-RUN-11: until then only its own folder is left; a live one is not taken away."""
+    """R-RUN-11, R-LOG-5: until then only its own folder is left; that of a live one stays during another dry run."""
     project, (process, before) = busy
     copies = project.repo.clones / "rehearsals"
     assert rehearsals(copies) == ["1", "1.lock"]
+    plan = project.read(PLAN)
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    assert project.execute_here("--dry-run").code == 0
+    assert rehearsals(copies) == ["1", "1.lock"]
+    assert process.poll() is None
+    project.repo.write(PLAN, plan)
     process.kill()
     process.wait(60)
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers)
+    assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers), leftovers
     project.plan([making("T1-01", "a.txt")], commit=False)
-    answer = project.execute()
+    answer = project.execute_here()
     assert answer.code == 0
     assert any("rehearsals" in warning for warning in answer.object["warnings"])
     assert not copies.exists()
@@ -235,16 +238,6 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Proje
 
 def rehearsals(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
-
-
-def test_two_simultaneous_dry_runs_do_not_affect_each_other(busy: tuple[Project, Any]) -> None:
-    """R-RUN-11, R-LOG-5."""
-    project, (process, _) = busy
-    copies = project.repo.clones / "rehearsals"
-    project.plan([making("T1-01", "a.txt")], commit=False)
-    assert project.json("execute-phase", "1", "--dry-run", "--approve", project.approval()).code == 0
-    assert rehearsals(copies) == ["1", "1.lock"]
-    assert process.poll() is None
 
 
 def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> None:
@@ -259,7 +252,7 @@ def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> No
     only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
     project.plan([only], head=head)
     assert rehearse(project).error["code"] == "approval.missing"
-    assert project.json("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    assert project.fast("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 
@@ -270,11 +263,11 @@ def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     project.repo.write("web.yaml", steps)
     project.repo.commit("a step plan")
     assert (
-        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
+        project.fast("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
         == 0
     )
     before = everything(project)
-    answer = project.json("execute", "web.yaml", "--dry-run")
+    answer = project.fast("execute", "web.yaml", "--dry-run")
     assert everything(project) == before
     assert answer.data["next"] == ["idumb execute web.yaml"]
     report = answer.data["dry_run"]
@@ -283,8 +276,11 @@ def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
 
 
 def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: Project) -> None:
-    """R-RUN-11, R-ASK-1: pasting the hint starts the dry run and not the run; a run keeps its own hint."""
-    refused = project.json("execute-phase", "1", "--dry-run")
+    """R-RUN-11, R-ASK-1: pasting the hint starts the dry run and not the run; a run keeps its own hint.
+
+    A dry run runs commands, so it asks like a run.
+    """
+    refused = rehearse(project, approve=False)
     details = refused.error["details"]
     pasted = f"idumb execute-phase 1 --dry-run --approve {project.approval()}"
     assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "consent.missing", pasted)
@@ -292,39 +288,21 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert "copy" in details["why"]
     assert [(row["id"], row["command"]) for row in details["choices"]] == [("run", pasted), ("no", None)]
     assert "no consent is recorded" in details["choices"][0]["consequence"]
-    assert project.json(*pasted.split()[1:]).data["run"] is None
+    assert project.quick(*pasted.split()[1:], "--json").data["run"] is None
     assert not project.exists("a.txt")
-    real = project.json("execute-phase", "1")
+    # That consent counted once.
+    assert project.quick("execute-phase", "1", "--dry-run", "--json").error["code"] == "consent.missing"
+    real = project.quick("execute-phase", "1", "--json")
+    assert real.error["code"] == "consent.missing"
     assert "dry" not in json.dumps(real.error["details"])
     assert "--dry-run" not in str(real.error["hint"])
 
 
-def test_no_command_offered_by_a_refused_dry_run_starts_a_run(project: Project) -> None:
-    """R-RUN-11, R-ASK-1: a verified phase is rehearsed again by force."""
-    assert project.execute().code == 0
-    refused = rehearse(project, approve=False)
-    assert refused.error["code"] == "phase.verified"
-    commands = [row["command"] for row in refused.error["details"]["choices"]]
-    for words in (str(refused.error["hint"]), *commands):
-        assert "execute-phase" not in words or "--dry-run" in words
+def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) -> None:
+    """R-RUN-11, R-GIT-5: both wait for an answer, or both take the file into the task.
 
-
-@pytest.mark.parametrize("policy", ["halt", "accept"])
-def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox, policy: str) -> None:
-    """R-RUN-11, R-GIT-5: both wait for an answer, or both take the file into the task."""
-    project = projects.create(sandbox)
-    project.configure(f"run: {{on_deviation: {policy}}}\n")
-    steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    report = rehearse(project)
-    run = project.execute()
-    assert (report.code, report.data["outcome"]) == (run.code, run.data["outcome"])
-    assert report.data["reason"] == run.data["reason"]
-    assert report.code == {"halt": 5, "accept": 0}[policy]
-
-
-def test_a_waiting_dry_run_shows_the_question_of_a_run_and_the_choices(sandbox: GitSandbox) -> None:
-    """R-RUN-11, R-RUN-7, R-ASK-1: nothing of the copy is left, so no choice needs a run, and each can succeed."""
+    R-RUN-7, R-ASK-1: nothing of the copy is left, so no choice of the dry run needs a run, and each can succeed.
+    """
     project = projects.create(sandbox)
     steps = [write("a.txt", "made\n"), shell("echo x > stray.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
@@ -335,19 +313,13 @@ def test_a_waiting_dry_run_shows_the_question_of_a_run_and_the_choices(sandbox: 
     assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
     commands = {row["id"]: row["command"] for row in details["choices"]}
     assert set(commands) == {"correct", "accept"}
-    assert project.json(*commands["correct"].split()[1:]).code == 0
-    accepted = project.json(*commands["accept"].split()[1:], "--approve", project.approval())
+    assert project.fast(*commands["correct"].split()[1:]).code == 0
+    accepted = project.fast(*commands["accept"].split()[1:], "--approve", project.approval())
     assert (accepted.code, [f["path"] for f in accepted.data["dry_run"]["files"]]) == (0, ["a.txt", "stray.txt"])
-    assert project.json("decisions").data["decisions"] == []
-
-
-def test_a_failed_dry_run_names_the_step_and_the_plan(sandbox: GitSandbox) -> None:
-    """R-RUN-7, R-RUN-11."""
-    project = projects.create(sandbox)
-    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "x\n")])])
-    details = rehearse(project).error["details"]
-    assert (details["status"], details["step_id"], details["tool"]) == ("failed", "T1-01", "steps")
-    assert details["error"] == "AC-1 failed"
-    assert len(details["plan_hash"]) == 64
-    assert details["audit_trail"][-1]["kind"] == "task.failed"
-    assert all("resume" not in (row["command"] or "") for row in details["choices"])
+    assert project.fast("decisions").data["decisions"] == []
+    run = project.execute_here()
+    assert run.code == report.code == 5
+    assert (run.data["outcome"], run.data["reason"]) == (report.data["outcome"], report.data["reason"])
+    run = project.resume_here("--on-deviation", "accept")
+    assert (run.code, run.data["outcome"]) == (0, accepted.data["outcome"])
+    assert run.data["tasks"][0]["files"] == ["a.txt", "stray.txt"]

@@ -5,81 +5,81 @@ Which codes there are, and that each has its row, is owned by `tests/meta/test_r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.choices import refused
-from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
 
 CRITERION = "success_criteria:\n  - {text: It is right, check: test -e never.txt}\n"
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def kinds(details: dict[str, Any]) -> list[str]:
     return [event["kind"] for event in details["audit_trail"]]
 
 
-@pytest.mark.parametrize("command", ["execute-phase", "verify-work"])
-def test_a_failed_verification_names_criterion_check_and_plan(project: Project, command: str) -> None:
+def test_a_failed_verification_names_criterion_check_and_plan(project: Project) -> None:
     """R-RUN-7."""
     plan = project.plan([making("T1-01", "a.txt")], head=CRITERION)
-    ended = project.execute()
-    ended = ended if command == "execute-phase" else project.json("verify-work", "1")
-    assert (ended.code, ended.error["code"]) == (1, "verification.failed")
-    details = ended.error["details"]
-    assert (details["status"], details["tool"]) == ("failed", "test -e never.txt")
-    assert details["step_id"] == ended.data.get("verification", ended.data)["evidence"][0]["subject"]
-    assert details["plan_hash"] == hashlib.sha256(plan.read_bytes()).hexdigest()
-    assert "verification.recorded" in kinds(details)
+    for ended in (project.execute_here(), project.fast("verify-work", "1")):
+        assert (ended.code, ended.error["code"]) == (1, "verification.failed")
+        details = ended.error["details"]
+        assert (details["status"], details["tool"]) == ("failed", "test -e never.txt")
+        assert details["step_id"] == ended.data.get("verification", ended.data)["evidence"][0]["subject"]
+        assert details["plan_hash"] == hashlib.sha256(plan.read_bytes()).hexdigest()
+        assert "verification.recorded" in kinds(details)
     assert refused(project, ended) == {}
 
 
-def stopped(project: Project, tmp_path: Path, number: int) -> Answer:
-    """A run whose task waits at a door, ended by a signal."""
+@contextlib.contextmanager
+def waiting(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run whose task waits at a door."""
     os.mkfifo(tmp_path / "door")
     step = shell(f"echo half > b.txt; echo x > {tmp_path}/door; sleep 600")
     project.plan([task("T1-01", files="create `b.txt`", steps=[step])])
     with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
         (tmp_path / "door").read_text()
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        yield process
+
+
+def answer_of(process: subprocess.Popen[str]) -> Answer:
+    out, err = process.communicate(timeout=60)
     return Answer(process.returncode, out, err)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_names_the_interrupted_step(project: Project, tmp_path: Path, number: int) -> None:
+def test_an_interrupted_run_names_the_interrupted_step(project: Project, tmp_path: Path) -> None:
     """R-RUN-7, R-RUN-9."""
-    ended = stopped(project, tmp_path, number)
-    assert (ended.code, ended.error["code"]) == (128 + number, "run.interrupted")
+    with waiting(project, tmp_path) as process:
+        process.send_signal(signal.SIGTERM)
+        ended = answer_of(process)
+    assert (ended.code, ended.error["code"]) == (128 + signal.SIGTERM, "run.interrupted")
     details = ended.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("interrupted", "T1-01", "steps")
-    assert details["error"] == f"stopped by {signal.Signals(number).name}"
+    assert details["error"] == "stopped by SIGTERM"
     assert len(details["plan_hash"]) == 64
     assert kinds(details)[-2:] == ["attempt.interrupted", "checkpoint.recorded"]
     assert [row["command"] for row in details["choices"]] == ["idumb status", "idumb resume 1"]
+    assert "stopped by SIGTERM" in project.quick("status").out
 
 
 def test_a_cancelled_run_names_who_cancelled_it(project: Project, tmp_path: Path) -> None:
-    """R-RUN-7, R-RUN-9."""
-    os.mkfifo(tmp_path / "door")
-    project.plan([task("T1-01", files="create `b.txt`", steps=[shell(f"echo x > {tmp_path}/door; sleep 600")])])
-    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
-        (tmp_path / "door").read_text()
-        assert project.json("cancel").code == 0
-        out, err = process.communicate(timeout=60)
-    details = Answer(process.returncode, out, err).error["details"]
+    """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, the owner of the working tree is evidence for a second run."""
+    with waiting(project, tmp_path) as process:
+        held = project.fast("execute-phase", "1")
+        assert held.error["code"] == "lock.held"
+        assert f"pid: {process.pid}" in held.error["details"]["evidence"]
+        assert [row["id"] for row in held.error["details"]["choices"]] == ["wait", "cancel", "force"]
+        assert project.fast("cancel").code == 0
+        details = answer_of(process).error["details"]
     assert (details["status"], details["step_id"]) == ("interrupted", "T1-01")
     assert details["error"].startswith("cancelled by ")
 
@@ -91,10 +91,10 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
     hook.write_text("#!/bin/sh\necho no; exit 1\n", encoding="ascii")
     hook.chmod(0o755)
     project.plan([making("T1-01", "a.txt")], commit=False)
-    ended = project.execute()
+    ended = project.execute_here()
     assert (ended.code, ended.error["code"]) == (1, "git.commit-refused")
     assert ended.error["details"]["step_id"] == "T1-01"
-    again = project.resume()
+    again = project.resume_here()
     assert again.error["code"] == "git.commit-refused"
     assert len(again.error["details"]["plan_hash"]) == 64
 
@@ -113,37 +113,37 @@ def without_plan(project: Project) -> Answer:
 def dirty(project: Project) -> Answer:
     project.repo.write("a.txt", "mine\n")
     project.plan([making("T1-01", "a.txt")])
-    return project.execute()
+    return project.execute_here()
 
 
 def merging(project: Project) -> Answer:
     project.plan([making("T1-01", "a.txt")])
     approval = project.approval()
     (project.repo.git_dir / "MERGE_HEAD").write_text(project.repo.head() + "\n", encoding="ascii")
-    return project.json("execute-phase", "1", "--approve", approval)
+    return project.fast("execute-phase", "1", "--approve", approval)
 
 
 def rolled_back(project: Project) -> Answer:
     project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
-    return project.json("rollback", "1", "--to", "T9-09")
+    assert project.execute_here("--no-verify").code == 0
+    return project.fast("rollback", "1", "--to", "T9-09")
 
 
 def unconfirmed(project: Project) -> Answer:
     project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
-    return project.json("rollback", "1", "--to", "start")
+    assert project.execute_here("--no-verify").code == 0
+    return project.fast("rollback", "1", "--to", "start")
 
 
 def without_run(project: Project) -> Answer:
     project.plan([making("T1-01", "a.txt")])
-    return project.json("resume", "1")
+    return project.fast("resume", "1")
 
 
 def amended(project: Project) -> Answer:
     project.plan([making("T1-01", "a.txt"), task("T1-02", check="false", steps=[shell("true")])])
-    project.execute("--max-attempts", "1")
-    return project.json("amend", "1", "--drop-dependency", "T1-02", "T1-01")
+    project.execute_here("--max-attempts", "1")
+    return project.fast("amend", "1", "--drop-dependency", "T1-02", "T1-01")
 
 
 SITUATIONS = (
@@ -165,17 +165,3 @@ def test_a_refusal_states_what_is_blocked_and_each_choice_works(project: Project
     assert answer.error["code"] == code
     assert answer.error["details"]["why"]
     assert refused(project, answer) == {}
-
-
-def test_the_owner_of_the_working_tree_is_evidence_and_next_steps_are_choices(project: Project, tmp_path: Path) -> None:
-    """R-ASK-1, R-LOG-5."""
-    os.mkfifo(tmp_path / "door")
-    project.plan([task("T1-01", files="create `b.txt`", steps=[shell(f"echo x > {tmp_path}/door; sleep 600")])])
-    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
-        (tmp_path / "door").read_text()
-        held = project.json("execute-phase", "1")
-        assert held.error["code"] == "lock.held"
-        assert f"pid: {process.pid}" in held.error["details"]["evidence"]
-        assert [row["id"] for row in held.error["details"]["choices"]] == ["wait", "cancel", "force"]
-        assert project.json("cancel").code == 0
-        process.communicate(timeout=60)

@@ -320,18 +320,6 @@ def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None
     assert mine in answer.out or "HEAD" in answer.error["message"]
 
 
-def test_a_hook_planted_and_a_git_setting_changed_by_a_builder_stop_the_run(project: Project) -> None:
-    """R-LOCK-5, F53: `.git` is never written by a task, and the hook does not run."""
-    plant = "printf '#!/bin/sh\\ntouch planted\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
-    steps = [write("a.txt", "a\n"), shell(f"mkdir -p .git/hooks; {plant}; git config user.name Mallory")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    answer = project.execute_here()
-    assert not project.exists("planted")
-    assert answer.code != 0
-    assert ".git/hooks/pre-commit" in answer.error["message"]
-    assert ".git/config" in answer.error["message"]
-
-
 def test_a_builder_can_commit_its_own_work(project: Project) -> None:
     project.plan([
         making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
@@ -344,35 +332,15 @@ def test_a_builder_can_commit_its_own_work(project: Project) -> None:
 # -- hooks, policies, places --------------------------------------------------------------------------------------
 
 
-def hook(project: Project, text: str) -> None:
-    folder = project.repo.git_dir / "hooks"
-    folder.mkdir(exist_ok=True)
-    (folder / "pre-commit").write_text("#!/bin/sh\n" + text)
-    (folder / "pre-commit").chmod(0o755)
-
-
-FORMATTER = "[ ! -e a.txt ] || grep -q formatted a.txt || { echo formatted >> a.txt; git add a.txt; }\n"
-
-
-def test_a_commit_changed_by_a_hook_is_proven_again(project: Project) -> None:
-    """R-RUN-3: bytes that no check has seen are not done."""
-    hook(project, FORMATTER)
-    check = "! grep -q formatted a.txt"
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "a\n")])])
-    answer = project.execute_here()
-    assert answer.code == 1, answer.out
-    assert answer.data["outcome"] == "failed"
-    assert "hook" in answer.data["tasks"][0]["reason"]
-
-
 def test_a_formatting_hook_blocks_nothing(project: Project) -> None:
     """R-ADAPT-5, R-GIT-3."""
-    hook(project, FORMATTER)
+    formatter = "[ ! -e a.txt ] || grep -q formatted a.txt || { echo formatted >> a.txt; git add a.txt; }\n"
+    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\n" + formatter, mode=0o755)
     project.plan([making("T1-01", "a.txt")])
     answer = project.execute_here()
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "made\nformatted"
-    assert project.repo.git("status", "--short") == ""
+    assert project.repo.status() == []
     assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
 

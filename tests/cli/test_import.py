@@ -14,6 +14,7 @@ from tests.support import project as projects
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 SOURCE = "specs/001-shop/tasks.md"
@@ -23,8 +24,7 @@ PLAN = ".planning/phases/7/01-PLAN.md"
 BUILDER = r"""grep -o 'create `[a-z.]*`' | cut -d '`' -f 2 | while read -r name; do echo made > "$name"; done"""
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def with_source(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     (project.folder / "builder.sh").write_text(BUILDER, encoding="utf-8")
     project.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, builder.sh]}\n")
@@ -32,6 +32,20 @@ def project(sandbox: GitSandbox) -> Project:
     place.parent.mkdir(parents=True)
     place.write_text(TASKS, encoding="utf-8")
     project.repo.commit("a plan of spec-kit")
+    return project
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return with_source(sandbox)
+
+
+def done(sandbox: GitSandbox) -> Project:
+    """The source is imported as phase 7, and both tasks are completed."""
+    project = with_source(sandbox)
+    assert project.quick("import", SOURCE, "--to", "7", "--json").data["path"] == PLAN
+    add_checks(project)
+    assert project.execute_here(phase="7").code == 0
     return project
 
 
@@ -54,7 +68,7 @@ def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(p
     findings = project.quick("check-plan", "7", "--json").data["findings"]
     assert {f["code"] for f in findings if f["severity"] == "error"} == {"task.no-proof"}
     add_checks(project)
-    assert project.execute(phase="7").code == 0
+    assert project.execute_here(phase="7").code == 0
     shown = project.quick("export", "--done", "--json")
     assert (shown.code, shown.error["code"]) == (4, "export.not-confirmed")
     assert project.read(SOURCE) == TASKS
@@ -65,13 +79,11 @@ def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(p
     assert project.quick("export", "--done", "--json").data["diff"] == ""
 
 
-def test_a_source_that_changed_is_shown_and_completed_work_stays(project: Project) -> None:
-    assert project.quick("import", SOURCE, "--to", "7", "--json").data["path"] == PLAN
-    add_checks(project)
+def test_a_source_that_changed_is_shown_and_completed_work_stays(prepared: Prepared) -> None:
+    project = prepared.get(done)
     before = project.read(PLAN)
     again = project.quick("import", SOURCE, "--json").data
     assert (again["written"], [row["missing"] for row in again["tasks"]]) == (False, [[], []])
-    assert project.execute(phase="7").code == 0
     (project.folder / SOURCE).write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
     shown = project.quick("import", SOURCE, "--json")
     assert (shown.code, shown.error["code"]) == (4, "import.not-confirmed")
@@ -85,14 +97,16 @@ def test_a_source_that_changed_is_shown_and_completed_work_stays(project: Projec
     assert f"{kept.data['changes'][0]}\n{PLAN} was not changed.\n" in told
 
 
-def halted(project: Project) -> None:
-    """Import the source and run it until its second task, which nobody can do yet, has failed."""
+def halted(sandbox: GitSandbox) -> Project:
+    """The source is imported and run until its second task, which nobody can do yet, has failed."""
+    project = with_source(sandbox)
     assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
     add_checks(project)
     text = project.read(PLAN).replace("test -s b.txt", "test -s wanted.txt")
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     project.commit_own()
-    assert project.execute(phase="7").code == 1
+    assert project.execute_here("--max-attempts", "1", phase="7").code == 1
+    return project
 
 
 def killed(project: Project, at: str) -> Answer:
@@ -101,9 +115,9 @@ def killed(project: Project, at: str) -> Answer:
     return warm.of_this_process().run(project.start, *words, hook="tests.crash.killing:arm", given={"at": at})
 
 
-def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(project: Project) -> None:
+def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(prepared: Prepared) -> None:
     """R-PLAN-9, F30: completed work, files and checks stay where they are; plan and contract change together."""
-    halted(project)
+    project = prepared.get(halted)
     before = project.read(PLAN)
     changed = TASKS.replace("T002 Make `b.txt`", "T003 Make `b.txt`\n  with care")
     (project.folder / SOURCE).write_text(changed, encoding="utf-8")
@@ -120,8 +134,8 @@ def test_a_run_adopts_a_changed_source_as_a_whole_whenever_it_is_killed(project:
     assert [e.kind for e in harness.events(project)].count("contract.amended") == 1
 
 
-def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(project: Project) -> None:
-    halted(project)
+def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(prepared: Prepared) -> None:
+    project = prepared.get(halted)
     (project.folder / SOURCE).write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
     written = project.quick("import", SOURCE, "--yes", "--json")
     assert (written.code, written.data["next"]) == (0, ["idumb check-plan 7", "idumb amend 7 --from-file"]), written
@@ -157,11 +171,9 @@ class Editing:
 
 
 def test_a_file_that_changes_while_its_change_is_shown_is_not_overwritten(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
-    add_checks(project)
-    assert project.execute(phase="7").code == 0
+    project = prepared.get(done)
     source, plan = project.folder / SOURCE, project.folder / PLAN
     for place, text, arguments in (
         (source, TASKS + "Mine.\n", ("export", "--done")),
@@ -193,7 +205,7 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     )
     (project.folder / PLAN).write_text(text[:second], encoding="utf-8")
     project.commit_own()
-    assert [project.execute(phase=phase).code for phase in ("7", "8")] == [0, 0]
+    assert [project.execute_here("--no-verify", phase=phase).code for phase in ("7", "8")] == [0, 0]
     (project.folder / "TODO.md").unlink()
     answer = project.quick("export", "--done", "--yes", "--json")
     assert answer.code == 0, answer
@@ -222,7 +234,7 @@ def test_a_change_of_one_list_names_the_command_that_imports_that_list(project: 
     text = project.read(PLAN).replace("- **Acceptance:**", "- **Files:** create `a.txt`\n- **Acceptance:**")
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     add_checks(project)
-    assert project.execute(phase="7").code == 0
+    assert project.execute_here(phase="7").code == 0
     place.write_text(tasks.replace("Make", "Ship"), encoding="utf-8")
     answer = project.quick("export", "--done", "--json")
     (row,) = answer.data["unmarked"]

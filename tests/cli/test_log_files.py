@@ -6,18 +6,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, task, write
+from tests.support.prepared import Prepared
+from tests.support.project import Project, making
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def project(prepared: Prepared) -> Project:
+    return prepared.get(ended_runs.done)
+
+
+def replaced(sandbox: GitSandbox) -> Project:
     """Phase 1 ran twice; the second run carried no task over."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt", "x\n")])
-    assert project.execute().code == 0
+    project = ended_runs.done(sandbox)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project.plan([making("T1-01", "a.txt", "y\n")])
+    assert project.execute_here().code == 0
     return project
+
+
+def first_run(project: Project) -> str:
+    return str(project.events("--kind", "run.started")[0]["run"])
 
 
 def test_a_backup_is_written_and_verified_and_damage_is_reported(project: Project, tmp_path: Path) -> None:
@@ -37,51 +48,41 @@ def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
     assert (answer.code, answer.data["moved"]) == (0, 0)
     assert project.quick("log", "1", "--json").data == before
     assert project.quick("archive").out == "Nothing to move: the newest run is kept (--keep-runs 1).\n"
-    assert project.quick("archive", "--keep-runs", "3").out == (
-        "Nothing to move: the newest 3 runs are kept (--keep-runs 3).\n"
-    )
-
-
-def test_archive_says_that_an_unfinished_run_needs_its_events(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    assert project.quick("archive").out == "Nothing to move: no run has started.\n"
-    project.configure("run:\n  max_attempts: 1\n")
-    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "x\n")])])
-    assert project.execute().code == 1
-    assert project.quick("archive").out == "Nothing to move: runs that can continue need every event.\n"
-
-
-def test_archive_says_that_the_newest_run_of_each_phase_is_kept(project: Project) -> None:
+    kept = "Nothing to move: the newest 3 runs are kept (--keep-runs 3).\n"
+    assert project.quick("archive", "--keep-runs", "3").out == kept
     project.plan([making("T2-01", "b.txt", "x\n")], phase="2")
-    assert project.execute(phase="2").code == 0
+    assert project.execute_here("--no-verify", phase="2").code == 0
     assert project.quick("archive").out == "Nothing to move: the newest run of each phase is kept.\n"
 
 
-def test_a_replaced_run_is_archived_and_can_still_be_shown(project: Project) -> None:
-    first = project.quick("log", "1", "--json").data
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.plan([making("T1-01", "a.txt", "y\n")])
-    assert project.execute().code == 0
+def test_archive_says_that_an_unfinished_run_needs_its_events(prepared: Prepared) -> None:
+    assert prepared.get(projects.create).quick("archive").out == "Nothing to move: no run has started.\n"
+    unfinished = prepared.get(ended_runs.failed)
+    assert unfinished.quick("archive").out == "Nothing to move: runs that can continue need every event.\n"
+
+
+def test_a_replaced_run_is_archived_and_can_still_be_shown(prepared: Prepared) -> None:
+    project = prepared.get(replaced)
+    first = first_run(project)
+    events = project.quick("log", "--run", first, "--json").data["events"]
     newest = project.quick("log", "1", "--json").data
+    assert newest["run"] != first
     for kept in (("--keep-runs", "2"), ("--before", "2000-01-01")):
         assert project.quick("archive", *kept, "--json").data["moved"] == 0
     answer = project.quick("archive", "--json")
     assert answer.data["moved"] > 5
     assert answer.data["segments"][-1]["last"] == answer.data["archived"]
     assert project.quick("log", "1", "--json").data == newest
-    shown = project.quick("log", "--run", first["run"], "--json").data["events"]
-    assert shown[: len(first["events"])] == first["events"]
+    assert project.quick("log", "--run", first, "--json").data["events"] == events
     assert project.quick("audit", "verify").code == 0
     assert project.quick("status").code == 0
     assert project.quick("undo", "--yes").code == 0
 
 
-def test_doctor_detects_and_repairs_a_damaged_segment(project: Project) -> None:
+def test_doctor_detects_and_repairs_a_damaged_segment(prepared: Prepared) -> None:
     """R-LOG-2: the events are in the copy too."""
-    first = project.quick("log", "1", "--json").data["run"]
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.plan([making("T1-01", "a.txt", "y\n")])
-    assert project.execute().code == 0
+    project = prepared.get(replaced)
+    first = first_run(project)
     assert project.quick("archive", "--json").data["moved"] > 5
     events = project.quick("log", "--run", first, "--json").data["events"]
     (segment,) = (project.repo.common_dir / "idumb" / "archive").iterdir()

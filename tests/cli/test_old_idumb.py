@@ -10,8 +10,10 @@ import jsonschema
 import pytest
 
 from idumb.app.attempt import adoption
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -65,12 +67,12 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def imported(project: Project) -> list[dict[str, Any]]:
-    return [e["payload"] for e in project.json("log", "--kind", "legacy.imported").data["events"]]
+    return [e["payload"] for e in project.fast("log", "--kind", "legacy.imported").data["events"]]
 
 
 def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
-    """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history."""
-    answer = project.json("init")
+    """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history; once."""
+    answer = project.fast("init")
     migrated = answer.data["taken_over"]
     jsonschema.validate(answer.data, json.loads((SCHEMAS / "init.json").read_text(encoding="utf-8")))
     assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
@@ -78,13 +80,14 @@ def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: P
     phase = migrated["phases"][0]
     assert (phase["phase"], phase["completed"], phase["failed"]) == ("1", ["T1-01"], ["T1-02"])
     assert phase["tasks"]["T1-01"]["git_hash"] == HASH
+    assert project.fast("init").data["taken_over"] is None
     assert [migrated] == imported(project)
 
 
 def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Project) -> None:
     """R-LOG-9: the originals are kept byte for byte in the git folder."""
     before = project.repo.ledger()
-    migrated = project.json("init").data["taken_over"]
+    migrated = project.fast("init").data["taken_over"]
     assert {row["path"].rpartition("/")[2] for row in migrated["not_understood"]} == {
         "checkpoint-T1-03.json",
         "notes.bin",
@@ -97,57 +100,39 @@ def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Proj
     assert [p for p in before.changed_paths(after) if p in before.entries and before.entries[p].type == "file"] == []
 
 
-def test_old_files_are_migrated_once(project: Project) -> None:
-    """R-LOG-9."""
-    assert project.json("init").data["taken_over"] is not None
-    assert project.json("init").data["taken_over"] is None
-    assert len(imported(project)) == 1
-
-
-def test_files_written_by_idumb_later_are_not_migrated(project: Project) -> None:
-    """R-LOG-9: state.json is updated in place and keeps its old lines."""
-    assert project.idumb("init").code == 0
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
-    assert project.json("init").data["taken_over"] is None
-    state = json.loads(project.read(".idumb/brain/state.json"))
-    assert (state["anchors"], state["history"][0]) == (STATE["anchors"], STATE["history"][0])
-
-
-def test_a_project_without_old_files_has_nothing_to_migrate(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute().code == 0
-    assert project.json("init").data["taken_over"] is None
+def test_a_project_without_old_files_has_nothing_to_migrate(prepared: Prepared) -> None:
+    assert prepared.get(ended_runs.done).fast("init").data["taken_over"] is None
 
 
 def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) -> None:
-    """R-LOG-9: the task of the old checkpoint still has to run."""
-    assert project.idumb("init").code == 0
+    """R-LOG-9: the task of the old checkpoint still has to run; `state.json` keeps its old lines."""
+    assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")])
-    row = project.json("status").data["phases"][0]
-    jsonschema.validate(project.json("status").data, json.loads((SCHEMAS / "status.json").read_text(encoding="utf-8")))
+    row = project.fast("status").data["phases"][0]
+    jsonschema.validate(project.fast("status").data, json.loads((SCHEMAS / "status.json").read_text(encoding="utf-8")))
     assert (row["state"], row["elsewhere"]["by"], row["tasks"]) == (
         "recorded",
         "an old iDumb",
         {"total": 1, "ready": 1},
     )
-    text = project.idumb("status").out
+    text = project.quick("status").out
     assert "done elsewhere according to an old iDumb, not recorded here: 1 completed, 1 failed" in text
-    assert project.execute().data["counts"]["completed"] == 1
-    assert project.json("status").data["phases"][0]["state"] == "verified"
+    assert project.execute_here().data["counts"]["completed"] == 1
+    assert project.fast("status").data["phases"][0]["state"] == "verified"
+    assert project.fast("init").data["taken_over"] is None  # what idumb wrote since
+    state = json.loads(project.read(".idumb/brain/state.json"))
+    assert (state["anchors"], state["history"][0]) == (STATE["anchors"], STATE["history"][0])
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [b"", b"[]", b"{", b"\xff\xfe", b"<<<<<<< a\n{}\n=======\n{}\n>>>>>>> b\n", b"[" * 100_000, b'{"history": 1e999}'],
-)
-def test_a_damaged_state_file_does_not_stop_the_migration(sandbox: GitSandbox, damage: bytes) -> None:
-    sandbox.write(".idumb/brain/state.json", damage)
-    project = Project(sandbox, sandbox.root)
-    answer = project.json("init")
-    assert answer.code == 0
-    assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
+def test_a_damaged_state_file_does_not_stop_the_migration(tmp_path: Path) -> None:
+    conflict = b"<<<<<<< a\n{}\n=======\n{}\n>>>>>>> b\n"
+    damages = (b"", b"[]", b"{", b"\xff\xfe", conflict, b"[" * 100_000, b'{"history": 1e999}')
+    for number, damage in enumerate(damages):
+        sandbox = GitSandbox.create(tmp_path / str(number))
+        sandbox.write(".idumb/brain/state.json", damage)
+        answer = Project(sandbox, sandbox.root).fast("init")
+        assert answer.code == 0
+        assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
 
 
 def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -155,19 +140,19 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
     project = projects.create(sandbox)
     project.configure("git: {commit_reports: false}\n")
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute().code == 0
-    assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.execute_here("--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     sandbox.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    row = clone.json("status").data["phases"][0]
+    row = clone.fast("status").data["phases"][0]
     assert (row["state"], row["elsewhere"]["by"], row["elsewhere"]["counts"]) == (
         "recorded",
         "commits",
         {"total": 1, "completed": 1},
     )
-    assert project.idumb("undo", "--yes").code == 0
+    assert project.quick("undo", "--yes").code == 0
     clone.repo.git("pull", "--quiet")
-    assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
+    assert clone.fast("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
 
 AGENT = """import os, pathlib, sys
@@ -204,7 +189,7 @@ def taken_over(
     project.repo.write("a.txt", content)
     project.repo.write("kept.txt", "kept\n")
     project.repo.commit("work of the old one")
-    assert project.idumb("init").code == 0
+    assert project.quick("init").code == 0
     argv = json.dumps(["python3", str(home / "agent.py")])
     project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: command, argv: {argv}}}\n{settings}")
     project.plan(tasks or [task("T1-01", files="create `a.txt`", check="grep -q made a.txt")], head=head)
@@ -214,10 +199,10 @@ def taken_over(
 def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(project: Project, home: Path) -> None:
     """R-LOG-9: no builder, no commit of its own, no failed attempt."""
     taken_over(project, home)
-    codes = [one["code"] for one in project.json("check-plan", "1").data["findings"]]
+    codes = [one["code"] for one in project.fast("check-plan", "1").data["findings"]]
     assert "path.exists" not in codes
     before = project.repo.head()
-    answer = project.execute()
+    answer = project.execute_here()
     assert (answer.code, calls(home)) == (0, [])
     row = answer.data["tasks"][0]
     assert (row["status"], row["attempts"]) == ("completed", 0)
@@ -225,11 +210,11 @@ def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(projec
     assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
     (proof,) = (e["payload"] for e in project.events("--kind", "evidence.recorded") if e["task"] == "T1-01")
     assert (proof["subject"], proof["result"], proof["command"]) == ("AC-1", "passed", "grep -q made a.txt")
-    shown = project.idumb("show", "T1-01").out
+    shown = project.quick("show", "T1-01").out
     assert "an old iDumb says that it is done, and its checks hold" in shown
-    assert project.json("metrics", "1").data["calls"] == []
+    assert project.fast("metrics", "1").data["calls"] == []
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), making("T1-02", "b.txt")])
-    assert project.execute().code == 0
+    assert project.execute_here().code == 0
     begun = [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
     assert begun == [("T1-01", True), ("T1-02", None)]
 
@@ -238,15 +223,15 @@ def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(p
     """R-LOG-9: the user can accept it or build on the present files; no attempt of the builder is used."""
     wrong = task("T1-01", files="create `a.txt`, create `kept.txt`", check="grep -q made a.txt")
     taken_over(project, home, wrong, making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01"), content="no\n")
-    answer = project.execute()
+    answer = project.execute_here()
     assert (answer.code, calls(home)) == (5, [])
     assert project.statuses() == {"T1-01": "waiting", "T1-02": "completed", "T1-03": "pending"}
-    (decision,) = project.json("decisions").data["decisions"]
+    (decision,) = project.fast("decisions").data["decisions"]
     jsonschema.validate(decision, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
     assert [choice["id"] for choice in decision["choices"]] == ["accept", "build"]
     assert "AC-1 failed: grep -q made a.txt" in decision["evidence"]
-    assert project.json("decide", decision["id"], "build").code == 0
-    ended = project.resume()
+    assert project.fast("decide", decision["id"], "build").code == 0
+    ended = project.resume_here()
     assert ended.code == 0, ended
     assert project.statuses() == dict.fromkeys(("T1-01", "T1-02", "T1-03"), "completed")
     assert ended.data["tasks"][0]["attempts"] == 1
@@ -258,8 +243,8 @@ def test_what_completed_work_needs_and_no_commit_holds_is_named(project: Project
     """Checks judge the commit, and the question says what it lacks."""
     taken_over(project, home, task("T1-01", files="create `a.txt`", check="test -s mine.txt"))
     project.repo.write("mine.txt", "x\n")
-    assert project.execute().code == 5
-    (decision,) = project.json("decisions").data["decisions"]
+    assert project.execute_here().code == 5
+    (decision,) = project.fast("decisions").data["decisions"]
     assert decision["evidence"][0].endswith("AC-1 needs your uncommitted mine.txt. Commit it")
 
 
@@ -267,16 +252,16 @@ def test_completed_work_without_a_check_is_offered_for_acceptance(project: Proje
     """R-LOG-9: an accepted task stays done, also in a later run."""
     unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
     taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
-    assert project.execute().code == 5
-    (decision,) = project.json("decisions").data["decisions"]
+    assert project.execute_here().code == 5
+    (decision,) = project.fast("decisions").data["decisions"]
     before = project.repo.head()
-    assert project.json("decide", decision["id"], "accept").code == 0
-    assert project.resume().code in (0, 1)
+    assert project.fast("decide", decision["id"], "accept").code == 0
+    assert project.resume_here().code in (0, 1)
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed"}
     assert calls(home) == []
     assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
     project.plan([unproven, making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
-    project.execute()
+    project.execute_here()
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
     assert calls(home) == []
 
@@ -285,9 +270,9 @@ def test_checks_do_not_prove_a_criterion_for_a_person(project: Project, home: Pa
     """R-LOG-9."""
     both = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — human\n"
     taken_over(project, home, task("T1-01", files="create `a.txt`", criteria=both))
-    assert project.execute().code == 5
-    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
-    assert project.json("accept", "T1-01", "--why", "I read it").code == 0
+    assert project.execute_here().code == 5
+    assert [decision["id"] for decision in project.fast("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert project.fast("accept", "T1-01", "--why", "I read it").code == 0
     assert project.statuses() == {"T1-01": "accepted"}
 
 
@@ -300,10 +285,10 @@ def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Proj
         fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
         proven = task("T1-01", files="create `a.txt`", check="grep -q made a.txt", fields=fields)
         taken_over(project, home, proven, head=STRICT)
-        assert project.idumb("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+        assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
     else:
         taken_over(project, home, task("T1-01", fields="- **Kind:** human-action\n", check="test -s a.txt"))
-    project.execute()
+    project.execute_here("--max-attempts", "1", "--no-verify")
     begun = [event["payload"] for event in project.events("--kind", "attempt.started")]
     assert begun
     assert not any(event.get("adopted") for event in begun)
@@ -312,17 +297,17 @@ def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Proj
 def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home: Path) -> None:
     """R-GIT-3: idumb does not remove what it did not create; the proof is repeated."""
     taken_over(project, home)
-    assert project.execute().code == 0
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.execute_here("--no-verify").code == 0
+    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("a.txt") == "made\n"
-    assert project.resume().code == 0
+    assert project.resume_here("--no-verify").code == 0
     assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
 
 
 def test_a_dry_run_proves_it_like_a_run(project: Project, home: Path) -> None:
     """R-RUN-8."""
     taken_over(project, home)
-    answer = project.execute("--dry-run")
+    answer = project.execute_here("--dry-run")
     assert (answer.code, calls(home)) == (0, [])
     assert project.events("--kind", "attempt.started") == []
 
@@ -343,9 +328,9 @@ def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
         ended.setattr(adoption, "question_events", killed)
         with pytest.raises(Killed):
             project.quick("execute-phase", "1", "--approve", project.approval())
-    assert project.json("decisions").data["decisions"] == []
-    assert (project.resume().code, calls(home)) == (5, [])
-    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert project.fast("decisions").data["decisions"] == []
+    assert (project.resume_here().code, calls(home)) == (5, [])
+    assert [decision["id"] for decision in project.fast("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
 
 
 def test_start_reports_that_the_task_is_already_completed(project: Project, home: Path) -> None:
@@ -355,7 +340,7 @@ def test_start_reports_that_the_task_is_already_completed(project: Project, home
     project.configure("builder: editor\n")
     execution = ".idumb/brain/execution/1/progress.json"
     assert json.loads(project.read(execution))["completed"] == ["T1-01"]
-    answer = project.json("start", "T1-01", "--by", "me", "--approve", project.approval())
+    answer = project.fast("start", "T1-01", "--by", "me", "--approve", project.approval())
     assert (answer.code, answer.error["code"]) == (4, "task.already-done")
     assert project.statuses()["T1-01"] == "completed"
-    assert project.json("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"
+    assert project.fast("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"

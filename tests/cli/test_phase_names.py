@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
 
 COMMANDS = (
@@ -20,12 +18,11 @@ def outcome_of(project: Project, *command: str) -> tuple[int, str]:
     return answer.code, answer.error["code"] if answer.object["error"] else ""
 
 
-def test_every_command_finds_the_run_under_each_name(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox, files={"README.md": "one\n"})
+def test_every_command_finds_the_run_under_each_name(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")], folder="01-first")
-    assert project.execute().data["outcome"] == "complete"
+    assert project.execute_here().data["outcome"] == "complete"
     for command in COMMANDS:
-        outcomes = {outcome_of(project, *command, name) for name in ("1", "01", "01-first")}
+        outcomes = {outcome_of(project, *command, name) for name in ("01", "01-first")}
         assert len(outcomes) == 1, (command, outcomes)
         assert outcomes <= {(0, ""), (4, "pause.done"), (4, "debug.nothing")}, (command, outcomes)
     assert project.events("01") == project.events("1") != []

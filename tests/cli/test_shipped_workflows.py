@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from idumb.markdown.workflows import workflow_parser
 from tests.cli.test_workflows import start, steps
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
+TEMPLATES = Path(__file__).parents[2] / "templates/workflows"
 CHANGES = "# Changes\n\n## Unreleased\n\n- It greets.\n\n## 1.0.0 (2020-01-01)\n\n- First.\n"
 
 
@@ -31,87 +36,96 @@ def consented(project: Project, *arguments: str) -> str:
 
 
 def answer(project: Project, choice: str) -> None:
-    (question,) = project.json("decisions").data["decisions"]
-    assert project.idumb("decide", question["id"], choice).code == 0
+    (question,) = project.fast("decisions").data["decisions"]
+    assert project.quick("decide", question["id"], choice).code == 0
 
 
-@pytest.mark.parametrize(
-    ("file", "before", "after"),
-    [
-        ("VERSION", "1.0.0\n", "1.1.0\n"),
-        (
-            "pyproject.toml",
-            '[project]\nname = "x"\nversion = "1.0.0"\n[tool.x]\nversion = "9"\n',
-            '[project]\nname = "x"\nversion = "1.1.0"\n[tool.x]\nversion = "9"\n',
-        ),
-        (
-            "package.json",
-            '{\n  "name": "x",\n  "version": "1.0.0",\n  "private": true\n}\n',
-            '{\n  "name": "x",\n  "version": "1.1.0",\n  "private": true\n}\n',
-        ),
-    ],
-)
-def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(
-    sandbox: GitSandbox, file: str, before: str, after: str
-) -> None:
+def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(sandbox: GitSandbox) -> None:
     """The tag is irreversible: it needs its own acceptance, and a person reads the changes first."""
-    linked = file == "package.json"
-    changes = CHANGES.replace("Unreleased", "[Unreleased]") if linked else CHANGES
-    project = created(sandbox, {"CHANGELOG.md": changes, file: before})
-    arguments = ("release", "--input", "version=1.1.0", "--input", f"version_file={file}")
+    project = created(sandbox, {"CHANGELOG.md": CHANGES, "VERSION": "1.0.0\n"})
+    arguments = ("release", "--input", "version=1.1.0")
     asked = project.quick("workflow", "run", *arguments, "--json").error["details"]
     assert not [line for line in asked["evidence"] if "does not exist" in line], "the other file is never written"
     approved = asked["contract_hash"]
     refused = project.quick("workflow", "run", *arguments, "--approve", approved, "--json")
     assert refused.error["code"] == "irreversible.not-accepted"
     accept = ("approve", "W1", "--hash", approved, "--accept-irreversible", refused.error["details"]["tasks"][0])
-    assert project.idumb(*accept).code == 0
+    assert project.quick(*accept).code == 0
 
-    waits = project.json("workflow", "run", *arguments)
+    waits = project.fast("workflow", "run", *arguments)
     assert waits.code == 5, waits.out
-    assert project.read(file) == after
-    title = "## [Unreleased]\n\n## [1.1.0] - 20" if linked else "## Unreleased\n\n## 1.1.0 (20"
-    assert title in project.read("CHANGELOG.md")
+    assert project.read("VERSION") == "1.1.0\n"
+    assert "## Unreleased\n\n## 1.1.0 (20" in project.read("CHANGELOG.md")
     assert project.read("CHANGELOG.md").endswith("\n- It greets.\n\n## 1.0.0 (2020-01-01)\n\n- First.\n")
     assert project.repo.git("tag", "--list") == ""
 
     answer(project, "yes")
-    done = project.json("resume", "W1")
+    done = project.fast("resume", "W1")
     assert done.code == 0, done.out
     assert project.repo.git("tag", "--list").strip() == "v1.1.0"
-    version = "Write the version" if file == "VERSION" else "Replace the version"
     assert project.repo.git("log", "-3", "--format=%s").splitlines() == [
-        "Phase W1: reports of run 1", version, "Give the unreleased changes their version"
+        "Phase W1: reports of run 1", "Write the version", "Give the unreleased changes their version"
     ]  # fmt: skip
     assert done.data["next"] == ["idumb next"], "a rollback would be refused"
-    omitted = "edit-version" if file == "VERSION" else "write-version"
-    assert [step for step, status in steps(project).items() if status == "omitted"] == [omitted]
+    assert [step for step, status in steps(project).items() if status == "omitted"] == ["edit-version"]
     back = project.quick("rollback", "W1", "--to", "start", "--yes", "--json")
     assert back.error["code"] == "rollback.irreversible"
 
 
+def test_a_release_that_cannot_be_made_changes_nothing(sandbox: GitSandbox) -> None:
+    project = created(sandbox, {"CHANGELOG.md": CHANGES, "VERSION": "1.0.0\n"})
+    arguments = ("release", "--input", "version=1.1")
+    approved = consented(project, *arguments)
+    assert project.quick("approve", "W1", "--hash", approved, "--accept-irreversible", "TW1-07").code == 0
+    failed = project.fast("workflow", "run", *arguments)
+    assert failed.code == 1
+    assert "the version must be three numbers" in json.dumps(failed.data["tasks"])
+    assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (CHANGES, "1.0.0\n")
+
+
+def scripted(sandbox: GitSandbox, workflow: str, step: str, **inputs: str) -> tuple[int, str]:
+    """Exit code and errors of the script of one step, without an engine around it."""
+    plan = workflow_parser.parse((TEMPLATES / f"{workflow}.md").read_bytes(), f"{workflow}.md").plan
+    assert plan is not None
+    (script,) = (task.steps[0].arguments for task in plan.tasks if task.flow is not None and task.flow.step == step)
+    given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
+    done = subprocess.run(
+        ["sh", "-c", script["command"]], cwd=sandbox.root, env={**os.environ, **given}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+def test_the_check_of_a_release_says_why_it_cannot_be_made(sandbox: GitSandbox) -> None:
+    sandbox.write("CHANGELOG.md", CHANGES)
+    sandbox.commit("first")
+    sandbox.git("tag", "v1.0.0")
+    for version, changes, words in (
+        ("1.1", CHANGES, "the version must be three numbers"),
+        ("1.0.0", CHANGES, "the tag v1.0.0 exists already"),
+        ("1.1.0", CHANGES.replace("Unreleased", "Next"), "CHANGELOG.md has no section"),
+        ("1.1.0", CHANGES.replace("- It greets.\n", ""), "CHANGELOG.md has no changes"),
+    ):
+        sandbox.write("CHANGELOG.md", changes)
+        code, errors = scripted(sandbox, "release", "check", version=version)
+        assert (code, words in errors) == (1, True), errors
+    sandbox.write("CHANGELOG.md", CHANGES)
+    assert scripted(sandbox, "release", "check", version="1.1.0") == (0, "")
+
+
 @pytest.mark.parametrize(
-    ("version", "tag", "changes", "words"),
+    ("file", "text"),
     [
-        ("1.1", "", CHANGES, "the version must be three numbers"),
-        ("1.1.0", "v1.1.0", CHANGES, "the tag v1.1.0 exists already"),
-        ("1.1.0", "", CHANGES.replace("Unreleased", "Next"), "CHANGELOG.md has no section"),
-        ("1.1.0", "", CHANGES.replace("- It greets.\n", ""), "CHANGELOG.md has no changes"),
+        ("pyproject.toml", '[project]\nname = "x"\nversion = "1.0.0"\n[tool.x]\nversion = "9"\n'),
+        ("package.json", '{\n  "name": "x",\n  "version": "1.0.0",\n  "private": true\n}\n'),
     ],
 )
-def test_a_release_that_cannot_be_made_changes_nothing(
-    sandbox: GitSandbox, version: str, tag: str, changes: str, words: str
-) -> None:
-    project = created(sandbox, {"CHANGELOG.md": changes, "VERSION": "1.0.0\n"})
-    if tag:
-        project.repo.git("tag", tag)
-    arguments = ("release", "--input", f"version={version}")
-    approved = consented(project, *arguments)
-    project.idumb("approve", "W1", "--hash", approved, "--accept-irreversible", "TW1-07")
-    failed = project.json("workflow", "run", *arguments)
-    assert failed.code == 1
-    assert words in json.dumps(failed.data["tasks"])
-    assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (changes, "1.0.0\n")
+def test_a_release_replaces_the_first_version_of_a_file(sandbox: GitSandbox, file: str, text: str) -> None:
+    sandbox.write_all({file: text, "CHANGELOG.md": CHANGES.replace("Unreleased", "[Unreleased]")})
+    assert scripted(sandbox, "release", "edit-version", version="1.1.0", version_file=file) == (0, "")
+    assert (sandbox.root / file).read_text() == text.replace("1.0.0", "1.1.0")
+    assert scripted(sandbox, "release", "changelog", version="1.1.0") == (0, "")
+    assert "## [Unreleased]\n\n## [1.1.0] - 20" in (sandbox.root / "CHANGELOG.md").read_text()
 
 
 PINS = "a==1.0\nb==1.0\nb-extra==1.0\nc==1.0; python_version < '4' # why\n"
@@ -129,15 +143,17 @@ def test_dependencies_are_updated_one_by_one_with_tests_between(sandbox: GitSand
     assert subjects[1:3] == ["Update the second dependency", "Update the first dependency"]
 
 
-@pytest.mark.parametrize(
-    ("first", "words"), [("b", "write a dependency as NAME==VERSION, not b"), ("d==1.0", "does not pin d")]
-)
-def test_a_dependency_that_is_not_pinned_changes_nothing(sandbox: GitSandbox, first: str, words: str) -> None:
-    project = created(sandbox, {"requirements.txt": PINS})
-    failed = start(project, "dependency-update", "--input", TEST, "--input", f"first={first}")
-    assert failed.code == 1
-    assert words in json.dumps(failed.data["tasks"])
-    assert project.read("requirements.txt") == PINS
+def test_a_dependency_that_is_not_pinned_changes_nothing(sandbox: GitSandbox) -> None:
+    sandbox.write("requirements.txt", PINS)
+    inputs = {"test": "true", "file": "requirements.txt", "second": "", "third": ""}
+    for step, first, words in (
+        ("tests-pass", "b", "write a dependency as NAME==VERSION, not b"),
+        ("update-first", "d==1.0", "does not pin d"),
+    ):
+        code, errors = scripted(sandbox, "dependency-update", step, first=first, **inputs)
+        assert (code, words in errors) == (1, True), errors
+    assert (sandbox.root / "requirements.txt").read_text() == PINS
+    assert {path.name for path in sandbox.root.iterdir()} == {".git", "requirements.txt"}
 
 
 def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_it(sandbox: GitSandbox) -> None:
@@ -152,7 +168,7 @@ def test_a_dependency_whose_tests_fail_stops_the_updates_and_keeps_those_before_
     by_hand = """(export INPUT_TEST='! grep -q bad requirements.txt'; sh -c "$INPUT_TEST")"""
     assert by_hand in [item["command"] for item in bundle.data["checklist"]]
     assert "--drop-dependency" not in failed.out + bundle.out, "idumb never edits the plan of a run"
-    assert project.idumb("rollback", "W1", "--to", "TW1-02", "--yes").code == 0
+    assert project.quick("rollback", "W1", "--to", "TW1-02", "--yes").code == 0
     assert project.read("requirements.txt") == PINS.replace("a==1.0", "a==2.0", 1)
 
 
@@ -207,6 +223,6 @@ def test_a_review_corrects_the_documentation_only_if_it_is_wrong(sandbox: GitSan
     else:
         assert first.code == 5, first.out
         answer(project, "yes")
-        assert project.idumb("resume", "W1").code == 0
+        assert project.quick("resume", "W1").code == 0
         assert set(steps(project).values()) == {"completed"}
     assert project.read("docs/page.md") == after

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
+from idumb.markdown.plans import plan_parser
 from tests.support.plans import PLAN, edit
 from tests.support.project import Project, making, task
 
 LOST = "### Add the thing\n\n- **Depends on:** none\n- **Files:** create `x.txt`\n- **Verify:** `false`\n\n"
 CHOICE = "- **Kind:** decision\n- **Options:**\n  - one: the first\n  - two: the second\n"
-_EARLIER = """
-import sys
-
-from idumb.cli import main
-from idumb.markdown.plans import plan_parser
-
-whole = plan_parser.parse
-plan_parser.parse = lambda data, path, *others, **flags: whole(data, path, *others, **flags).as_agreed
-sys.exit(main.run(sys.argv[1:]))
-"""
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def plan(project: Project, *tasks: str) -> None:
@@ -38,32 +21,41 @@ def plan(project: Project, *tasks: str) -> None:
     edit(project, "### T1-", LOST + "### T1-")
 
 
-def by_an_earlier_version(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command under the rules that came before, which read such headings as text."""
-    command = [sys.executable, "-c", _EARLIER, *arguments]
-    return subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
+@pytest.fixture
+def earlier_rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The rules that came before read such headings as text; they end with `undo`."""
+    whole = plan_parser.parse
+
+    def as_agreed(data: bytes, path: str, *others: Any, **flags: Any) -> Any:
+        return whole(data, path, *others, **flags).as_agreed
+
+    with monkeypatch.context() as rules:
+        rules.setattr(plan_parser, "parse", as_agreed)
+        yield rules
 
 
-@pytest.mark.parametrize("command", ["check-plan", "execute-phase"])
-def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Project, command: str) -> None:
+def test_a_heading_with_fields_and_no_id_stops_the_plan_at_its_line(project: Project) -> None:
     plan(project, making("T1-02", "a.txt"))
     line = (project.folder / PLAN).read_text(encoding="utf-8").split("\n").index("### Add the thing") + 1
-    answer = project.quick(command, "1", "--json")
-    assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-    findings = answer.data["findings"] if command == "check-plan" else answer.error["details"]["findings"]
-    assert [(f["code"], f["line"]) for f in findings if f["severity"] == "error"] == [("task.heading-without-id", line)]
-    text_answer = project.quick(command, "1")
-    assert f"{PLAN}:{line}" in text_answer.out + text_answer.err
-    assert "This heading has no task id" in text_answer.out + text_answer.err
+    for command in ("check-plan", "execute-phase"):
+        answer = project.quick(command, "1", "--json")
+        assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
+        findings = answer.data["findings"] if command == "check-plan" else answer.error["details"]["findings"]
+        wrong = [(f["code"], f["line"]) for f in findings if f["severity"] == "error"]
+        assert wrong == [("task.heading-without-id", line)]
+        text_answer = project.quick(command, "1")
+        assert f"{PLAN}:{line}" in text_answer.out + text_answer.err
 
 
-def test_a_started_plan_continues_under_the_rules_of_its_lock(project: Project) -> None:
+def test_a_started_plan_continues_under_the_rules_of_its_lock(
+    project: Project, earlier_rules: pytest.MonkeyPatch
+) -> None:
     """Questions, answers, amendment and resume, each under the approved contract."""
     plan(project, making("T1-01", "a.txt"), task("T1-02", after="T1-01", fields=CHOICE))
-    shown = by_an_earlier_version(project, "check-plan", "1", "--json")
-    hash = json.loads(shown.stdout)["data"]["contract_hash"]
-    begun = by_an_earlier_version(project, "execute-phase", "1", "--approve", hash, "--json")
-    assert begun.returncode == 5, begun
+    hash = project.approval()
+    begun = project.quick("execute-phase", "1", "--approve", hash, "--json")
+    assert begun.code == 5, begun
+    earlier_rules.undo()
     assert project.quick("status").code == 0
     assert project.quick("next").code == 0
     checked = project.quick("check-plan", "1", "--json")
