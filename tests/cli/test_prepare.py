@@ -14,14 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, shell, task, write
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def _commit(project: Project, files: dict[str, str], ignored: str) -> None:

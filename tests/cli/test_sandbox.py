@@ -57,11 +57,14 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level:
     )
     builder(project, script, "modify `src/a.txt`, create `src/deep/**`", "test -f src/deep/copied.txt", sandbox=level)
     before = {*home.iterdir(), home / "state"}
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
     assert answer.err.count(f"Sandbox: {level}.") == 1
     assert recorded(project) == [level]
     assert f"  sandbox: {level}\n" in project.quick("show", "T1-01").out
+    [done] = project.quick("audit", "bundle", "1", "--json").data["bundle"]["tasks"]
+    assert done["sandbox"] == level
+    assert [row["sandbox"] for row in done["evidence"] if row["command"]] == [level]
     assert project.read("top.txt") == "top\n"
     assert project.repo.git("status", "--porcelain") == ""
     assert set(home.iterdir()) == before
@@ -72,7 +75,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level:
 def test_a_builder_beside_git_needs_bubblewrap(project: Project) -> None:
     script = "echo x > new.txt; echo x > src/a.txt; echo x > top.txt; echo x > .git/config; mv .git away; umount .git"
     builder(project, script, "create `new.txt`", "test -f new.txt", sandbox="auto")
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
     assert "Sandbox: bwrap." in answer.err
     assert recorded(project) == [SANDBOX_BWRAP]
@@ -83,44 +86,37 @@ def test_a_builder_beside_git_needs_bubblewrap(project: Project) -> None:
 def test_without_bubblewrap_a_task_beside_git_is_only_watched(project: Project) -> None:
     builder(project, "echo x > new.txt", "create `new.txt`", sandbox=SANDBOX_LANDLOCK)
     consent = project.approval()
-    refused = project.json("execute-phase", "1", "--approve", consent, "--require-sandbox")
+    refused = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
     why = "Landlock cannot allow new files beside .git and protect .git"
     assert refused.error["message"] == f"No sandbox is available for T1-01: {why}."
-    answer = project.idumb("execute-phase", "1", "--approve", consent)
+    answer = project.quick("execute-phase", "1", "--approve", consent)
     assert answer.code == 0, answer
     assert f"Sandbox of T1-01: detection only, because {why}." in answer.err
     assert recorded(project) == [f"detection only: {why}"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "support", "words"),
-    [
+def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_requirement(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only `execute-phase` without the option drops it; the run then says what would add a sandbox."""
+    missing = "No sandbox is available: bubblewrap is not installed"
+    cases: tuple[tuple[dict[str, str], Support, str], ...] = (
         ({}, SUPPORT, "The configuration has no sandbox."),
         ({"sandbox": "off"}, SUPPORT, "The configuration has no sandbox."),
-        (
-            {"sandbox": "auto"},
-            NOTHING,
-            "No sandbox is available: bubblewrap is not installed; the kernel has no Landlock.",
-        ),
-        ({"sandbox": "bwrap"}, NOTHING, "No sandbox is available: bubblewrap is not installed."),
-    ],
-)
-def test_a_required_sandbox_that_is_not_there_is_refused(
-    settings: dict[str, str], support: Support, words: str, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandboxes, "_support", lambda _: support)
-    builder(project, "echo ran >> ../ran", "create `src/x.txt`", **settings)
-    arguments = ("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
-    answer = project.quick(*arguments)
-    assert (answer.code, answer.error["code"], answer.error["message"]) == (4, "sandbox.none", words)
+        ({"sandbox": "bwrap"}, NOTHING, f"{missing}."),
+        ({"sandbox": "auto"}, NOTHING, f"{missing}; the kernel has no Landlock."),
+    )
+    for settings, support, words in cases:
+        monkeypatch.setattr(sandboxes, "_support", lambda _, support=support: support)
+        builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", **settings)
+        consent = project.approval()
+        answer = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
+        assert (answer.code, answer.error["code"], answer.error["message"]) == (4, "sandbox.none", words)
+    kept = project.quick("resume", "1", "--json")
+    assert (kept.code, kept.error["code"]) == (4, "sandbox.none")
     assert not (project.folder.parent / "ran").exists()
-
-
-def test_without_a_sandbox_the_run_says_what_would_add_one(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxes, "_support", lambda _: NOTHING)
-    builder(project, "echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1")
     assert answer.code == 0, answer
     why = "bubblewrap is not installed; the kernel has no Landlock"
     assert f"Sandbox: detection only, because {why}; install the package bubblewrap.\n" in answer.err
@@ -142,7 +138,7 @@ def test_more_places_can_be_writable(project: Project, home: Path) -> None:
     script = "echo x > src/x.txt; echo x > cache/x && echo x > $HOME/.tool/x && echo x > src/both; echo x > $HOME/no"
     files = "create `src/x.txt`, create `src/both`"
     builder(project, script, files, sandbox={"level": "landlock", "write": ["cache", "~/.tool", "/missing"]})
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0, answer
     assert project.exists("src/both")
     assert not (home / "no").exists()
@@ -154,7 +150,7 @@ def test_a_builder_that_commits_writes_in_the_git_folder_of_its_clone_only(proje
     script = f"echo x > src/x.txt; git add src; git commit -qm work; echo x >> top.txt; echo x > {user}/.git/planted"
     script += f"; echo x > {user}/src/planted"
     builder(project, script, "create `src/x.txt`", sandbox="landlock", git={"commit": "builder"})
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
     assert project.subjects()[-2] == "work"
     assert not (user / ".git/planted").exists()
@@ -163,24 +159,19 @@ def test_a_builder_that_commits_writes_in_the_git_folder_of_its_clone_only(proje
 
 
 @needs_landlock
-def test_programs_of_steps_are_in_the_sandbox(project: Project) -> None:
-    project.configure("sandbox: landlock\n")
-    steps = [shell("echo x > src/x.txt; echo x > top.txt || echo x > $TMPDIR/y")]
-    project.plan([task("T1-01", files="create `src/x.txt`", steps=steps, check="test -f src/x.txt")])
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
-    assert answer.code == 0, answer
-    assert project.read("top.txt") == "top\n"
-    assert recorded(project) == ["landlock"]
-
-
-@needs_landlock
-def test_steps_make_a_folder_of_their_scope_themselves(project: Project) -> None:
+def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_scope(project: Project) -> None:
     project.configure("sandbox: landlock\n")
     folder = {"tool": "make_directory", "intent": "make it", "arguments": {"path": "new/deep"}}
-    steps = [folder, shell("echo x > new/deep/x.txt"), write("new/y.txt", "y\n")]
+    steps = [
+        folder,
+        shell("echo x > new/deep/x.txt; echo x > top.txt || echo x > $TMPDIR/y"),
+        write("new/y.txt", "y\n"),
+    ]
     project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])
-    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == 0
-    assert project.read("new/y.txt") == "y\n"
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    assert answer.code == 0, answer
+    assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
+    assert recorded(project) == ["landlock"]
 
 
 @needs_landlock
@@ -188,7 +179,7 @@ def test_a_dry_run_is_in_the_sandbox_too(project: Project) -> None:
     user = project.folder
     script = f"echo x > src/x.txt; echo x > {user}/src/planted; echo x > {user}/.git/planted; echo x > top.txt"
     builder(project, script, "create `src/x.txt`", "test -f src/x.txt", sandbox="landlock")
-    answer = project.idumb("execute-phase", "1", "--dry-run", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--dry-run", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
     assert "Sandbox: landlock." in answer.err
     assert not (user / "src/planted").exists()
@@ -207,7 +198,7 @@ def test_a_validator_writes_nothing_in_the_working_tree(project: Project, tmp_pa
     settings = {"builder": "it", "validator": "judge", "bindings": bindings, "sandbox": "landlock"}
     project.configure(json.dumps({**settings}))
     project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
     assert answer.code == 0, answer
     assert project.read("src/a.txt") == "one\n"
     [ended] = project.events("--kind", "attempt.finished")
@@ -229,20 +220,11 @@ def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, 
     (home / "config/idumb").mkdir(parents=True)
     script = f"echo x > src/x.txt; echo x > {home}/made; echo x > {home}/state/idumb/x; echo x > {home}/config/idumb/x"
     builder(project, script, "create `src/x.txt`", sandbox={"level": "auto", "write": [str(home)]})
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
     assert answer.code == 0, answer
     assert recorded(project) == [SANDBOX_BWRAP]
     assert (home / "made").exists()
     assert list(home.glob("*/idumb/x")) == []
-
-
-@needs_landlock
-def test_the_level_of_the_builder_is_in_the_bundle(project: Project) -> None:
-    builder(project, "echo x > src/x.txt", "create `src/x.txt`", sandbox="landlock")
-    assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == 0
-    [done] = project.json("audit", "bundle", "1").data["bundle"]["tasks"]
-    assert done["sandbox"] == "landlock"
-    assert [row["sandbox"] for row in done["evidence"] if row["command"]] == ["landlock"]
 
 
 @needs_landlock
@@ -256,17 +238,3 @@ def test_a_required_sandbox_is_also_required_of_the_validator(project: Project) 
     refused = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox", "--json")
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
     assert not project.exists("src/x.txt")
-
-
-def test_resume_keeps_a_required_sandbox_and_execute_phase_without_the_option_drops_it(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandboxes, "_support", lambda _: NOTHING)
-    builder(project, "echo ran >> ../ran; echo x > src/x.txt", "create `src/x.txt`", sandbox="auto")
-    consent = project.approval()
-    assert project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json").code == 4
-    kept = project.quick("resume", "1", "--json")
-    assert (kept.code, kept.error["code"]) == (4, "sandbox.none")
-    assert not (project.folder.parent / "ran").exists()
-    assert project.quick("execute-phase", "1", "--json").code == 0
-    assert (project.folder.parent / "ran").exists()

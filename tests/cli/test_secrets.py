@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.crash import secrets
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, task, write
 
 VALUE = "hunter-Zq81xWvT-2"
@@ -21,25 +21,24 @@ STRICT = (
     "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
     "success_criteria: [{text: it is there, check: test -s a.py}]\n"
 )
-BUILDER = """
-import os, subprocess, sys
-for path, text in eval(sys.argv[1]):
-    path = path.replace("VALUE", os.environ["API_TOKEN"])
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    if text is None:
-        os.remove(path)
-    else:
-        open(path, "w").write(text.replace("VALUE", os.environ["API_TOKEN"]))
-    if len(sys.argv) > 2:
-        subprocess.run(["git", "add", "-A", "."], check=True)
-        subprocess.run(["git", "commit", "-q", "-m", "work"], check=True)
-"""
 
 
 def bound(project: Project, *files: tuple[str, str | None], commits: bool = False, more: str = "") -> None:
     """A builder `maker` that writes these files, with the secret in place of VALUE, and may commit each of them."""
-    argv = json.dumps([sys.executable, "-c", BUILDER, repr(list(files)), *(["commit"] if commits else [])])
-    project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
+    lines = []
+    for path, text in files:
+        place = f'"{path.replace("VALUE", "$API_TOKEN")}"'
+        written = (text or "").replace("VALUE", "$API_TOKEN")
+        lines.append(f'mkdir -p "$(dirname {place})"')
+        lines.append(f"rm {place}" if text is None else f'printf %s "{written}" > {place}')
+        lines += ["git add -A .", "git commit -q -m work"] if commits else []
+    made_by(project, "\n".join(("set -e", *lines)), more=more)
+
+
+def made_by(project: Project, script: str, *variables: str, more: str = "") -> None:
+    """A builder `maker` that runs a shell script, with these variables."""
+    argv, names = json.dumps(["sh", "-c", script]), ", ".join(variables or ("API_TOKEN",))
+    project.configure(f"{more}bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [{names}]}}\n")
 
 
 def built(id: str = "T1-01", files: str = "create `a.py`", check: str = "test -f a.py", after: str = "none") -> str:
@@ -69,7 +68,7 @@ def asked_of(project: Project) -> list[Answer]:
     """Return the output of every read-only command."""
     commands = ("show T1-01", "show T1-01 --json", "log", "status", "status --json", "next", "decisions", "dlq list",
                 "check-plan 1", "debug 1 --facts-only", "envelope T1-01", "graph 1", "audit verify")  # fmt: skip
-    return [project.idumb(*line.split()) for line in (*commands, "log --json --limit 100000", "metrics", "diff T1-01")]
+    return [project.quick(*line.split()) for line in (*commands, "log --json --limit 100000", "metrics", "diff T1-01")]
 
 
 def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Project) -> None:
@@ -78,7 +77,7 @@ def test_a_check_with_a_secret_runs_and_the_secret_is_never_shown(project: Proje
     criteria = f"  - [ ] it accepts {VALUE} — check: `{leaking}`\n  - [ ] it fails — check: `false {TOKEN}`\n"
     text = task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria)
     project.plan([text.replace("Task T1-01", f"Use {VALUE}")])
-    failed = project.execute()
+    failed = run(project)
     assert failed.code == 1
     evidence = [e["payload"] for e in project.events("--kind", "evidence.recorded")]
     assert [e["result"] for e in evidence[:2]] == ["passed", "failed"]
@@ -92,14 +91,15 @@ def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(proje
     first = task("T1-01", files="create `a.txt`", check=f"test -f a.txt # {VALUE}", steps=[write("a.txt", "a\n")])
     second = task("T1-02", files="create `b.txt`", check="test -f ok.txt", after="T1-01", steps=[write("b.txt", "b\n")])
     plan = project.plan([first.replace("Task T1-01", f"Use {VALUE}"), second])
-    assert project.execute().code == 1
+    assert run(project).code == 1
     project.repo.write("ok.txt", "")
     project.repo.commit("ok", "ok.txt")
-    resumed = project.resume("--retry-failed")
+    resumed = project.quick("resume", "1", "--retry-failed", "--json")
     assert resumed.code == 0, resumed.out
     assert any("Use [redacted:value:" in subject for subject in project.subjects())
     assert VALUE in plan.read_text()
-    again = project.idumb("rollback", "1", "--to", "T1-01", "--yes")
+    assert project.quick("doctor", "--fix", "--json").data["mended"] == []  # documents match the log
+    again = project.quick("rollback", "1", "--to", "T1-01", "--yes")
     assert again.code == 0, again.err
     assert shown(project, VALUE, answers=(resumed, again, *asked_of(project))) == []
 
@@ -107,7 +107,7 @@ def test_a_title_with_a_secret_is_committed_redacted_and_the_run_continues(proje
 def test_with_an_unreadable_configuration_variables_are_hidden_by_name(project: Project) -> None:
     """R-LOG-3: what cannot be read names no variables, so those count whose own names do."""
     Path(project.folder, ".idumb/config.yaml").write_text("bindings: [\n")
-    answer = project.idumb("show", VALUE)
+    answer = project.quick("show", VALUE)
     assert answer.code != 0
     assert VALUE not in answer.out + answer.err
 
@@ -117,17 +117,17 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(project: P
     bound(project, ("a.py", "import os\n\nkey = 'VALUE'\n"))
     project.plan([built(), built("T1-02", "create `b.py`", "true", after="T1-01")])
     commits = project.subjects()
-    waits = project.execute()
+    waits = run(project)
     assert waits.code == 5, waits.out
-    decisions = project.json("decisions").data["decisions"]
+    decisions = project.quick("decisions", "--json").data["decisions"]
     assert [(d["id"], d["kind"], d["evidence"]) for d in decisions] == [
         ("T1-01.secret.1", "secret", ["a.py:3: the value of API_TOKEN"])
     ]
     assert project.subjects() == commits
     theirs = frozenset([project.read("a.py").encode()])
     assert shown(project, VALUE, answers=(waits, *asked_of(project)), theirs=theirs) == []
-    assert project.idumb("decide", "T1-01.secret.1", "yes").code == 0
-    gone_on = project.resume()
+    assert project.quick("decide", "T1-01.secret.1", "yes").code == 0
+    gone_on = project.quick("resume", "1", "--json")
     assert project.statuses()["T1-01"] == "completed", gone_on.out
     assert VALUE in project.repo.git("show", "HEAD:a.py") or VALUE in project.repo.git("show", "HEAD~1:a.py")
     assert shown(project, VALUE, answers=(gone_on, *asked_of(project)), theirs=theirs) == []
@@ -137,9 +137,9 @@ def test_answering_no_fails_the_attempt_and_instructs_the_next_one(project: Proj
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built()])
-    assert project.execute("--max-attempts", "2").code == 5
-    assert project.idumb("decide", "T1-01.secret.1", "no", "--guidance", "it belongs to the vault").code == 0
-    again = project.resume("--max-attempts", "2")
+    assert run(project, "--max-attempts", "2").code == 5
+    assert project.quick("decide", "T1-01.secret.1", "no", "--guidance", "it belongs to the vault").code == 0
+    again = project.quick("resume", "1", "--max-attempts", "2", "--json")
     assert again.code == 5, again.out  # the second attempt left the same, and is asked about
     finished = next(e for e in project.events("--kind", "attempt.finished") if e["payload"]["outcome"] == "failed")
     assert "it belongs to the vault" in finished["payload"]["feedback"]
@@ -153,7 +153,7 @@ def test_a_value_that_head_already_contains_is_no_question(project: Project) -> 
     project.repo.commit("as it was")
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built()])
-    assert project.execute().code == 0
+    assert run(project).code == 0
 
 
 def test_a_secret_fails_a_strict_run(project: Project) -> None:
@@ -163,7 +163,7 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
     project.plan([strict], head=STRICT)
     hash_ = project.approval()
     assert project.quick("approve", "1", *project.answers(), "--hash", hash_, "--json").code == 0
-    failed = project.json("execute-phase", "1")
+    failed = project.quick("execute-phase", "1", "--json")
     assert failed.code == 1, failed.out
     assert "a.py:1: the value of API_TOKEN" in failed.out
     assert "Task T1-01" not in project.subjects()
@@ -174,11 +174,11 @@ def test_work_in_a_clone_waits_for_the_same_question(project: Project, more: str
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"), commits="builder" in more, more=more)
     project.plan([built()])
-    waits = project.execute()
+    waits = run(project)
     assert waits.code == 5, waits.out
     assert not project.exists("a.py")
-    assert project.idumb("decide", "T1-01.secret.1", "yes").code == 0
-    done = project.resume()
+    assert project.quick("decide", "T1-01.secret.1", "yes").code == 0
+    done = project.quick("resume", "1", "--json")
     assert done.code == 0, done.out
     assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
 
@@ -187,7 +187,7 @@ def test_a_secret_removed_by_a_later_commit_is_still_in_the_history(project: Pro
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"), ("a.py", "clean\n"), commits=True, more="git: {commit: builder}\n")
     project.plan([built()])
-    assert project.execute().code == 5
+    assert run(project).code == 5
 
 
 def test_steps_and_quick_tasks_ask_too(project: Project) -> None:
@@ -195,26 +195,31 @@ def test_steps_and_quick_tasks_ask_too(project: Project) -> None:
     step = {"tool": "run", "intent": "write it", "arguments": {"command": "printenv API_TOKEN > a.py"}}
     project.configure("environment: [PATH, API_TOKEN]\n")
     project.plan([task("T1-01", files="create `a.py`", check="test -f a.py", steps=[step])])
-    assert project.execute().code == 5
+    assert run(project).code == 5
     bound(project, ("q.py", "VALUE\n"))
-    first = project.json("quick", "make it", "--files", "q.py", "--check", "test -f q.py", "--builder", "maker")
+    first = project.quick(
+        "quick", "make it", "--files", "q.py", "--check", "test -f q.py", "--builder", "maker", "--json"
+    )
     approve = first.error["details"]["contract_hash"]
     words = ("quick", "make it", "--files", "q.py", "--check", "test -f q.py", "--builder", "maker")
-    assert project.json(*words, "--approve", approve).code == 5
+    assert project.quick(*words, "--approve", approve, "--json").code == 5
 
 
 def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built(check="false")])
-    assert project.execute("--max-attempts", "1").code == 1
-    refused = project.json("accept", "T1-01", "--why", "good enough")
+    assert run(project, "--max-attempts", "1").code == 1
+    refused = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert refused.code == 5, refused.out
     question = refused.error["details"]["decision"]
     # What is to become of the failed task is still asked too.
-    assert [d["id"] for d in project.json("decisions").data["decisions"]] == ["T1-01.exhausted.1", question]
-    assert project.idumb("decide", question, "yes").code == 0
-    accepted = project.json("accept", "T1-01", "--why", "good enough")
+    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == ["T1-01.exhausted.1", question]
+    assert project.quick("decide", question, "no").code == 0
+    again = project.quick("accept", "T1-01", "--why", "good enough", "--json")
+    assert again.code == 5
+    assert project.quick("decide", again.error["details"]["decision"], "yes").code == 0
+    accepted = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert accepted.code == 0, accepted.out
     assert VALUE in project.repo.git("log", "-p", "-1", "--", "a.py")
     theirs = frozenset([project.read("a.py").encode()])
@@ -225,14 +230,14 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(pr
     """R-LOG-3: the next attempt starts from the same base, so that to rename the file is enough."""
     bound(project, ("out/VALUE.txt", "x\n"))
     project.plan([built(files="create `out/*.txt`", check="true")])
-    failed = project.execute("--max-attempts", "1")
+    failed = run(project, "--max-attempts", "1")
     assert failed.code == 1, failed.out
     assert "the names of files hold a known secret" in failed.out
     assert shown_in_records(project, VALUE, failed) == []
     tree = project.events("--kind", "attempt.finished")[0]["payload"]["left"]
     assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", tree)
     bound(project, ("out/VALUE.txt", None), ("out/other.txt", "x\n"))
-    amended = project.idumb("resume", "1", "--retry-failed", "--accept-changed", "envelope")
+    amended = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope")
     assert amended.code in (0, 4), amended.err
 
 
@@ -246,26 +251,22 @@ def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(pr
     """R-LOG-3."""
     bound(project, ("a.py", "x\n"), ("VALUE.txt", "x\n"))
     project.plan([built()])
-    halted = project.execute("--max-attempts", "1")
+    halted = run(project, "--max-attempts", "1")
     assert halted.code == 1, halted.out
-    assert project.json("decisions").data["decisions"] == []
+    assert project.quick("decisions", "--json").data["decisions"] == []
     assert not {"accept", "amend"} & {c["id"] for c in halted.error["details"].get("choices", ())}
-    accepted = project.json("accept", "T1-01", "--why", "good enough")
+    accepted = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert accepted.error["code"] == "accept.secret-name", accepted.out
-    back = project.idumb("rollback", "1", "--to", "start", "--yes")
+    back = project.quick("rollback", "1", "--to", "start", "--yes")
     assert shown_in_records(project, VALUE, halted, accepted, back) == []
 
 
 def test_a_retry_that_renames_the_file_completes(project: Project) -> None:
     """R-LOG-3: a name that the log does not have is found again in the trees."""
-    script = (
-        "import os, glob; v = os.environ['API_TOKEN']; os.makedirs('out', exist_ok=True); p = f'out/{v}.txt';"
-        " os.rename(p, 'out/plain.txt') if os.path.exists(p) else open(p, 'w').write('x')"
-    )
-    argv = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
+    place = '"out/$API_TOKEN.txt"'
+    made_by(project, f"mkdir -p out; if [ -e {place} ]; then mv {place} out/plain.txt; else echo x > {place}; fi")
     project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
-    done = project.execute("--max-attempts", "2")
+    done = run(project, "--max-attempts", "2")
     assert done.code == 0, done.out
     assert [p.name for p in (project.folder / "out").iterdir()] == ["plain.txt"]
     assert shown_in_records(project, VALUE, done) == []
@@ -275,68 +276,66 @@ def test_a_secret_committed_by_the_builder_is_a_question_too(project: Project) -
     """R-LOG-3: the branch is compared as it was before the attempt."""
     bound(project, ("a.py", "VALUE\n"), commits=True)
     project.plan([built()])
-    waits = project.execute()
+    waits = run(project)
     assert waits.code == 5, waits.out
-    assert [d["evidence"] for d in project.json("decisions").data["decisions"]] == [["a.py:1: the value of API_TOKEN"]]
+    assert [d["evidence"] for d in project.quick("decisions", "--json").data["decisions"]] == [
+        ["a.py:1: the value of API_TOKEN"]
+    ]
 
 
-def test_a_variable_made_of_ordinary_words_is_not_a_secret_in_a_name(
+ORDINARY = {
+    "CLOUD_PROJECT": "my-project",
+    "PGPASSWORD": "postgres",
+    "GIT_AUTHOR_NAME": "Alice Smith",
+    "AUTH_TOKEN_FILE": "/run/secrets/Zq81xWvT",
+}
+
+
+def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_called(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-LOG-3: what agents say is without it, and files may be called like it."""
-    monkeypatch.setenv("CLOUD_PROJECT", "my-project")
-    script = "open('my-project.py', 'w').write('my-project'); print('in my-project')"
-    argv = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [CLOUD_PROJECT]}}\n")
-    project.plan([built(files="create `my-project.py`", check="test -f my-project.py")])
-    done = project.execute()
+    """R-LOG-3: it causes no question and no failure in name or file, and what programs say is without it."""
+    names = []
+    for number, (name, value) in enumerate(ORDINARY.items()):
+        monkeypatch.setenv(name, value)
+        names.append(f"{number}.py" if "/" in value else f"{value}.py")
+    script = "\n".join(
+        f'printf %s "${name}" > "{path}"; echo "as ${name}"' for name, path in zip(ORDINARY, names, strict=True)
+    )
+    made_by(project, script, *ORDINARY)
+    project.plan([built(files=", ".join(f"create `{path}`" for path in names), check="true")])
+    done = run(project, "--max-attempts", "1")
     assert done.code == 0, done.out
     ended = project.events("--kind", "attempt.finished")[0]["payload"]
-    assert ended["touched"] == ["my-project.py"]
-    assert "in [redacted:value:" in ended["builder"]["output"]
-
-
-def test_after_a_no_acceptance_is_asked_for_again(project: Project) -> None:
-    """R-LOG-3."""
-    bound(project, ("a.py", "VALUE\n"))
-    project.plan([built(check="false")])
-    assert project.execute("--max-attempts", "1").code == 1
-    first = project.json("accept", "T1-01", "--why", "fine").error["details"]["decision"]
-    assert project.idumb("decide", first, "no").code == 0
-    second = project.json("accept", "T1-01", "--why", "fine")
-    assert second.code == 5
-    assert project.idumb("decide", second.error["details"]["decision"], "yes").code == 0
-    assert project.json("accept", "T1-01", "--why", "fine").code == 0
+    assert ended["touched"] == sorted(names)
+    assert ended["builder"]["output"].count("as [redacted:value:") == len(names)
 
 
 def test_a_dry_run_says_that_a_run_would_ask(project: Project) -> None:
     """R-LOG-3: dry run and run agree."""
     bound(project, ("a.py", "VALUE\n"))
     project.plan([built()])
-    predicted = project.execute("--dry-run")
+    predicted = run(project, "--dry-run")
     assert (predicted.code, predicted.error["code"]) == (5, "dry-run.waiting"), predicted.out
     assert predicted.error["details"]["evidence"] == ["a.py:1: the value of API_TOKEN"]
     assert VALUE not in predicted.out + predicted.err
     project.configure(project.read(".idumb/config.yaml") + "git: {commit: none}\n")
-    assert project.execute("--dry-run").code == 0
+    assert run(project, "--dry-run").code == 0
 
 
 def test_files_with_a_secret_name_of_a_killed_attempt_are_removed(project: Project) -> None:
     """R-LOG-3, R-LOG-6."""
-    script = (
-        "import json, os; os.makedirs('out', exist_ok=True); p = f\"out/{os.environ['API_TOKEN']}.txt\"\n"
-        "if os.path.exists('../went'):\n    open('out/plain.txt', 'w').write(str(os.path.exists(p)))\n"
-        "else:\n    open(p, 'w').close(); open('../went', 'w').close()\n"
-        "    os.kill(json.load(open('.git/idumb/worktrees/main/owner.json'))['pid'], 9)\n"
-    )
-    argv = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [API_TOKEN]}}\n")
+    script = """mkdir -p out; p="out/$API_TOKEN.txt"
+if [ -e ../went ]; then [ -e "$p" ] && echo there > out/plain.txt || echo gone > out/plain.txt; exit; fi
+touch "$p" ../went; kill -9 $(grep -o '"pid": *[0-9]*' .git/idumb/worktrees/main/owner.json | grep -o '[0-9]*')
+"""
+    made_by(project, script)
     project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
     killed = project.idumb("execute-phase", "1", "--approve", project.approval())
     assert killed.code == -9
-    done = project.resume()
+    done = project.quick("resume", "1", "--json")
     assert done.code == 0, done.out
-    assert project.read("out/plain.txt") == "False"
+    assert project.read("out/plain.txt") == "gone\n"
     assert shown_in_records(project, VALUE, killed, done) == []
 
 
@@ -355,8 +354,8 @@ def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Proje
     """R-LOG-3: it stays as it is, because its commands run; a warning says so."""
     bound(project, ("q.py", "x\n"), more="git: {reports: branch}\n")
     words = ("quick", "make it", "--files", "q.py", "--check", f"test -f q.py # {TOKEN}", "--builder", "maker")
-    approve = project.json(*words).error["details"]["contract_hash"]
-    done = project.json(*words, "--approve", approve)
+    approve = project.quick(*words, "--json").error["details"]["contract_hash"]
+    done = project.quick(*words, "--approve", approve, "--json")
     assert done.code == 0, done.out
     assert any("holds a known secret" in one for one in done.object["warnings"]), done.object["warnings"]
     assert TOKEN not in project.repo.git("log", "-p", "HEAD")
@@ -364,17 +363,17 @@ def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Proje
     assert shown(project, TOKEN, answers=(done,), theirs=frozenset([plan.read_bytes()])) == []
 
 
-@pytest.mark.parametrize("value", ["T1-01.secret", "secret"])
 def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
-    project: Project, monkeypatch: pytest.MonkeyPatch, value: str
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-3, R-ASK-2: an answer finds its question, so that a no is heard."""
-    monkeypatch.setenv("OTHER_KEY", value)
-    bound(project, ("a.py", "VALUE\n"), more="environment: [PATH, OTHER_KEY]\n")
+    monkeypatch.setenv("OTHER_KEY", "T1-01.secret")
+    monkeypatch.setenv("MORE_KEY", "secret")
+    bound(project, ("a.py", "VALUE\n"), more="environment: [PATH, OTHER_KEY, MORE_KEY]\n")
     project.plan([built()])
-    assert project.execute("--max-attempts", "1").code == 5
-    assert project.idumb("decide", "T1-01.secret.1", "no").code == 0
-    project.resume("--max-attempts", "1")
+    assert run(project, "--max-attempts", "1").code == 5
+    assert project.quick("decide", "T1-01.secret.1", "no").code == 0
+    project.quick("resume", "1", "--max-attempts", "1", "--json")
     assert project.statuses()["T1-01"] != "completed"
     assert "Task T1-01" not in project.subjects()
 
@@ -385,45 +384,36 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     project.repo.commit("b")
     bound(project, ("b.py", "VALUE\n"), ("VALUE.txt", "x\n"))
     project.plan([built(files="modify `b.py`, create `*.txt`", check="false")])
-    assert project.execute("--max-attempts", "1").code == 1
+    assert run(project, "--max-attempts", "1").code == 1
     before = project.repo.status()
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.idumb("undo", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("undo", "--yes").code == 0
     assert project.repo.status() == before
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
 
-@pytest.mark.parametrize("value", ["", "another-value-9"])
 def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_changes(
-    project: Project, monkeypatch: pytest.MonkeyPatch, value: str
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
     bound(project, ("out/VALUE.txt", "x\n"))
     project.plan([built(files="create `out/*.txt`", check="true")])
-    assert project.execute("--max-attempts", "1").code == 1
+    assert run(project, "--max-attempts", "1").code == 1
     name = f"out/{VALUE}.txt"
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
         before, existed = project.repo.ledger(), project.exists(name)
-        monkeypatch.setenv("API_TOKEN", value)
-        refused = project.json(*words)
-        assert (refused.code, refused.error["code"]) == (4, "secret.unknown-name"), refused.out
-        assert "Set the variables that this run had" in refused.error["hint"]
-        assert project.repo.ledger() == before
+        for value in ("", "another-value-9"):
+            monkeypatch.setenv("API_TOKEN", value)
+            refused = project.quick(*words, "--json")
+            assert (refused.code, refused.error["code"]) == (4, "secret.unknown-name"), refused.out
+            assert "Set the variables that this run had" in refused.error["hint"]
+            assert project.repo.ledger() == before
         monkeypatch.setenv("API_TOKEN", VALUE)
-        done = project.json(*words)
+        done = project.quick(*words, "--json")
         assert done.code == 0, done.out
         assert project.exists(name) is not existed
         assert shown_in_records(project, VALUE, refused, done) == []
     assert project.read(name) == "x\n"
-
-
-def test_a_redacted_document_matches_the_log(project: Project) -> None:
-    """R-LOG-3: `doctor --fix` finds nothing to fix in it, and terminates."""
-    project.plan(
-        [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")]).replace("Task T1-01", f"Use {VALUE}")]
-    )
-    assert project.execute().code == 0
-    assert project.json("doctor", "--fix").data["mended"] == []
 
 
 def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -> None:
@@ -432,37 +422,13 @@ def test_a_name_or_value_that_head_contains_is_not_a_failure(project: Project) -
     project.repo.commit("as it was")
     bound(project, (f"src/{VALUE}.py", "x = 2\n"), (f"tests/{VALUE}.py", "x\n"))
     project.plan([built(files="modify `src/*.py`, create `tests/*.py`", check="test -d tests")])
-    done = project.execute("--max-attempts", "1")
+    done = run(project, "--max-attempts", "1")
     assert done.code == 0, done.out
     assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", "HEAD:tests")
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("tests")
-    assert project.idumb("undo", "--yes").code == 0
+    assert project.quick("undo", "--yes").code == 0
     assert project.exists(f"tests/{VALUE}.py")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "path"),
-    [
-        ("PGPASSWORD", "postgres", "postgres.py"),
-        ("GIT_AUTHOR_NAME", "Alice Smith", "Alice Smith.py"),
-        ("AUTH_TOKEN_FILE", "/run/secrets/Zq81xWvT", "a.py"),
-    ],
-)
-def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_called(
-    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, path: str
-) -> None:
-    """R-LOG-3: it causes no question and no failure, and what programs say is without it."""
-    monkeypatch.setenv(name, value)
-    script = f"open({path!r}, 'w').write({value!r}); print('as', {value!r})"
-    argv = json.dumps([sys.executable, "-c", script])
-    project.configure(f"bindings:\n  maker: {{adapter: command, argv: {argv}, environment: [{name}]}}\n")
-    project.plan([built(files=f"create `{path}`", check="true")])
-    done = project.execute("--max-attempts", "1")
-    assert done.code == 0, done.out
-    ended = project.events("--kind", "attempt.finished")[0]["payload"]
-    assert ended["touched"] == [path]
-    assert "as [redacted:value:" in ended["builder"]["output"]
 
 
 def test_a_waiting_task_is_committed_under_a_name_that_head_contains(project: Project) -> None:
@@ -473,9 +439,9 @@ def test_a_waiting_task_is_committed_under_a_name_that_head_contains(project: Pr
     criteria = "  - [ ] there — check: `test -d src`\n  - [ ] it is *liked* — human\n"
     fields = "- **Builder:** maker\n"
     project.plan([task("T1-01", files="modify `src/*.py`", criteria=criteria, fields=fields)])
-    assert project.execute().code == 5
-    decision = project.json("decisions").data["decisions"][0]["id"]
-    assert project.idumb("decide", decision, "yes").code == 0
-    resumed = project.resume()
+    assert run(project).code == 5
+    decision = project.quick("decisions", "--json").data["decisions"][0]["id"]
+    assert project.quick("decide", decision, "yes").code == 0
+    resumed = project.quick("resume", "1", "--json")
     assert resumed.code == 0, resumed.out
     assert project.repo.git("show", f"HEAD:src/{VALUE}.py").strip() == "x = 2"

@@ -9,9 +9,10 @@ import pytest
 
 from idumb.domain import agent, outcome
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import GUIDED, STRICT
-from idumb.domain.settings import Ceiling
-from tests.support.engine_run import EngineRun, task
+from idumb.domain.settings import Binding, Ceiling, Settings
+from tests.support.engine_run import EngineRun, make_own_files, task
 
 NETWORK = AgentResult(outcome.ERRORED, "no route", failure="network")
 CRASHED = AgentResult(outcome.FAILED, "killed", crashed=True)
@@ -28,6 +29,22 @@ def follows(*results: AgentResult | None) -> EngineRun:
     run = EngineRun(task("A"), work=work)
     run.builder.continues = True
     return run
+
+
+@pytest.mark.parametrize(("mode", "count"), [(STRICT, 1), (GUIDED, 2)])
+def test_a_validator_with_an_unusable_answer_is_asked_again_once_but_not_in_a_strict_run(mode: str, count: int) -> None:
+    """R-RUN-3, R-ADAPT-3."""
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+        if request.role == agent.VALIDATOR:
+            return AgentResult(outcome.COMPLETED, reply='{"verdict": "PASS", "evidence": "all of it"}')
+        return make_own_files(request, files)
+
+    bindings = {name: Binding(name, "scripted") for name in ("builder", "judge")}
+    settings = Settings(builder="builder", validator="judge", bindings=bindings)
+    run = EngineRun(task("A"), work=work, mode=mode, settings=settings)
+    run.run()
+    assert [request.role for request in run.builder.requests].count(agent.VALIDATOR) == count
 
 
 def test_a_strict_run_calls_its_builder_once() -> None:
@@ -79,12 +96,15 @@ def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:
 
 
 def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
-    """R-ADAPT-3: unreported usage is unknown, so the attempts are what is limited."""
-    run = EngineRun(task("A"), work=lambda *_: None, answers={"ceiling": "stop"})
+    """R-ADAPT-3: unreported usage is unknown, so the attempts are what is limited. The next process has the answer."""
+    run = EngineRun(task("A"), work=lambda *_: None)
     run.settings = dataclasses.replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
+    assert run.run().kind == "waiting"
+    (question,) = run.state.decisions
+    process = run.process()
+    process.journal.write(process.journal.answer_event(Answer(question, "stop", "Pat"), "A", 1))
     run.run()
-    assert ([one.kind for one in run.asker.asked], run.calls) == (["ceiling"], [("A", 1)])
-    assert run.status() == {"A": "failed"}
+    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 
 
 def test_a_task_fails_after_too_many_exhausted_contexts() -> None:
