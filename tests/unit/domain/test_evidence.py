@@ -1,0 +1,107 @@
+"""One check in words and in the log, and what it proves (R-RUN-3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from idumb.domain import outcome
+from idumb.domain.proof import evidence, ledger, symbols
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.judgement import Citation
+from idumb.domain.proof.ledger import Ledger
+from idumb.domain.proof.validation import ValidatorEvidence
+
+PASSED = Evidence("AC-1", "it holds", evidence.PASSED, command="make", seconds=1.23456)
+TOLERATED = Evidence("AC-2", "it failed before as well", evidence.TOLERATED)
+LOAD = symbols.Line("load", "a.py", ledger.DECLARED, symbols.ADDED, "add load")
+
+
+def test_the_log_leaves_out_what_is_empty_or_usual() -> None:
+    assert PASSED.as_dict() == {
+        "subject": "AC-1", "text": "it holds", "result": "passed", "command": "make", "argv": [], "exit_code": None,
+        "output": "", "output_sha256": None, "truncated": False, "tree": None, "seconds": 1.235, "cause": None,
+    }  # fmt: skip
+    assert [replace(PASSED, level=level).as_dict().get("level") for level in (0, 1, 2)] == [0, None, 2]
+
+
+def test_the_log_has_everything_else_but_what_a_check_may_need() -> None:
+    shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
+    lists = {"argv": ("make",), "weaker": ("w",), "locations": ("l",), "entry_points": ("e",), "changed": ("c",)}
+    texts = {"control": "failed", "violation": "v", "sandbox": "none"}
+    row = replace(PASSED, shown=shown, may_need="a network", **lists, **texts).as_dict()  # type: ignore[arg-type]
+    assert {name: row[name] for name in (*lists, *texts)} == {**{k: list(v) for k, v in lists.items()}, **texts}
+    assert row["shown"] == [one.as_dict() for one in shown]
+    assert "may_need" not in row
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "AC-1 passed"),
+        ({"changed": ("a",)}, "AC-1 passed"),
+        ({"changed": ("a",), "exit_code": 0, "result": evidence.FAILED}, "AC-1 changed a, which it should judge"),
+        ({"changed": ("a",), "exit_code": 1, "result": evidence.FAILED}, "AC-1 failed"),
+        ({"exit_code": 0, "result": evidence.FAILED}, "AC-1 failed"),
+        ({"result": evidence.FAILED, "may_need": "a network"}, "AC-1 failed (it may need a network)"),
+        ({"result": evidence.FAILED, "violation": "T1-02 broke it"}, "AC-1 failed: T1-02 broke it"),
+    ],
+)
+def test_a_result_is_said_with_its_cause(changes: dict[str, object], words: str) -> None:
+    assert replace(PASSED, **changes).words == words  # type: ignore[arg-type]
+
+
+def test_a_symbol_that_is_not_as_declared_fails_the_task_and_one_that_is_does_not() -> None:
+    stray = replace(LOAD, name="save", status=ledger.UNDECLARED, declared=None)
+    assert evidence.verdict(Ledger((), (LOAD,)), [PASSED]) == (outcome.PASS, "")
+    assert evidence.verdict(Ledger((), (LOAD, stray)), [PASSED]) == (outcome.FAIL, stray.words)
+    assert evidence.feedback("", Ledger((), (LOAD, stray)), [PASSED]) == stray.words
+
+
+def test_a_tolerated_failure_counts_as_proof_and_is_named() -> None:
+    assert evidence.verdict(Ledger(()), [PASSED, TOLERATED]) == (outcome.PASS, TOLERATED.text)
+    assert evidence.verdict(Ledger(()), [TOLERATED]) == (outcome.PASS, TOLERATED.text)
+    broken = replace(PASSED, result=evidence.FAILED)
+    assert evidence.verdict(Ledger(()), [TOLERATED, broken]) == (outcome.PARTIAL, "AC-1 failed")
+
+
+@pytest.mark.parametrize(
+    ("proof", "real"),
+    [
+        (PASSED, True),
+        (TOLERATED, True),
+        (replace(PASSED, level=0), False),
+        (replace(PASSED, subject=evidence.SECRET), False),
+        (replace(PASSED, subject="gate syntax"), False),
+        *((replace(PASSED, result=result), False) for result in (*sorted(evidence.BROKEN), "waiting", "unproven")),
+    ],
+)
+def test_only_passed_and_tolerated_checks_of_the_work_prove_it(proof: Evidence, *, real: bool) -> None:
+    assert evidence.proves([proof]) is real
+    assert (evidence.verdict(Ledger(()), [proof])[0] == outcome.PASS) is real
+
+
+def test_what_a_ledger_complains_about_is_said_in_full() -> None:
+    lines = (
+        ledger.Line("a", ledger.MISSING, None, "create"),
+        ledger.Line("b", ledger.MISMATCH, ledger.CREATED, "modify"),
+        ledger.Line("lib/c", ledger.PROTECTED, ledger.MODIFIED, None, "outside", within="lib"),
+        ledger.Line(".env", ledger.PROTECTED, ledger.DELETED, None, ".env"),
+        ledger.Line("d", ledger.UNDECLARED, ledger.CREATED, None),
+        ledger.Line("e", ledger.DECLARED, ledger.CREATED, "create"),
+    )
+    words = (
+        "a was declared (create) and did not change",
+        "b was created, declared modify",
+        "lib/c is in another repository, lib, and was modified",
+        ".env is protected by .env and was deleted",
+        "d was created and is not declared",
+    )
+    assert evidence.verdict(Ledger(lines), [PASSED]) == (outcome.FAIL, "; ".join(words))
+    assert evidence.feedback("It failed", Ledger(lines), [PASSED]).splitlines() == ["It failed", *words]
+
+
+def test_the_next_attempt_learns_the_end_of_a_long_output() -> None:
+    failed = replace(PASSED, result=evidence.FAILED, output="a" * 9 + "b" * 1998 + "c\n")
+    assert evidence.feedback("", Ledger(()), [failed]).splitlines()[-1] == "b" * 1998 + "c"
