@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making
 
 
@@ -24,11 +22,6 @@ def _project(sandbox: GitSandbox, settings: str = "", *, first: bool = True) -> 
     return project
 
 
-def _execute(project: Project, *flags: str) -> Answer:
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    return project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
-
-
 def _dirty(sandbox: GitSandbox) -> None:
     """Staged, half staged and untracked work of the user's."""
     sandbox.write("u.txt", "two\n")
@@ -41,7 +34,7 @@ def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sand
     project = _project(sandbox, "git:\n  branch: phase\n")
     _dirty(sandbox)
     main, before = sandbox.head(), sandbox.ledger()
-    assert _execute(project).code == 0
+    assert run(project).code == 0
     assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
     assert sandbox.git("rev-parse", "main") == main
     assert projects.user_bytes(before, sandbox.ledger()) == ["a.txt"]
@@ -53,58 +46,45 @@ def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sand
 
 
 def test_a_resumed_run_stays_on_its_branch(sandbox: GitSandbox) -> None:
+    """A killed start may have made the branch."""
     project = _project(sandbox)
-    assert _execute(project, "--branch", "work/one", "--no-verify").code == 0
-    assert _execute(project, "--branch", "work/one").code == 0
+    sandbox.git("branch", "work/one")
+    assert run(project, "--branch", "work/one", "--no-verify").code == 0
+    assert run(project, "--branch", "work/one").code == 0
     assert sandbox.git("symbolic-ref", "--short", "HEAD") == "work/one"
     sandbox.git("switch", "--quiet", "main")
     assert project.quick("undo", "--yes", "--json").error["code"] == "git.other-branch"
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [("taken", "git.branch-exists"), ("a..b", "git.branch-name"), ("taken/below", "git.branch-exists"),
-     ("deep", "git.branch-exists"), ("refs/heads/q", "git.branch-name"), ("refs/tags/q", "git.branch-name")],
-)  # fmt: skip
-def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox, name: str, code: str) -> None:
+def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSandbox) -> None:
+    """A possible one is suggested, if the name can be changed into one."""
     project = _project(sandbox)
     sandbox.git("branch", "taken", "HEAD~1")
     sandbox.git("branch", "deep/below")
     _dirty(sandbox)
     before = sandbox.ledger()
-    answer = _execute(project, "--branch", name)
-    assert answer.code == 4, answer
-    assert answer.error["code"] == code
-    assert answer.error["hint"]
-    assert sandbox.ledger() == before
-    assert sandbox.kept("refs/idumb/") == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "offered"),
-    [("refs/heads/q", "--branch q"), ("taken/below", "--branch taken-below"), ("deep", "--branch deep-1")],
-)
-def test_a_refused_branch_name_gets_a_valid_one_suggested(sandbox: GitSandbox, name: str, offered: str) -> None:
-    project = _project(sandbox)
-    sandbox.git("branch", "taken")
-    sandbox.git("branch", "deep/below")
-    refused = _execute(project, "--branch", name)
-    assert refused.error["hint"].endswith(offered)
-    assert _execute(project, *offered.split()).code == 0
-
-
-def test_the_branch_of_a_killed_start_is_reused(sandbox: GitSandbox) -> None:
-    project = _project(sandbox)
-    sandbox.git("branch", "left")
-    assert _execute(project, "--branch", "left").code == 0
-    assert sandbox.git("symbolic-ref", "--short", "HEAD") == "left"
+    for name, code, offered in (
+        ("taken", "git.branch-exists", ""),
+        ("a..b", "git.branch-name", ""),
+        ("refs/tags/q", "git.branch-name", ""),
+        ("refs/heads/q", "git.branch-name", "--branch q"),
+        ("taken/below", "git.branch-exists", "--branch taken-below"),
+        ("deep", "git.branch-exists", "--branch deep-1"),
+    ):
+        answer = run(project, "--branch", name)
+        assert (answer.code, answer.error["code"]) == (4, code), answer
+        assert answer.error["hint"]
+        assert answer.error["hint"].endswith(offered)
+        assert sandbox.ledger() == before
+        assert sandbox.kept("refs/idumb/") == {}
+    assert run(project, *offered.split()).code == 0
 
 
 def test_a_branch_before_the_first_commit(sandbox: GitSandbox) -> None:
     project = _project(sandbox, "git:\n  branch: phase\n", first=False)
     answer = project.quick("check-plan", "1", "--json")
     assert answer.code == 0, answer
-    answer = _execute(project)
+    answer = run(project)
     assert answer.code == 0, answer
     assert sandbox.git("symbolic-ref", "--short", "HEAD") == "idumb/phase-1"
     assert sandbox.try_git("rev-parse", "--verify", "main").returncode != 0
@@ -119,6 +99,6 @@ def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:
     refused = inside.quick("check-plan", "1", "--json")
     assert {row["code"] for row in refused.data["findings"] if row["severity"] == "error"} == {"path.outside-scope"}
     project.plan([making("T1-01", "app/b.txt")], head="scope: {root: app}\n")
-    answer = _execute(inside)
+    answer = run(inside)
     assert answer.code == 0, answer
     assert project.read("app/b.txt") == "made\n"

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.support import doctor as doctors
-from tests.support.doctor import doctor, fixed, problems, store, symptoms_of
+from tests.support.doctor import doctor, problems, store, symptoms_of
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return doctors.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(doctors.create)
 
 
 def test_a_healthy_project_has_no_problem(project: Project) -> None:
-    answer = project.idumb("doctor")
+    answer = project.quick("doctor")
     assert answer.code == 0, answer.out
     assert "0 problems" in answer.out
     data = doctor(project).data
@@ -38,7 +39,7 @@ def test_doctor_only_reads(project: Project) -> None:
         return {str(f): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
 
     before = everything()
-    assert project.idumb("doctor").code == 0
+    assert project.quick("doctor").code == 0
     assert everything() == before
 
 
@@ -105,16 +106,12 @@ def test_a_merge_in_progress_is_named(project: Project) -> None:
     assert "merge" in symptoms_of(project, "git.state", "problem")[0]["found"]
 
 
-def test_fixes_are_recorded_in_the_log(project: Project) -> None:
-    (project.folder / ".idumb/brain/execution/1/progress.json").unlink()
-    lines = fixed(project, "projections.true")
-    assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
-
-
-def test_the_old_name_of_fix_still_works_and_is_on_no_page(project: Project) -> None:
+def test_fixes_are_recorded_in_the_log_also_under_the_old_name_which_is_on_no_page(project: Project) -> None:
     (project.folder / ".idumb/brain/execution/1/progress.json").unlink()
     answer = doctor(project, "--mend")
-    assert (answer.code, len(answer.data["mended"])) == (0, 1)
+    lines = answer.data["mended"]
+    assert (answer.code, len(lines)) == (0, 1)
+    assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
     shown = project.quick("doctor", "--help").out
     assert ("--fix" in shown, "--mend" in shown) == (True, False)
 
@@ -155,7 +152,7 @@ def test_problems_with_one_cause_name_the_next_step_once(project: Project) -> No
 
 def test_problems_are_exit_code_1_and_name_the_next_command(project: Project) -> None:
     store(project).unlink()
-    answer = project.idumb("doctor")
+    answer = project.quick("doctor")
     assert answer.code == 1
     assert "[doctor.problems]" in answer.err
     assert "next: idumb doctor --fix" in answer.err

@@ -11,12 +11,13 @@ import pytest
 from tests.support import doctor as doctors
 from tests.support.doctor import doctor, fixed, problems, symptoms_of
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import IDUMB, Project
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return doctors.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(doctors.create)
 
 
 def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
@@ -75,17 +76,12 @@ def test_a_missing_identity_is_named(project: Project) -> None:
     assert "user.name" in symptoms_of(project, "git.identity", "warn")[0]["mend"]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("remote.x.mirror", "true"), ("remote.x.push", "+refs/*:refs/*"), ("remote.x.push", "refs/idumb/*:refs/idumb/*")],
-)
-def test_a_push_that_would_publish_snapshots_is_named(project: Project, key: str, value: str) -> None:
+def test_a_push_that_would_publish_snapshots_is_named(project: Project) -> None:
     """M9."""
-    project.repo.git("config", key, value)
-    assert "publishes snapshots" in symptoms_of(project, "git.push", "warn")[0]["means"]
-
-
-def test_an_ordinary_push_publishes_nothing(project: Project) -> None:
+    for name, value in (("mirror", "true"), ("push", "+refs/*:refs/*"), ("push", "refs/idumb/*:refs/idumb/*")):
+        project.repo.git("config", f"remote.x.{name}", value)
+        assert "publishes snapshots" in symptoms_of(project, "git.push", "warn")[0]["means"], value
+        project.repo.git("config", "--unset", f"remote.x.{name}")
     project.repo.git("config", "remote.x.push", "refs/heads/*:refs/heads/*")
     assert problems(doctor(project), "git.push") == []
 

@@ -13,12 +13,13 @@ import pytest
 from tests.support import doctor as doctors
 from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return doctors.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(doctors.create)
 
 
 def test_a_file_system_that_loses_data_is_named(tmp_path: Path) -> None:
@@ -127,28 +128,23 @@ def test_temporary_files_of_a_killed_idumb_are_moved_aside(project: Project) -> 
     assert set(kept) == {"half"}
 
 
-@pytest.mark.parametrize("where", ["work tree", "clone", "clone of an older version"])
-def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project, where: str) -> None:
-    """F59: they are found by an inherited variable, in any folder."""
-    folders = {
-        "work tree": project.folder,
-        "clone": project.repo.clones / "feed0123456789ab",
-        "clone of an older version": project.repo.common_dir / "idumb/clones/feed0123456789ab",
-    }
-    place = f"feed@{folders[where]}"
-    environment = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": place}
-    other = {**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": "feed@/elsewhere"}
-    orphan = subprocess.Popen(["sleep", "600"], cwd="/", env=environment, start_new_session=True)
-    spared = subprocess.Popen(["sleep", "600"], cwd="/", env=other)
+def test_orphaned_processes_of_a_killed_idumb_are_ended(project: Project) -> None:
+    """F59: they are found by an inherited variable, in any folder; also those of an older version's clone."""
+    clones = (project.repo.clones, project.repo.common_dir / "idumb/clones")
+    places = [f"feed@{folder}" for folder in (project.folder, *(clone / "feed0123456789ab" for clone in clones))]
+    started = [
+        subprocess.Popen(["sleep", "600"], cwd="/", env={**os.environ, "IDUMB_RUN": "feed", "IDUMB_PLACE": place},
+                         start_new_session=True)
+        for place in (*places, "feed@/elsewhere")
+    ]  # fmt: skip
+    *orphans, spared = started
     try:
-        assert (
-            symptoms_of(project, "processes.left", "problem")[0]["found"]
-            == f"process {orphan.pid} of run feed is still running"
-        )
+        found = {one["found"] for one in symptoms_of(project, "processes.left", "problem")}
+        assert found == {f"process {orphan.pid} of run feed is still running" for orphan in orphans}
         fixed(project, "processes.left")
-        assert orphan.wait(10) == -signal.SIGTERM
+        assert [orphan.wait(10) for orphan in orphans] == [-signal.SIGTERM] * len(orphans)
         assert spared.poll() is None
     finally:
-        for process in (orphan, spared):
+        for process in started:
             process.kill()
             process.wait()

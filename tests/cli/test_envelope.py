@@ -8,15 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support import project as projects
 from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, failing, kinds, parts, rewrite, shown
-from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, task
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 @pytest.fixture
@@ -28,10 +22,13 @@ def program(tmp_path: Path, project: Project) -> Path:
     return executable
 
 
-def test_each_part_is_shown_with_its_hash_and_the_text_that_was_hashed(project: Project, program: Path) -> None:
-    """R-ENV-1: model, prompt template, context, toolchain, tools, rules and configuration."""
-    project.plan([built("T1-01", fields="- **Preconditions:**\n  - context `README.md`\n")])
-    assert project.execute().code == 0
+def test_each_part_is_shown_with_the_text_that_was_hashed_and_compared_with_both_values(
+    project: Project, program: Path
+) -> None:
+    """R-ENV-1, R-OPS-1: model, prompt template, context, toolchain, tools, rules and configuration."""
+    context = "- **Preconditions:**\n  - context `README.md`\n"
+    project.plan([built("T1-01", fields=context), making("T1-02", "b.txt", fields=context)])
+    assert run(project).code == 0
     envelope = shown(project, "show", "T1-01")
     by_name = parts(envelope)
     assert (envelope["task"], envelope["attempt"], envelope["builder"]) == ("T1-01", 1, "coder")
@@ -44,20 +41,14 @@ def test_each_part_is_shown_with_its_hash_and_the_text_that_was_hashed(project: 
     assert json.loads(by_name["rules"]["source"])[1]["name"] == "validator"
     assert json.loads(by_name["configuration"]["source"])["builder"] == "coder"
     assert by_name["policy"]["absent"] is True
-    output = project.idumb("envelope", "show", "t1-01").out
+    output = project.quick("envelope", "show", "t1-01").out
     assert "  model:           small\n" in output
     assert "  policy:          none\n" in output
-
-
-def test_two_tasks_are_compared_part_by_part_with_both_values(project: Project, program: Path) -> None:
-    """R-ENV-1, R-OPS-1."""
-    project.plan([built("T1-01"), making("T1-02", "b.txt")])
-    assert project.execute().code == 0
     difference = shown(project, "diff", "T1-01", "T1-02")
     assert [d["name"] for d in difference["differences"]] == ["adapter", "program", "binding", "prompt"]
     assert [side["value"] for side in difference["differences"][0]["values"]] == ["command", "steps"]
     assert difference["unknown"] == ["model"]
-    output = project.idumb("envelope", "diff", "T1-01", "T1-02").out
+    output = project.quick("envelope", "diff", "T1-01", "T1-02").out
     assert "adapter differs:\n  - command\n  + steps\n" in output
     assert "Unknown, so not compared: model" in output
 
@@ -66,67 +57,65 @@ def test_two_attempts_of_one_task_are_compared(project: Project, program: Path) 
     """R-ENV-1: a task whose first attempt failed ran twice under the same."""
     again = project.folder.parent / "again"
     project.plan([task("T1-01", files="create `T1-01.txt`", check=f"test -e {again} || ! touch {again}")])
-    assert project.execute().code == 0
+    assert run(project).code == 0
     difference = shown(project, "diff", "T1-01", "--attempt", "1", "--with", "2")
     assert difference["same"] is True
     assert [a["attempt"] for a in difference["attempts"]] == [1, 2]
 
 
-def test_tasks_that_read_different_files_differ_in_their_context(project: Project) -> None:
-    """R-ENV-1: references count, except those to files outside the repository."""
+def test_a_context_is_what_the_task_reads_and_unknown_if_it_cannot_be_hashed(project: Project) -> None:
+    """R-ENV-1: references count, except those to files outside the repository. What does not exist is refused."""
+    project.repo.write_all({"docs/a.md": "a\n"})
+    project.repo.commit("docs")
     project.plan(
         [
             making("T1-01", "a.txt", fields="- **References:** `README.md`, `nothing.md`\n"),
             making("T1-02", "b.txt"),
+            making("T1-03", "c.txt", fields="- **Preconditions:**\n  - context `docs`\n"),
         ]
     )
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["context"]
     assert list(json.loads(parts(shown(project, "show", "T1-01"))["context"]["source"])) == ["README.md"]
+    assert parts(shown(project, "show", "T1-03"))["context"]["value"] is None
+    assert "context" in shown(project, "diff", "T1-03", "T1-03")["unknown"]
+    for words, code, slug in (
+        ("show T2-01", 3, "phase.not-found"),
+        ("show T1-01 T1-02", 2, "usage"),
+        ("show T1-01 --with 2", 2, "usage"),
+        ("diff T1-01", 2, "usage"),
+        ("show one", 3, "task.bad-id"),
+        ("show T1-01 --run 0123", 3, "run.unknown"),
+        ("show T1-09", 3, "task.unknown"),
+        ("show T1-01 --attempt 7", 4, "task.no-attempt"),
+    ):
+        answer = project.quick("envelope", *words.split(), "--json")
+        assert (answer.code, answer.error["code"]) == (code, slug), words
+        assert answer.error["hint"]
 
 
-def test_a_context_that_cannot_be_hashed_is_unknown_and_not_equal(project: Project) -> None:
-    project.repo.write_all({"docs/a.md": "a\n"})
-    project.repo.commit("docs")
-    project.plan([making("T1-01", "a.txt", fields="- **Preconditions:**\n  - context `docs`\n")])
-    assert project.execute().code == 0
-    assert parts(shown(project, "show", "T1-01"))["context"]["value"] is None
-    assert "context" in shown(project, "diff", "T1-01", "T1-01")["unknown"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "slug"),
-    [
-        (("show", "T1-01"), 3, "phase.not-found"),
-        (("show", "T1-01", "T1-02"), 2, "usage"),
-        (("show", "T1-01", "--with", "2"), 2, "usage"),
-        (("diff", "T1-01"), 2, "usage"),
-        (("show", "one"), 3, "task.bad-id"),
-        (("show", "T1-01", "--run", "0123"), 3, "run.unknown"),
-    ],
-)
-def test_an_impossible_request_is_refused_with_a_next_step(
-    project: Project, arguments: tuple[str, ...], code: int, slug: str
-) -> None:
-    answer = project.quick("envelope", *arguments, "--json")
-    assert (answer.code, answer.error["code"]) == (code, slug)
-    assert answer.error["hint"]
-
-
-def test_unknown_tasks_and_attempts_are_named(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt"), failing("T1-02", "false")])
-    project.execute("--max-attempts", "1")
-    assert project.quick("envelope", "show", "T1-09", "--json").error["code"] == "task.unknown"
-    assert project.quick("envelope", "show", "T1-01", "--attempt", "7", "--json").error["code"] == "task.no-attempt"
-
-
-def test_a_carried_task_shows_the_envelope_of_the_run_that_made_it(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    first = project.execute("--no-verify").data["run"]
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
-    second = project.execute().data["run"]
+def test_lock_in_survives_a_resume_and_a_new_contract_is_locked_in_again(project: Project) -> None:
+    """R-GATE-6: everything is checked again; a carried task keeps the envelope of the run that made it."""
+    tasks = [making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")]
+    project.plan(tasks)
+    assert run(project, "--max-attempts", "1").code == 1
+    project.repo.write("ok.txt")
+    project.repo.commit("ok", "ok.txt")
+    first = project.quick("resume", "1", "--retry-failed", "--json").data["run"]
+    assert len(kinds(project, "run.locked")) == 1
+    project.plan([*tasks, making("T1-03", "c.txt")])
+    ended = run(project)
+    assert ended.code == 0, ended
+    second = ended.data
+    contracts = [e["payload"]["contract_hash"] for e in project.events("--kind", "run.locked")]
+    assert len(set(contracts)) == len(contracts) == 2
+    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
+    locked = second["lock_in"]
+    jsonschema.Draft202012Validator({"$ref": "#/$defs/lock_in", "$defs": schema["$defs"]}).validate(locked)
+    assert locked["contract_hash"] == second["contract_hash"]
+    assert locked["checks"]["errors"] == 0
     assert shown(project, "show", "T1-01")["run"] == first
-    assert shown(project, "show", "T1-02")["run"] == second
+    assert shown(project, "show", "T1-03")["run"] == second["run"]
     assert shown(project, "show", "T1-01", "--run", first)["run"] == first
 
 
@@ -134,7 +123,7 @@ def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
     """R-GATE-6: the lock shows a confidence score and its parts."""
     criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — opinion\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria)])
-    answer = project.idumb("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval())
     assert "Locked in: confidence 0." in answer.err
     assert "1 of 2 criteria and tests are proven by commands" in answer.err
     (locked,) = kinds(project, "run.locked")
@@ -145,28 +134,3 @@ def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
     assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"limits": 1, "validator": 1}
     begun = [e["kind"] for e in project.events("1") if e["kind"] in {"run.locked", "attempt.started"}]
     assert begun[0] == "run.locked"
-
-
-def test_lock_in_is_in_the_answer_and_follows_its_schema(project: Project) -> None:
-    """R-GATE-6."""
-    project.plan([making("T1-01", "a.txt")])
-    answer = project.execute()
-    schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
-    locked = answer.data["lock_in"]
-    jsonschema.Draft202012Validator({"$ref": "#/$defs/lock_in", "$defs": schema["$defs"]}).validate(locked)
-    assert locked["contract_hash"] == answer.data["contract_hash"]
-    assert locked["checks"]["errors"] == 0
-
-
-def test_lock_in_survives_a_resume_and_is_repeated_for_a_new_contract(project: Project) -> None:
-    """R-GATE-6: only the user can reverse it, and everything is checked again."""
-    project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt")])
-    assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("ok.txt")
-    project.repo.commit("ok", "ok.txt")
-    assert project.resume("--retry-failed").code == 0
-    assert len(kinds(project, "run.locked")) == 1
-    project.plan([making("T1-01", "a.txt"), failing("T1-02", "test -e ok.txt"), making("T1-03", "c.txt")])
-    assert project.execute().code == 0
-    contracts = [e["payload"]["contract_hash"] for e in project.events("--kind", "run.locked")]
-    assert len(set(contracts)) == len(contracts) == 2

@@ -11,6 +11,7 @@ from idumb.app.attempt import record
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
 
 HOOK = ".git/hooks/pre-commit"
@@ -43,32 +44,33 @@ def plants(project: Project, *more: str) -> None:
     )
 
 
-def refused(project: Project, *arguments: str) -> Answer:
-    answer = project.json(*arguments)
+def refused(project: Project, *arguments: str, names: tuple[str, ...] = (HOOK,)) -> Answer:
+    answer = project.quick(*arguments, "--json")
     assert answer.code == 4, answer
     assert answer.error["code"] == "git.guarded-changed", answer.error
-    assert answer.error["details"]["paths"] == [HOOK]
-    assert not (project.folder.parent / "ran").exists()
+    assert answer.error["details"]["paths"] == [*names]
+    assert not tmp_ran(project).exists()
     return answer
 
 
-def every_way(project: Project) -> None:
+def every_way(project: Project, *names: str) -> None:
+    names = names or (HOOK,)
     hash_ = project.approval()
-    refused(project, "resume", "1")
-    refused(project, "execute-phase", "1", "--approve", hash_)
-    refused(project, "rollback", "1", "--to", "start", "--yes")
-    refused(project, "undo", "--yes")
-    refused(project, "accept", "T1-02", "--why", "it is good")
+    refused(project, "resume", "1", names=names)
+    refused(project, "execute-phase", "1", "--approve", hash_, names=names)
+    refused(project, "rollback", "1", "--to", "start", "--yes", names=names)
+    refused(project, "undo", "--yes", names=names)
+    refused(project, "accept", "T1-02", "--why", "it is good", names=names)
 
 
 def test_a_planted_hook_is_refused_until_it_is_removed(project: Project) -> None:
     plants(project)
     refused(project, "execute-phase", "1", "--approve", project.approval())
     every_way(project)
-    every_way(project)
+    refused(project, "resume", "1")
     (project.folder / HOOK).unlink()
     actor(project)
-    assert project.json("resume", "1").data["outcome"] == "complete"
+    assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
     assert project.events("1", "--kind", "guarded.accepted") == []
 
 
@@ -78,94 +80,69 @@ def test_a_person_can_accept_the_change_and_that_is_recorded(project: Project) -
     assert f"idumb resume 1 --accept-git {HOOK}" in hint
     refused(project, "resume", "1", "--accept-git", ".git/config")
     actor(project)
-    answer = project.json("resume", "1", "--accept-git", HOOK)
+    answer = project.quick("resume", "1", "--accept-git", HOOK, "--json")
     assert answer.data["outcome"] == "complete", answer
     (event,) = project.events("1", "--kind", "guarded.accepted")
     assert event["payload"]["paths"] == [HOOK]
     assert HOOK in event["payload"]["guarded"]
 
 
-def test_files_planted_before_idumb_was_killed_are_refused_too(project: Project) -> None:
-    plants(project, "kill -9 $(cat ../pid); sleep 60")
+@pytest.mark.parametrize("number", ["INT", "KILL"])
+def test_what_was_planted_before_an_interruption_does_not_run(project: Project, number: str) -> None:
+    """The attempt's files are saved before anybody looks at git's own files, and resume compares those first."""
+    filters = FILTER.replace("{ran}", str(tmp_ran(project)))
+    plants(project, f"echo more >> README.md; {filters}", f"touch README.md; kill -{number} $(cat ../pid); sleep 60")
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
         (project.folder.parent / "pid").write_text(str(process.pid))
         process.communicate(timeout=60)
-    every_way(project)
-
-
-def test_files_planted_before_an_interruption_are_refused_too(project: Project) -> None:
-    plants(project, "kill -INT $(cat ../pid); sleep 60")
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        (project.folder.parent / "pid").write_text(str(process.pid))
-        process.communicate(timeout=60)
-    assert process.returncode == 130
-    every_way(project)
+    assert process.returncode == (130 if number == "INT" else -9)
+    every_way(project, HOOK, "~/config/git/attributes", "~/gitconfig")
 
 
 def test_user_changes_between_two_commands_are_accepted(project: Project) -> None:
     actor(project, "exit 1")
-    assert project.execute().code == 1
+    assert run(project).code == 1
     project.repo.git("config", "alias.x", "y")
     actor(project)
-    assert project.json("resume", "1", "--retry-failed").data["outcome"] == "complete"
+    assert project.quick("resume", "1", "--retry-failed", "--json").data["outcome"] == "complete"
     project.repo.git("config", "alias.z", "y")
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
 RUNS = "printf '#!/bin/sh\\ntouch {ran}\\n' > {hook}; chmod +x {hook}"
-SYSTEM = "the system's"
 HOOKS = "mkdir -p ~/hooks; " + RUNS.replace("{hook}", "~/hooks/pre-commit")
 FILTER = """mkdir -p ~/config/git; echo '*.txt filter=x' > ~/config/git/attributes
 git config --file ~/gitconfig filter.x.clean 'touch {ran}; cat'"""
 ATTRIBUTES = '[core]\n\tattributesFile = ~/attributes\n[filter "x"]\n\tclean = ~/clean\n'
+CLEANS = RUNS.replace("{hook}", "~/clean") + "; echo '*.txt filter=x' > ~/attributes"
 WAYS = {
-    "repository": ("", f"{HOOKS}; git config core.hooksPath ~/hooks", [".git/config", "~/hooks/pre-commit"]),
+    "core.hooksPath": ("", f"{HOOKS}; git config core.hooksPath ~/hooks", [".git/config", "~/hooks/pre-commit"]),
     "worktree config": (
         "",
         f"{HOOKS}; git config extensions.worktreeConfig true; git config --worktree core.hooksPath ~/hooks",
         [".git/config", ".git/config.worktree", "~/hooks/pre-commit"],
     ),
-    "include": (
-        "[include]\n\tpath = more\n",
-        f"{HOOKS}; git config --file ~/more core.hooksPath ~/hooks",
-        ["~/hooks/pre-commit", "~/more"],
-    ),
-    "system": (
-        SYSTEM,
-        f"{HOOKS}; git config --file ~/system core.hooksPath ~/hooks",
-        ["~/hooks/pre-commit", "~/system"],
-    ),
-    "attributesFile": (
-        ATTRIBUTES,
-        RUNS.replace("{hook}", "~/clean") + "; echo '*.txt filter=x' > ~/attributes",
-        ["~/attributes"],
-    ),
-    "global hooksPath": (
-        "",
-        f"{HOOKS}; git config --file ~/gitconfig core.hooksPath ~/hooks",
-        ["~/gitconfig", "~/hooks/pre-commit"],
-    ),
-    "a hook in hooksPath": ("[core]\n\thooksPath = ~/hooks\n", HOOKS, ["~/hooks/pre-commit"]),
-    "includeIf": (
-        '[includeIf "gitdir:**/.git"]\n\tpath = ~/more\n',
-        f"{HOOKS}; git config --file ~/more core.hooksPath ~/hooks",
-        ["~/hooks/pre-commit", "~/more"],
+    "included, global and of the system": (
+        '[include]\n\tpath = more\n[includeIf "gitdir:**/.git"]\n\tpath = other\n',
+        f"{HOOKS}; for f in gitconfig more other system; do git config --file ~/$f core.hooksPath ~/hooks; done",
+        ["~/gitconfig", "~/hooks/pre-commit", "~/more", "~/other", "~/system"],
     ),
     "XDG": (
         None,
         f"{HOOKS}; mkdir -p ~/config/git; git config --file ~/config/git/config core.hooksPath ~/hooks",
         ["~/config/git/config", "~/hooks/pre-commit"],
     ),
+    "a hook in hooksPath": ("[core]\n\thooksPath = ~/hooks\n", HOOKS, ["~/hooks/pre-commit"]),
     "husky": (
         "[core]\n\thooksPath = .husky/_\n",
         f"mkdir -p .husky/_; echo '*' > .husky/_/.gitignore; {RUNS.replace('{hook}', '.husky/_/pre-commit')}",
         [".husky/_/.gitignore", ".husky/_/pre-commit"],
     ),
     "filter": ("", FILTER, ["~/config/git/attributes", "~/gitconfig"]),
-    "signing": (
-        "[commit]\n\tgpgSign = true\n[user]\n\tsigningKey = x\n",
-        RUNS.replace("{hook}", "~/sign") + "; git config --file ~/gitconfig gpg.program ~/sign",
-        ["~/gitconfig"],
+    "attributesFile and signing": (
+        ATTRIBUTES + "[commit]\n\tgpgSign = true\n[user]\n\tsigningKey = x\n",
+        f"{CLEANS}; {RUNS.replace('{hook}', '~/sign')}; git config --file ~/gitconfig gpg.program ~/sign",
+        ["~/attributes", "~/gitconfig"],
     ),
 }
 
@@ -179,11 +156,10 @@ def test_nothing_that_was_planted_anywhere_runs(
     project = projects.create(sandbox, files={"README.md": "one\n"})
     if configured is None:
         monkeypatch.delenv("GIT_CONFIG_GLOBAL")
-    if configured == SYSTEM:
+    if "~/system" in names:
         monkeypatch.delenv("GIT_CONFIG_NOSYSTEM")
         monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(home / "system"))
-        configured = ""
-    ran = project.folder.parent / "ran"
+    ran = tmp_ran(project)
     steps = [write("a.txt", "a\n"), shell(script.replace("{ran}", str(ran)))]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     approval = project.approval()
@@ -203,15 +179,12 @@ BUILDERS = {
 
 
 @pytest.mark.parametrize("work", BUILDERS)
-@pytest.mark.parametrize("way", ["a hook of the repository", "filter"])
-def test_what_a_builder_in_a_clone_plants_does_not_run(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, work: str, way: str
-) -> None:
+def test_what_a_builder_in_a_clone_plants_does_not_run(sandbox: GitSandbox, work: str) -> None:
     """R-GIT-6, F53: the builder reaches the user's own repository and home from its clone."""
     configuration, commits = BUILDERS[work]
     project = projects.create(sandbox, files={"README.md": "one\n"})
     own = f"mkdir -p {project.folder}/.git/hooks; " + RUNS.replace("{hook}", f"{project.folder}/{HOOK}")
-    script = (own if way == "a hook of the repository" else WAYS[way][1]).replace("{ran}", str(tmp_ran(project)))
+    script = f"{own}\n{FILTER}".replace("{ran}", str(tmp_ran(project)))
     place = actor(project, "echo a > a.txt", commits, script)
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     binding = f"bindings: {{b: {{adapter: command, argv: [sh, {place}]}}}}\n"
@@ -219,6 +192,7 @@ def test_what_a_builder_in_a_clone_plants_does_not_run(
     for arguments in (("execute-phase", "1", "--approve", project.approval()), ("resume", "1")):
         answer = project.quick(*arguments, "--json")
         assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
+        assert answer.error["details"]["paths"] == [HOOK, "~/config/git/attributes", "~/gitconfig"]
     assert not tmp_ran(project).exists()
 
 
@@ -235,7 +209,7 @@ def test_git_configuration_in_variables_has_no_effect(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(home / "hooks"))
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.hookspath'='{home}/hooks'")
-    assert project.json("execute-phase", "1", "--approve", approval).data["outcome"] == "complete"
+    assert project.quick("execute-phase", "1", "--approve", approval, "--json").data["outcome"] == "complete"
     assert not ran.exists()
 
 
@@ -246,7 +220,7 @@ def test_the_refusal_says_what_changed_and_shows_no_value(project: Project, home
         "git config --file ~/gitconfig url.https://t0ken@host/.insteadOf x",
         "git config --file ~/gitconfig alias.z y",
     )
-    words = project.json("execute-phase", "1", "--approve", project.approval()).error["message"]
+    words = project.quick("execute-phase", "1", "--approve", project.approval(), "--json").error["message"]
     assert words.endswith("ran: ~/gitconfig (alias.z, url.*.insteadof)")
 
 
@@ -269,11 +243,11 @@ def test_a_hook_planted_just_before_the_commit_does_not_run(
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
     assert answer.error["code"] == "git.guarded-changed", answer
     assert "just before T1-01 was committed" in answer.error["message"]
-    assert project.json("resume", "1").error["code"] == "git.guarded-changed"
+    assert project.quick("resume", "1", "--json").error["code"] == "git.guarded-changed"
     assert not ran.exists()
     (project.folder / HOOK).unlink()
     monkeypatch.setattr(record, "keep_candidate", keep)
-    assert project.json("resume", "1").data["outcome"] == "complete"
+    assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
@@ -284,7 +258,7 @@ def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbo
     steps = [shell("mkdir -p .husky; " + RUNS.format(ran=ran, hook=".husky/pre-commit"))]
     first = task("T1-01", files="create `.husky/pre-commit`", steps=steps)
     project.plan([first, making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute("--workspace", workspace)
+    answer = run(project, "--workspace", workspace)
     assert answer.data["outcome"] == "complete", answer
     said = "T1-01 wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
     assert answer.object["warnings"].count(said) == 1
@@ -298,24 +272,9 @@ def test_a_hook_in_the_tree_that_no_task_declares_stops_the_run(sandbox: GitSand
     project.repo.git("config", "core.hooksPath", ".husky")
     steps = [write("a.txt", "a\n"), shell("mkdir -p .husky; echo > .husky/pre-commit")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    answer = project.execute()
+    answer = run(project)
     assert answer.error["details"]["paths"] == [".husky/pre-commit"]
     assert answer.error["message"].endswith(".husky/pre-commit (new)")
-
-
-@pytest.mark.parametrize("number", ["INT", "KILL"])
-def test_a_filter_planted_before_an_interruption_does_not_run(sandbox: GitSandbox, number: str) -> None:
-    """The attempt's files are saved before anybody looks at git's own files, and resume compares those first."""
-    project = projects.create(sandbox, files={"README.md": "one\n"})
-    ran, pid = project.folder.parent / "ran", project.folder.parent / "pid"
-    script = f"echo more >> README.md; {FILTER.format(ran=ran)}\ntouch README.md; kill -{number} $(cat {pid}); sleep 60"
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(script)])])
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        pid.write_text(str(process.pid))
-        process.communicate(timeout=60)
-    assert project.json("resume", "1").error["code"] == "git.guarded-changed"
-    assert project.json("undo", "--yes").error["code"] == "git.guarded-changed"
-    assert not ran.exists()
 
 
 def test_configuration_in_the_tree_that_a_person_accepted_may_be_written_again(sandbox: GitSandbox) -> None:
@@ -324,8 +283,8 @@ def test_configuration_in_the_tree_that_a_person_accepted_may_be_written_again(s
     project.repo.git("config", "include.path", "../shared.config")
     steps = [write("shared.config", "[alias]\n\tx = z\n")]
     project.plan([task("T1-01", files="modify `shared.config`", steps=steps), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.error["details"]["paths"] == ["shared.config"]
     assert answer.error["message"].endswith("shared.config (alias.x)")
-    answer = project.json("resume", "1", "--accept-git", "shared.config")
+    answer = project.quick("resume", "1", "--accept-git", "shared.config", "--json")
     assert answer.data["outcome"] == "complete", answer

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
 
 TAG = "Signature: 8a477f597d28d172789f06886806bc55"
@@ -21,11 +22,11 @@ def project(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n"})
 
 
-def configure(project: Project, script: str, run: str = "run: {max_attempts: 1}\n") -> None:
+def configure(project: Project, script: str, settings: str = "run: {max_attempts: 1}\n") -> None:
     place = project.folder.parent / "actor"
     place.write_text(f"{script}\nexit 0\n")
     binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
-    project.configure(f"builder: b\n{run}{binding}")
+    project.configure(f"builder: b\n{settings}{binding}")
 
 
 def undeclared(project: Project) -> list[str]:
@@ -40,52 +41,67 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("kind", WORK)
 @pytest.mark.parametrize(
-    ("script", "expected"),
-    [(HIDES, ["helper/.gitignore", "helper/check.sh"]), (ROOT, [".gitignore", "helper/check.sh"])],
-)
-def test_files_hidden_by_new_rules_are_undeclared_changes(
-    project: Project, script: str, expected: list[str], kind: str
-) -> None:
+    ("kind", "script"), [("here", HIDES), ("here", ROOT), ("clone", ROOT), ("builder", HIDES)],
+    ids=["here", "here, rules at the top", "clone", "builder"],
+)  # fmt: skip
+def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, script: str, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, f"{script}; git add a.txt; git commit -qm 'add a'" if kind == "builder" else script, WORK[kind])
-    ended = project.execute()
+    ended = run(project)
     assert ended.code in {1, 5}, ended
-    assert undeclared(project) == expected
+    assert undeclared(project) == ["helper/.gitignore" if script == HIDES else ".gitignore", "helper/check.sh"]
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
 
 
 def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore")])])
-    assert project.execute().code == 5
-    assert undeclared(project) == ["d/.gitignore"]
-
-
-def test_existing_rules_are_not_a_change(project: Project) -> None:
-    project.repo.write_all({"d/.gitignore": "*\n", "d/mine": "mine\n"})
-    steps = [write("a.txt", "a\n"), shell("echo more > d/more; printf '*\\n' > d/.gitignore")]
+    """And other undeclared files make it none of a tool."""
+    steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    assert project.execute().code == 0
-    assert undeclared(project) == []
+    assert run(project).code == 5
+    assert undeclared(project) == ["b.txt", "d/.gitignore"]
+    assert "a tool's output" not in project.quick("decisions").out
+
+
+def test_new_caches_and_reports_of_tools_are_reported_and_existing_rules_are_not_a_change(project: Project) -> None:
+    """None of them fails anything."""
+    project.repo.write_all({"d/.gitignore": "*\n", "d/mine": "mine\n"})
+    cache = f"mkdir -p made; echo '*' > made/.gitignore; echo '{TAG}' > made/CACHEDIR.TAG"
+    report = "mkdir htmlcov; printf '# Created by coverage.py\\n*\\n' > htmlcov/.gitignore; echo x > htmlcov/i.html"
+    again = "echo more > d/more; printf '*\\n' > d/.gitignore"
+    project.plan(
+        [
+            making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(f"{cache}; {report}; {again}")]),
+            making("T1-02", "b.txt", after="T1-01", steps=[write("b.txt", "b\n"), shell(cache)]),
+        ]
+    )
+    ended = run(project)
+    assert ended.code == 0, ended
+    (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
+    assert warning == "While T1-01 ran, folders appeared that git ignores as caches: htmlcov/, made/"
+    finished = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")]
+    assert [payload.get("caches") for payload in finished] == [["htmlcov/", "made/"], None]
+    assert {row["status"] for payload in finished for row in payload["ledger"]} == {"declared"}
+    assert "made/" in project.quick("show", "T1-01").out
+    assert (project.folder / "htmlcov/i.html").exists()
 
 
 def test_accepted_files_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
-    assert project.execute("--on-deviation", "accept").code == 0
+    assert run(project, "--on-deviation", "accept").code == 0
     new = project.repo.git("ls-tree", "-r", "--name-only", "HEAD").split()
     assert {"a.txt", "helper/.gitignore", "helper/check.sh"} <= set(new)
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not (project.folder / "helper/check.sh").exists()
 
 
 def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
-    assert project.execute().code == 5
-    assert project.json("decide", "T1-01.deviation.1", "retry").code == 0
-    assert project.resume().code == 5
+    assert run(project).code == 5
+    assert project.quick("decide", "T1-01.deviation.1", "retry", "--json").code == 0
+    assert project.quick("resume", "1", "--json").code == 5
     first, second = (e["payload"]["deviations"] for e in project.events("1", "--kind", "attempt.finished"))
     assert first == second == ["helper/.gitignore", "helper/check.sh"]
 
@@ -93,36 +109,9 @@ def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
 def test_declared_rules_may_hide_files_and_it_is_reported(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`, create `.gitignore`", check="test -s a.txt")])
     configure(project, "echo build/ > .gitignore; mkdir build; echo b > build/b; echo a > a.txt")
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 0, ended
     assert "Since T1-01 ran, git ignores, because of .gitignore: build/" in ended.object["warnings"]
-
-
-def test_a_new_cache_is_reported_and_fails_nothing(project: Project) -> None:
-    cache = f"mkdir -p made; cd made; echo '*' > .gitignore; echo '{TAG}' > CACHEDIR.TAG; cd ..; echo a >> a.txt"
-    project.plan(
-        [
-            task("T1-01", files="create `a.txt`", check="test -s a.txt"),
-            task("T1-02", files="create `b.txt`, modify `a.txt`", check="test -s b.txt", after="T1-01"),
-        ]
-    )
-    configure(project, f"test -e a.txt && echo b > b.txt; {cache}")
-    ended = project.execute()
-    assert ended.code == 0, ended
-    (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
-    assert warning == "While T1-01 ran, folders appeared that git ignores as caches: made/"
-    caches = [e["payload"].get("caches") for e in project.events("1", "--kind", "attempt.finished")]
-    assert caches == [["made/"], None]
-    assert "made/" in project.idumb("show", "T1-01").out
-
-
-def test_a_tool_s_report_is_mentioned_and_fails_nothing(project: Project) -> None:
-    report = "mkdir -p htmlcov; printf '# Created by coverage.py\\n*\\n' > htmlcov/.gitignore; echo x > htmlcov/i.html"
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(report)])])
-    ended = project.execute()
-    assert ended.code == 0, ended
-    assert "While T1-01 ran, folders appeared that git ignores as caches: htmlcov/" in ended.object["warnings"]
-    assert (project.folder / "htmlcov/i.html").exists()
 
 
 @pytest.mark.parametrize("kind", ["clone", "builder"])
@@ -131,42 +120,35 @@ def test_a_folder_ignored_in_the_user_s_tree_is_recognized_in_a_clone(project: P
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
     project.repo.write_all({"dist/.gitignore": "*\n", "dist/old.whl": "old\n"})
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 0, ended
     assert "While T1-01 ran, folders appeared that git ignores as caches: dist/" in ended.object["warnings"]
     assert undeclared(project) == []
 
 
-@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.parametrize("kind", ["here", "builder"])
 def test_after_git_ignores_a_tool_s_folder_the_task_passes(project: Project, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 5, ended
-    assert "added a tool's output (`dist/`) to .gitignore and committed that" in project.idumb("decisions").out
+    assert "added a tool's output (`dist/`) to .gitignore and committed that" in project.quick("decisions").out
     project.repo.write(".gitignore", "dist/\n")
     project.repo.git("add", ".gitignore")
     project.repo.git("commit", "-qm", "ignore dist")
-    assert project.json("decide", "T1-01.deviation.1", "retry").code == 0
-    assert project.resume().code == 0
-
-
-def test_other_undeclared_changes_are_not_called_tool_output(project: Project) -> None:
-    steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore; echo b > b.txt")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    assert project.execute().code == 5
-    assert "a tool's output" not in project.idumb("decisions").out
+    assert project.quick("decide", "T1-01.deviation.1", "retry", "--json").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
 
 
 def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
     cache = {"old/CACHEDIR.TAG": f"{TAG}\n", "old/.gitignore": "*\n"}
     project.repo.write_all(cache)
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
-    assert project.json("start", "T1-01", "--by", "me", "--approve", project.approval()).code == 0
+    assert project.quick("start", "T1-01", "--by", "me", "--approve", project.approval(), "--json").code == 0
     new = {f"new/{path.split('/')[1]}": text for path, text in cache.items()}
     project.repo.write_all({"a.txt": "a\n", "helper/.gitignore": "*\n", "helper/x": "x\n", **new})
-    answer = project.json("submit", "T1-01")
+    answer = project.quick("submit", "T1-01", "--json")
     assert answer.code == 1
     assert answer.data["undeclared"] == ["helper/.gitignore", "helper/x"]
     (ended,) = project.events("1", "--kind", "attempt.finished")
@@ -174,23 +156,24 @@ def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "named"),
+    ("workspace", "script", "named"),
     [
-        ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
-        ("echo helper > ~/rules", ["~/rules"]),
-        ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", ["~/gitconfig", "~/other"]),
+        ("here", "mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
+        ("here", "echo helper > ~/rules", ["~/rules"]),
+        ("clone", "echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other",
+         ["~/gitconfig", "~/other"]),
     ],
-)
-@pytest.mark.parametrize("workspace", ["here", "clone"])
+    ids=["of git", "named", "new, from a clone"],
+)  # fmt: skip
 def test_the_user_s_own_rules_are_guarded(
-    project: Project, home: Path, script: str, named: list[str], workspace: str
+    project: Project, home: Path, workspace: str, script: str, named: list[str]
 ) -> None:
     if named == ["~/rules"]:
         with (home / "gitconfig").open("a") as stream:
             stream.write("[core]\n\texcludesFile = ~/rules\n")
     steps = [write("a.txt", "a\n"), shell(f"{script}; mkdir helper; echo x > helper/x")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    answer = project.execute("--workspace", workspace)
+    answer = run(project, "--workspace", workspace)
     assert answer.code == 4, answer
     assert answer.error["code"] == "git.guarded-changed"
     assert answer.error["details"]["paths"] == named

@@ -8,17 +8,13 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, edit, making, task
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
-
-
-@pytest.fixture
-def ran(project: Project) -> Project:
-    """A phase of three tasks that create, change and delete, verified."""
+def _three_tasks(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
     project.plan(
         [
             making("T1-01", "a.txt", "one\n"),
@@ -40,6 +36,12 @@ def ran(project: Project) -> Project:
     )
     assert project.execute().code == 0
     return project
+
+
+@pytest.fixture
+def ran(prepared: Prepared) -> Project:
+    """A phase of three tasks that create, change and delete, verified."""
+    return prepared.get(_three_tasks)
 
 
 def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Project) -> None:
@@ -73,21 +75,11 @@ def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Proje
 
 def test_rollback_to_the_start_and_resume_repeat_everything(ran: Project) -> None:
     """R-GIT-3: under the same consent."""
-    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert ran.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not ran.exists("a.txt")
     assert ran.exists("README.md")
     assert set(ran.statuses().values()) == {"ready", "pending"}
-    assert ran.resume().code == 0
-    assert ran.read("a.txt") == "two\n"
-
-
-def test_undo_after_a_run_reverts_the_run(ran: Project) -> None:
-    """R-GIT-3."""
-    answer = ran.json("undo", "--yes")
-    assert answer.code == 0, answer.out
-    assert not ran.exists("a.txt")
-    assert ran.exists("README.md")
-    assert ran.json("undo", "--yes").code == 0
+    assert ran.quick("resume", "1", "--json").code == 0
     assert ran.read("a.txt") == "two\n"
 
 
@@ -95,10 +87,10 @@ def test_rollback_over_a_user_s_change_names_the_path_and_changes_nothing(ran: P
     """R-GIT-3, R-GIT-6: never over an uncommitted byte."""
     ran.repo.write("a.txt", "mine\n")
     before = ran.repo.ledger()
-    answer = ran.json("rollback", "1", "--to", "start", "--yes")
+    answer = ran.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert (answer.code, answer.error["code"]) == (4, "rollback.conflict")
     assert answer.error["details"]["paths"] == ["a.txt"]
-    words = ran.idumb("rollback", "1", "--to", "start", "--yes")
+    words = ran.quick("rollback", "1", "--to", "start", "--yes")
     assert "a.txt" in words.err
     assert ran.repo.ledger() == before
 
@@ -111,14 +103,14 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     ran.repo.write("a.txt", content)
     before = ran.repo.ledger()
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
-        refused = ran.json(*words)
+        refused = ran.quick(*words, "--json")
         assert (refused.code, refused.error["code"]) == (4, "rollback.conflict"), refused.out
         assert "a.txt (has other staged content)" in refused.error["message"]
         assert ran.repo.ledger() == before
     (way,) = refused.error["details"]["files"]
     subprocess.run(["sh", "-c", f"{way['keep']} && {way['put_back']}"], cwd=ran.folder, check=True)
     assert ran.read("a.txt.staged") == "precious\n"
-    assert ran.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
 def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project) -> None:
@@ -127,7 +119,7 @@ def test_rollback_accepts_filtered_staged_content_of_the_same_file(ran: Project)
     ran.repo.git("config", "filter.upper.clean", "tr a-z A-Z")
     ran.repo.git("add", "--renormalize", "a.txt")
     assert ran.repo.git("show", ":a.txt") != ran.read("a.txt").strip()
-    answer = ran.json("rollback", "1", "--to", "start", "--yes")
+    answer = ran.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert answer.code == 0, answer.out
 
 
@@ -138,7 +130,7 @@ def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
     ran.repo.git("add", "part.txt")
     ran.repo.write("part.txt", "not staged\n")
     before, status = ran.repo.ledger(), ran.repo.status()
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert ran.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert set(projects.user_bytes(before, ran.repo.ledger())) == {"README.md", "a.txt"}
     assert ran.repo.status() == status
     assert ran.repo.git("show", ":part.txt") == "staged"
@@ -147,12 +139,12 @@ def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
 def test_rollback_without_a_terminal_needs_the_option_and_shows_what_it_would_do(ran: Project) -> None:
     """R-GIT-3, R-ASK-2."""
     before = ran.repo.ledger()
-    answer = ran.json("rollback", "1", "--to", "T1-02")
+    answer = ran.quick("rollback", "1", "--to", "T1-02", "--json")
     assert (answer.code, answer.error["code"]) == (4, "rollback.not-confirmed")
     assert "--yes" in answer.error["hint"]
     assert answer.error["details"]["paths"] == ["README.md"]
     assert ran.repo.ledger() == before
-    missing = ran.json("rollback", "1", "--to", "T1-09", "--yes")
+    missing = ran.quick("rollback", "1", "--to", "T1-09", "--yes", "--json")
     assert (missing.code, missing.error["code"]) == (3, "rollback.no-checkpoint")
 
 
@@ -160,7 +152,7 @@ def test_rollback_after_the_user_committed_on_top_keeps_their_commit(ran: Projec
     """R-GIT-3, F24: the branch has moved on; a new commit reverts only the tasks' paths."""
     ran.repo.write("mine.txt", "mine\n")
     mine = ran.repo.commit("mine", "mine.txt")
-    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert ran.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert ran.repo.git("merge-base", mine, "HEAD") == mine
     assert ran.read("mine.txt") == "mine\n"
     assert not ran.exists("a.txt")
@@ -171,13 +163,13 @@ def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project)
     place = ran.folder / ".planning/phases/1/01-PLAN.md"
     place.write_text(place.read_text() + "\n" + making("T1-04", "d.txt", after="T1-03"))
     ran.commit_own()
-    refused = ran.json("resume", "1")
+    refused = ran.quick("resume", "1", "--json")
     assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
     assert refused.error["details"]["changed"] == [".planning/phases/1/01-PLAN.md"]
-    answer = ran.execute()
+    answer = run(ran)
     assert answer.code == 0, answer.out
     assert ran.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03", "T1-04"]
-    assert ran.json("diff", "T1-02").data["files"] == [{"path": "a.txt", "added": 1, "removed": 1}]
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert ran.quick("diff", "T1-02", "--json").data["files"] == [{"path": "a.txt", "added": 1, "removed": 1}]
+    assert ran.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert ran.read("a.txt") == "one\n"
     assert not ran.exists("d.txt")

@@ -15,16 +15,15 @@ from tests.support import acp_agent, chat_server
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import run_killed_before
+from tests.support.plans import run, run_killed_before
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 SUB = "vendor/sub"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
-    """A project with a submodule that has uncommitted work of its own."""
-    library = GitSandbox.create(tmp_path / "library")
+def _with_submodule(sandbox: GitSandbox) -> Project:
+    library = GitSandbox.create(sandbox.root.parent / "library")
     library.write("lib.txt", "lib\n")
     library.write("other.txt", "other\n")
     library.commit()
@@ -36,9 +35,17 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
     return project
 
 
-def command(project: Project, script: str) -> None:
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    """A project with a submodule that has uncommitted work of its own."""
+    return prepared.get(_with_submodule)
+
+
+def command(project: Project, script: str, attempts: int = 1) -> None:
+    """Build with this script; `$ONCE` is a file that does not exist at first."""
+    script = f"ONCE=$HOME/once; {script}"
     agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
-    project.configure(f"builder: agent\nbindings:\n  agent: {agent}\n")
+    project.configure(f"builder: agent\nrun: {{max_attempts: {attempts}}}\nbindings:\n  agent: {agent}\n")
 
 
 def files(project: Project) -> dict[str, str]:
@@ -46,16 +53,17 @@ def files(project: Project) -> dict[str, str]:
     return {p.name: p.read_text() for p in below.iterdir() if p.is_file() and p.name != ".git"}
 
 
-@pytest.mark.parametrize("claim", [f"modify `{SUB}/lib.txt`", f"modify `{SUB}/**`", f"delete `{SUB}`", "create `in/a`"])
-def test_a_plan_that_writes_in_another_repository_is_refused(project: Project, claim: str) -> None:
-    """R-GIT-7."""
+def test_a_plan_that_writes_in_another_repository_is_refused(project: Project) -> None:
+    """R-GIT-7: each claim, where it stands."""
     GitSandbox.create(project.folder / "in")
-    path = project.plan([projects.task("T1-01", files=claim)])
+    claims = (f"modify `{SUB}/lib.txt`", f"modify `{SUB}/**`", f"delete `{SUB}`", "create `in/a`")
+    path = project.plan([projects.task(f"T1-0{n}", files=claim) for n, claim in enumerate(claims, 1)])
     answer = project.quick("execute-phase", "1", "--json")
     assert answer.code == 3
     findings = [f for f in answer.error["details"]["findings"] if f["code"] == "path.other-repository"]
+    lines = path.read_text().split("\n")
     assert [(f["line"], f["severity"]) for f in findings] == [
-        (path.read_text().split("\n").index(f"- **Files:** {claim}") + 1, "error")
+        (lines.index(f"- **Files:** {claim}") + 1, "error") for claim in claims
     ]
     assert project.quick("check-plan", "1").code == 3
 
@@ -78,7 +86,7 @@ def test_a_glob_does_not_reach_into_a_submodule(project: Project) -> None:
     before = files(project)
     step = projects.write("vendor/beside.txt", "beside\n")
     project.plan([projects.task("T1-01", files="create `vendor/**`", steps=[step])])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer
     assert project.read("vendor/beside.txt") == "beside\n"
     assert files(project) == before
@@ -87,21 +95,19 @@ def test_a_glob_does_not_reach_into_a_submodule(project: Project) -> None:
 @pytest.mark.parametrize(
     ("script", "changed", "kept"),
     [
-        ("echo more >> vendor/sub/lib.txt", ["vendor/sub/lib.txt"], 1),
-        ("rm vendor/sub/new.txt", ["vendor/sub/new.txt"], 1),
-        ("git -C vendor/sub checkout -q .", ["vendor/sub/lib.txt"], 1),
-        ("rm vendor/sub/other.txt", ["vendor/sub/other.txt"], 0),
+        ("git -C vendor/sub checkout -q .; rm vendor/sub/new.txt vendor/sub/other.txt",
+         [f"{SUB}/lib.txt", f"{SUB}/new.txt", f"{SUB}/other.txt"], 2),
         ("git -C vendor/sub -c user.name=a -c user.email=a@b commit -qam x", [SUB, "vendor/sub/lib.txt"], 1),
     ],
-)
+)  # fmt: skip
 def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, changed: list[str], kept: int) -> None:
     """R-GIT-7: whatever is declared; the earlier content is kept with the snapshot."""
     command(project, f"echo a > vendor/a.txt; {script}")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
     before = files(project)
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 1, answer
-    lines = project.json("show", "T1-01").data["attempts"][-1]
+    lines = project.quick("show", "T1-01", "--json").data["attempts"][-1]
     strays = {line["path"]: line for line in lines["ledger"] if line["status"] == "protected"}
     assert sorted(strays) == changed
     assert project.statuses() == {"T1-01": "failed"}
@@ -118,7 +124,7 @@ def test_an_agent_that_does_not_touch_a_dirty_submodule_passes(project: Project)
     """R-GIT-7: a warning says first that its uncommitted work cannot be restored."""
     command(project, "echo a > vendor/a.txt; touch vendor/sub/lib.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer
     assert "(uncommitted work in a submodule): vendor/sub" in answer.out
 
@@ -128,9 +134,9 @@ def test_an_agent_that_changes_a_nested_repository_fails(project: Project) -> No
     GitSandbox.create(project.folder / "in").write("a.txt", "mine\n")
     command(project, "echo a > a.txt; rm in/a.txt")
     project.plan([projects.task("T1-01", files="create `a.txt`")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 1, answer
-    ledger = project.json("show", "T1-01").data["attempts"][-1]["ledger"]
+    ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
     assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt"]
 
 
@@ -153,7 +159,7 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
         project.configure(
             f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
         )
-        answer = project.execute()
+        answer = run(project)
         results = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]
     assert answer.code == 0, answer
     assert ["is protected by vendor/" in words for words in results] == [True] * 5 + [False] * 2
@@ -169,7 +175,7 @@ def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> N
     script = json.dumps([sys.executable, acp_agent.__file__, "write", f"{SUB}/lib.txt", "write", "vendor/a.txt"])
     project.configure(f"builder: one\nbindings: {{one: {{adapter: acp, argv: {script}}}}}\n")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer
     assert files(project) == before
     assert project.read("vendor/a.txt") == "made\n"
@@ -180,7 +186,7 @@ def test_files_in_an_uninitialized_submodule_are_reported_too(project: Project) 
     project.repo.git("submodule", "--quiet", "deinit", "--force", SUB)
     command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 1, answer
     ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
     assert [line["path"] for line in ledger if line["status"] == "protected"] == [f"{SUB}/lost.txt"]
@@ -189,7 +195,7 @@ def test_files_in_an_uninitialized_submodule_are_reported_too(project: Project) 
 def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:
     """R-GIT-7."""
     project.plan([projects.making("T1-01", "a.txt", content="")])
-    assert project.execute().code == 1
+    assert run(project).code == 1
     more = tmp_path / "more.md"
     more.write_text(projects.making("T1-02", f"{SUB}/more.txt"), encoding="utf-8")
     answer = project.quick("amend", "1", "--add-task", str(more), "--why", "more", "--yes", "--json")
@@ -199,7 +205,7 @@ def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Projec
 
 def test_changes_of_a_killed_attempt_in_a_submodule_are_decided_and_left(project: Project) -> None:
     """R-GIT-7: no task may take them, and the next attempt starts from it."""
-    command(project, f"test -e ../once || echo gone > {SUB}/lib.txt; touch ../once; echo a > vendor/a.txt")
+    command(project, f"test -e $ONCE || echo gone > {SUB}/lib.txt; touch $ONCE; echo a > vendor/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
     run_killed_before(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
     answer = project.resume()
@@ -216,12 +222,12 @@ def test_what_a_cancelled_attempt_changed_in_a_submodule_is_decided(project: Pro
     """R-GIT-7: the command that resumes has seen no repository yet."""
     door = tmp_path / "door"
     os.mkfifo(door)
-    command(project, f"test -e ../once || {{ touch ../once; echo gone > {SUB}/lib.txt; echo > {door}; sleep 600; }}")
+    command(project, f"test -e $ONCE || {{ touch $ONCE; echo gone > {SUB}/lib.txt; echo > {door}; sleep 600; }}")
     project.plan([projects.task("T1-01", files="create `a.txt`")])
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
         door.read_text()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-    answer = project.resume()
+    answer = project.quick("resume", "1", "--json")
     assert answer.code == 5, answer
     assert answer.data["decisions"][0]["evidence"] == [f"{SUB}/lib.txt"]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.support import subfolders
 from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 from tests.support.subfolders import SubProject, unchanged
 
 TASKS = (making("T1-01", "a.txt"), making("T1-02", "d/b.txt", after="T1-01"))
 
 
-@pytest.fixture
-def both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
-    """The projects `apps/api` and `apps/web`, with the same plan; `web` has uncommitted and staged work of its user."""
+Both = tuple[SubProject, SubProject]
+
+
+def _side_by_side(sandbox: GitSandbox) -> Project:
     sandbox.write_all({"top.txt": "top\n", "apps/web/page.txt": "page\n", "apps/web/old.txt": "old\n"})
     sandbox.commit()
     api, web = subfolders.create(sandbox, "apps/api"), subfolders.create(sandbox, "apps/web")
@@ -27,7 +31,14 @@ def both(sandbox: GitSandbox) -> tuple[SubProject, SubProject]:
     sandbox.write("apps/web/staged.txt", "staged\n")
     sandbox.git("add", "apps/web/staged.txt")
     sandbox.remove("apps/web/old.txt")
-    return api, web
+    return Project(sandbox, sandbox.root)
+
+
+@pytest.fixture
+def both(prepared: Prepared) -> Both:
+    """The projects `apps/api` and `apps/web`, with the same plan; `web` has uncommitted and staged work of its user."""
+    repo = prepared.get(_side_by_side).repo
+    return SubProject(repo, repo.root / "apps/api"), SubProject(repo, repo.root / "apps/web")
 
 
 def own_refs(project: SubProject) -> dict[str, str]:
@@ -35,11 +46,11 @@ def own_refs(project: SubProject) -> dict[str, str]:
 
 
 def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
-    both: tuple[SubProject, SubProject],
+    both: Both,
 ) -> None:
     api, web = both
     with unchanged(api):
-        ran = api.execute()
+        ran = run(api)
         assert (ran.code, ran.data["verification"]["status"]) == (0, "passed"), ran
         assert api.repo.git("show", "--format=", "--name-only", ran.data["tasks"][0]["commit"]) == "apps/api/a.txt"
         for command in (
@@ -67,25 +78,25 @@ def test_a_project_runs_commits_verifies_and_rolls_back_only_its_own_files(
 
 
 def test_consent_to_a_plan_of_one_project_is_none_to_the_same_plan_of_another(
-    both: tuple[SubProject, SubProject],
+    both: Both,
 ) -> None:
     """R-LOCK-3: the same commands run other programs in another folder."""
     api, web = both
     assert api.approval() == web.approval()
-    assert api.execute().code == 0
+    assert run(api).code == 0
     assert web.quick("execute-phase", "1", "--json").error["code"] == "consent.missing"
 
 
-def test_a_halted_run_of_one_project_does_not_hold_the_other(both: tuple[SubProject, SubProject]) -> None:
+def test_a_halted_run_of_one_project_does_not_hold_the_other(both: Both) -> None:
     api, web = both
     api.plan([TASKS[0], failing_task("T1-02", "bad.txt", after="T1-01")])
-    assert api.execute().code == 1
+    assert run(api).code == 1
     with unchanged(web):
-        assert web.execute().code == 0
+        assert run(web).code == 0
     with unchanged(api):
         (api.folder / "bad.txt").unlink()
         api.plan(TASKS)
-        assert api.execute().code == 0
+        assert run(api).code == 0
     with unchanged(web):
         assert web.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
     with unchanged(api):
@@ -93,12 +104,12 @@ def test_a_halted_run_of_one_project_does_not_hold_the_other(both: tuple[SubProj
 
 
 def test_a_change_outside_the_project_is_named_and_kept_and_never_committed(
-    both: tuple[SubProject, SubProject],
+    both: Both,
 ) -> None:
     api, web = both
     steps = [write("a.txt", "a\n"), shell("echo changed > ../web/page.txt; echo x > ../../stray.txt")]
     api.plan([task("T1-01", files="create `**`", check="true", steps=steps)])
-    refused = api.execute()
+    refused = run(api)
     assert refused.code == 1
     row = refused.data["tasks"][0]
     assert (row["status"], "../web/page.txt" in row["reason"], "../../stray.txt" in row["reason"]) == (
@@ -125,7 +136,7 @@ bindings:
 
 @pytest.mark.parametrize("outside", ["", "../web/page.txt", "../web/page.txt ../../top.txt new/../../../fresh.txt"])
 def test_in_a_clone_only_what_the_builder_does_counts(
-    both: tuple[SubProject, SubProject], outside: str, monkeypatch: pytest.MonkeyPatch
+    both: Both, outside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clone has what is committed of the neighbour, and not the user's uncommitted work."""
     api, _ = both
@@ -142,22 +153,20 @@ def test_in_a_clone_only_what_the_builder_does_counts(
 
 
 @pytest.mark.parametrize(("place", "name"), [(".", ".git"), ("..", "../.git")])
-def test_a_builder_that_makes_the_folder_another_repository_stops_the_run(
-    both: tuple[SubProject, SubProject], place: str, name: str
-) -> None:
+def test_a_builder_that_makes_the_folder_another_repository_stops_the_run(both: Both, place: str, name: str) -> None:
     """From then on, git and idumb would use that repository, with its hooks and settings."""
     api, _ = both
     steps = [write("a.txt", "a\n"), shell(f"git init -q {place}")]
     api.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
     head = api.repo.head()
-    refused = api.execute()
+    refused = run(api)
     assert (refused.code, refused.error["code"]) == (4, "git.guarded-changed"), refused
     assert f"{name} (new)" in refused.error["message"]
     assert api.repo.head() == head
 
 
 def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare(
-    both: tuple[SubProject, SubProject],
+    both: Both,
 ) -> None:
     """The same settings and lock files mean other folders in another project."""
     repo = both[0].repo
@@ -170,12 +179,12 @@ def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare
         project.repo.git("commit", "-qm", "ignore", "--", f"{project.name}/.gitignore")
         project.configure("checks: {provide: [data], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
         project.plan([task("T1-01", files="create `a.txt`", check=checks, steps=[write("a.txt", "a\n")])])
-        ran = project.execute()
+        ran = run(project)
         assert (ran.code, ran.data.get("verification", {}).get("status")) == (0, "passed"), ran
         assert not project.exists("deps")
 
 
-def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProject]) -> None:
+def test_two_projects_wait_for_one_working_tree(both: Both) -> None:
     """HEAD and index are shared, and so is the lock."""
     api, web = both
     api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("touch a.txt; sleep 30")])])
@@ -188,18 +197,18 @@ def test_two_projects_wait_for_one_working_tree(both: tuple[SubProject, SubProje
         assert refused.error["code"] == "lock.held"
 
 
-def test_two_projects_run_at_the_same_time_in_two_working_trees(both: tuple[SubProject, SubProject]) -> None:
+def test_two_projects_run_at_the_same_time_in_two_working_trees(both: Both, tmp_path: Path) -> None:
     """Runs and refs of a project in a linked working tree are its own, too."""
     api, web = both
     repo = api.repo
-    repo.git("worktree", "add", "--quiet", "-b", "other", "../linked")
-    linked = GitSandbox(repo.root.parent / "linked")
+    repo.git("worktree", "add", "--quiet", "-b", "other", str(tmp_path / "linked"))
+    linked = GitSandbox(tmp_path / "linked")
     there = SubProject(linked, linked.root / web.name)
     api.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("touch a.txt; sleep 30")])])
     with api.started("execute-phase", "1", "--approve", api.approval(), "--events") as running:
         assert running.stdout is not None
         assert any("attempt.started" in line for line in running.stdout)
-        assert there.execute().code == 0
+        assert run(there).code == 0
     assert there.read("a.txt") == "made\n"
     assert not web.exists("a.txt")
     assert web.quick("status", "--json").data["phases"][0]["state"] == "ready"
@@ -207,10 +216,10 @@ def test_two_projects_run_at_the_same_time_in_two_working_trees(both: tuple[SubP
     assert {name.split("/")[3] for name in runs} == {"main%2Fapps%2Fapi", "linked%2Fapps%2Fweb"}
 
 
-def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: tuple[SubProject, SubProject]) -> None:
+def test_deinit_of_one_of_two_projects_is_refused_and_changes_nothing(both: Both) -> None:
     api, web = both
     for project in both:
-        assert project.execute().code == 0
+        assert run(project).code == 0
     before, refs = api.repo.ledger(), api.repo.refs("refs/idumb/")
     refused = api.quick("deinit", "--yes", "--files", "--json")
     assert (refused.code, refused.error["code"]) == (4, "deinit.projects")
@@ -238,7 +247,7 @@ COMMANDS = """
 """
 
 
-def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: tuple[SubProject, SubProject]) -> None:
+def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: Both) -> None:
     """Whatever state the neighbour's files are in."""
     api, web = both
     repo = api.repo
@@ -259,7 +268,7 @@ def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: tupl
             with unchanged(api):
                 answer = api.quick(*command.format(api.approval()).split(), "--json")
             assert answer.code == int(code), (command, answer)
-            assert not repo.try_git("fsck", "--no-dangling").returncode, command
+        assert not repo.try_git("fsck", "--no-dangling").returncode, commands
     assert (web.folder / "empty").is_dir()
     assert {path for path in before if path.startswith("apps/web/")} <= work_tree(repo.root).keys()
 
@@ -271,6 +280,6 @@ def test_the_top_of_the_repository_stays_as_it_was_for_existing_projects(sandbox
     project = Project(sandbox, sandbox.root)
     assert project.quick("init").code == 0
     project.plan([TASKS[0]])
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert {name.split("/")[3] for name in sandbox.kept()} == {"main"}
     assert "Idumb-Project" not in sandbox.git("log", "--format=%B")

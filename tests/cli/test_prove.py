@@ -19,7 +19,8 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit, run
-from tests.support.project import Project, making, shell, task, write
+from tests.support.prepared import Prepared
+from tests.support.project import Project, failing_task, making, shell, task, write
 from tests.support.project import edit as edit_step
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/prove.json").read_text(encoding="utf-8"))
@@ -37,9 +38,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def _one_done(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    done(project, making("T1-01", "a.txt"))
+    return project
+
+
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
+def proven(prepared: Prepared) -> Project:
+    """A phase of one task that is done."""
+    return prepared.get(_one_done)
 
 
 def done(project: Project, *tasks: str, head: str = "") -> None:
@@ -106,17 +114,16 @@ def test_a_file_that_git_ignores_is_not_in_the_commit(project: Project) -> None:
     assert "  next: idumb show T1-01" in text.err
 
 
-def test_a_commit_that_was_amended_away_is_in_no_clone(project: Project) -> None:
-    done(project, making("T1-01", "a.txt"))
-    lost = commit_of(project, "T1-01")
-    project.repo.git("reset", "--quiet", "--soft", f"{lost}~1")
-    project.repo.git("commit", "--quiet", "-m", "other words")
-    answer = prove(project, code=1)
+def test_a_commit_that_was_amended_away_is_in_no_clone(proven: Project) -> None:
+    lost = commit_of(proven, "T1-01")
+    proven.repo.git("reset", "--quiet", "--soft", f"{lost}~1")
+    proven.repo.git("commit", "--quiet", "-m", "other words")
+    answer = prove(proven, code=1)
     assert results(answer) == {"T1-01": "no_commit"}
     assert "is on no branch and no tag" in answer.data["tasks"][0]["why"]
     assert answer.error["hint"] == f"git branch proof-of-T1-01 {lost}"
-    project.repo.git(*shlex.split(answer.error["hint"])[1:])
-    assert results(prove(project)) == {"T1-01": "proven"}
+    proven.repo.git(*shlex.split(answer.error["hint"])[1:])
+    assert results(prove(proven)) == {"T1-01": "proven"}
 
 
 def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(project: Project) -> None:
@@ -127,28 +134,32 @@ def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(pr
     )
     project.repo.write("README.md", "#\n")
     project.repo.commit("read me")
+    project.repo.git("checkout", "--quiet", "--detach")  # which changes nothing for a proof
     done(project, making("T1-01", "a.txt", criteria=criteria))
     answer = prove(project, code=1)
     assert checks(answer) == {"AC-1": "same", "AC-2": "now_fails", "AC-3": "same"}
     assert "[the check changed README.md, which the commit holds; idumb restored it]" in answer.out
 
 
-def test_what_the_configuration_provides_is_borrowed_and_named(project: Project) -> None:
-    project.configure("checks: {provide: [data.log]}\n")
+def test_what_the_configuration_provides_is_named(project: Project) -> None:
+    """Files are borrowed, and the home may be the user's."""
+    project.configure("checks: {provide: [data.log], home: user}\n")
     project.repo.write("data.log", "needed\n")
-    done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat a.txt data.log`\n"))
+    check = 'cat a.txt data.log && test -e "$HOME/gitconfig"'
+    done(project, making("T1-01", "a.txt", criteria=f"  - [ ] both — check: `{check}`\n"))
     answer = prove(project)
     assert results(answer) == {"T1-01": "proven"}
-    (warning,) = (words for words in answer.object["warnings"] if "data.log" in words)
-    assert warning.startswith("data.log is borrowed from your working tree")
+    home, borrowed = sorted(answer.object["warnings"])
+    assert home == "HOME is the user's (checks.home: user)"
+    assert borrowed.startswith("data.log is borrowed from your working tree")
 
 
 def test_what_a_person_or_a_model_said_is_not_rerun(project: Project) -> None:
     project.plan([making("T1-01", "b.txt", criteria=HUMAN)])
     assert run(project).code == 5
-    question = project.json("decisions").data["decisions"][0]["id"]
-    assert project.idumb("decide", question, "yes").code == 0
-    assert project.resume().code == 0
+    question = project.quick("decisions", "--json").data["decisions"][0]["id"]
+    assert project.quick("decide", question, "yes").code == 0
+    assert project.quick("resume", "1", "--json").code == 0
     answer = prove(project)
     assert checks(answer) == {"AC-1": "same", "AC-2": "not_run"}
     assert "a person's or a model's word" in answer.data["tasks"][0]["checks"][1]["why"]
@@ -160,12 +171,12 @@ def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed
     lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
     project.repo.write("web.yaml", f"steps:\n{lines}")
     project.repo.commit("a step plan")
-    contract = project.json("check-plan", "web.yaml").data["contract_hash"]
+    contract = project.quick("check-plan", "web.yaml", "--json").data["contract_hash"]
     answers = project.answers("web.yaml")
-    assert project.json("approve", "web.yaml", *answers, "--hash", contract).code == 0
-    ended = project.json("execute", "web.yaml")
+    assert project.quick("approve", "web.yaml", *answers, "--hash", contract, "--json").code == 0
+    ended = project.quick("execute", "web.yaml", "--json")
     assert ended.code == 0, ended
-    newest, each = project.json("prove", "web.yaml"), project.json("prove", "web.yaml", "--each")
+    newest, each = project.quick("prove", "web.yaml", "--json"), project.quick("prove", "web.yaml", "--each", "--json")
     assert [*results(newest).values()] == ["nothing_to_run", "proven", "proven", "nothing_to_run"]
     assert [*results(each).values()] == ["proven", "proven", "proven", "nothing_to_run"]
     assert "a later task changed a.txt" in newest.data["tasks"][0]["checks"][0]["why"]
@@ -241,30 +252,19 @@ def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(pr
     assert any(w.startswith("submodule sub: this machine does not have its commit") for w in answer.object["warnings"])
 
 
-def test_line_endings_are_those_that_a_stranger_gets(project: Project) -> None:
-    project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
-    project.repo.commit("attributes")
-    criteria = "  - [ ] crlf — check: `test $(wc -c < a.txt) = 3`\n"
-    done(project, making("T1-01", "a.txt", "a\r\n", criteria=criteria))
-    assert results(prove(project)) == {"T1-01": "proven"}
-
-
-@pytest.mark.parametrize("kind", ["shallow", "worktree", "detached"])
+@pytest.mark.parametrize("kind", ["shallow", "worktree"])
 def test_it_works_in_other_kinds_of_repositories(project: Project, tmp_path: Path, kind: str) -> None:
     project.plan([making("T1-01", "a.txt")])
     other = tmp_path / "other"
     if kind == "shallow":
         project.repo.git("clone", "--quiet", "--depth=1", f"file://{project.folder}", str(other))
-    elif kind == "worktree":
-        project.repo.git("worktree", "add", "--quiet", "-b", "other", str(other))
     else:
-        other = project.folder
-        project.repo.git("checkout", "--quiet", "--detach")
+        project.repo.git("worktree", "add", "--quiet", "-b", "other", str(other))
     there = Project(GitSandbox(other), other)
     for name, value in (("user.name", "Pat Tester"), ("user.email", "pat@example.invalid")):
         there.repo.git("config", name, value)
-    assert there.idumb("init").code in (0, 2)
-    assert there.execute().code == 0
+    assert there.quick("init").code in (0, 2)
+    assert run(there).code == 0
     assert results(prove(there)) == {"T1-01": "proven"}
 
 
@@ -288,7 +288,7 @@ def test_the_locked_plan_counts_and_what_it_no_longer_has_is_not_run(project: Pr
 def test_nothing_runs_without_consent_or_without_evidence(project: Project, home: Path) -> None:
     project.plan([making("T1-01", "a.txt", criteria=f"  - [ ] ran — check: `touch {home}/ran`\n")])
     assert project.quick("prove", "1", "--json").error["code"] == "run.none"
-    assert project.execute().code == 0
+    assert run(project).code == 0
     (home / "ran").unlink()
     for stored in (home / "state").rglob("consent*"):
         subprocess.run(["rm", "-rf", str(stored)], check=True)
@@ -297,40 +297,32 @@ def test_nothing_runs_without_consent_or_without_evidence(project: Project, home
     assert not (home / "ran").exists()
     assert project.quick("prove", "1", "--run", "0123456789abcdef", "--json").error["code"] == "run.unknown"
     assert project.quick("prove", "1", "T1-09", "--json").error["code"] == "task.unknown"
+    project.plan([failing_task("T2-01", "b.txt")], phase="2")
+    consent = project.approval("2")
+    failed = project.quick("execute-phase", "2", "--approve", consent, "--max-attempts", "1", "--json")
+    assert failed.code == 1
+    for arguments in (("2",), ("2", "T2-01")):
+        nothing = project.quick("prove", *arguments, "--json")
+        assert (nothing.code, nothing.error["code"]) == (4, "prove.nothing-done")
 
 
-def test_a_task_that_is_not_completed_has_no_evidence(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", criteria="  - [ ] never — check: `false`\n")])
-    assert project.execute("--max-attempts", "1").code == 1
-    for arguments in (("1",), ("1", "T1-01")):
-        refused = project.quick("prove", *arguments, "--json")
-        assert (refused.code, refused.error["code"]) == (4, "prove.nothing-done")
-
-
-def test_checks_get_a_private_home_and_no_prompt(project: Project, home: Path) -> None:
+def test_checks_get_a_private_home_and_bytes_on_which_the_user_s_own_git_has_no_effect(
+    project: Project, home: Path
+) -> None:
+    """Hooks, templates and settings of the user have none; line endings are those that a stranger gets."""
+    project.repo.write(".gitattributes", "b.txt text eol=crlf\n")
+    project.repo.commit("attributes")
     (home / "secret").write_text("x", encoding="ascii")
+    in_clone = 'case "$PWD" in */idumb-proofs-*)'
     criteria = (
-        '  - [ ] home — check: `test -s a.txt; case "$PWD" in */idumb-proofs-*) test ! -e "$HOME/secret"; esac`\n'
+        f'  - [ ] home — check: `test -s a.txt; {in_clone} test ! -e "$HOME/secret"; esac`\n'
         '  - [ ] place — check: `case "$PWD:$TMPDIR" in */idumb-proofs-*:*/t) ;; */idumb-proofs-*) false; esac`\n'
+        f"  - [ ] plain — check: `{in_clone} test ! -e .git/hooks && test $(wc -c < a.txt) = 2; esac`\n"
+        "  - [ ] crlf — check: `test $(wc -c < b.txt) = 3`\n"
     )
-    done(project, making("T1-01", "a.txt", criteria=criteria))
+    steps = (write("a.txt", "a\n"), write("b.txt", "b\r\n"))
+    done(project, task("T1-01", files="create `a.txt`, create `b.txt`", criteria=criteria, steps=steps))
     project.repo.git("config", "credential.helper", "!false")
-    assert checks(prove(project)) == {"AC-1": "same", "AC-2": "same"}
-
-
-def test_a_home_that_is_not_private_is_named(project: Project) -> None:
-    project.configure("checks: {home: user}\n")
-    done(
-        project,
-        making("T1-01", "a.txt", criteria='  - [ ] home — check: `test -e "$HOME/gitconfig" && test -s a.txt`\n'),
-    )
-    answer = prove(project)
-    assert (checks(answer), answer.object["warnings"]) == ({"AC-1": "same"}, ["HOME is the user's (checks.home: user)"])
-
-
-def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Project, home: Path) -> None:
-    in_clone = 'case "$PWD" in */idumb-proofs-*) test ! -e .git/hooks && test $(wc -c < a.txt) = 2; esac'
-    done(project, making("T1-01", "a.txt", "a\n", criteria=f"  - [ ] plain — check: `{in_clone}`\n"))
     template = home / "template" / "hooks"
     template.mkdir(parents=True)
     for folder in (template, project.repo.common_dir / "hooks"):
@@ -340,7 +332,7 @@ def test_hooks_templates_and_git_settings_of_the_user_have_no_effect(project: Pr
         hook.chmod(0o755)
     settings = f"[init]\n templateDir = {home}/template\n[core]\n hooksPath = {template}\n autocrlf = true\n"
     (home / "gitconfig").write_text(settings, encoding="ascii")
-    assert checks(prove(project)) == {"AC-1": "same"}
+    assert checks(prove(project)) == dict.fromkeys(("AC-1", "AC-2", "AC-3", "AC-4"), "same")
     assert not (home / "ran").exists()
 
 
@@ -352,18 +344,17 @@ def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(projec
     hook.write_text("#!/bin/sh\nsed -i s/Made/made/ README.md && git add README.md\n", encoding="ascii")
     hook.chmod(0o755)
     asked = project.quick("quick", "Say it", "--files", "README.md", "--json").error["details"]
-    made = project.json("quick", "Say it", "--files", "README.md", "--approve", asked["contract_hash"])
+    made = project.quick("quick", "Say it", "--files", "README.md", "--approve", asked["contract_hash"], "--json")
     assert made.code == 0, made
     assert project.repo.git("show", "HEAD:README.md") == "made"
-    answer = project.json("prove", made.data["phase"])
+    answer = project.quick("prove", made.data["phase"], "--json")
     assert (answer.code, [*results(answer).values()]) == (0, ["proven"])
 
 
-def test_a_repository_that_git_cannot_clone_is_reported_and_leaves_nothing(project: Project, place: Path) -> None:
-    done(project, making("T1-01", "a.txt"))
-    blob = project.repo.git("rev-parse", "HEAD:README.md")
-    (project.repo.common_dir / "objects" / blob[:2] / blob[2:]).unlink()
-    refused = project.quick("prove", "1", "--json")
+def test_a_repository_that_git_cannot_clone_is_reported_and_leaves_nothing(proven: Project, place: Path) -> None:
+    blob = proven.repo.git("rev-parse", "HEAD:README.md")
+    (proven.repo.common_dir / "objects" / blob[:2] / blob[2:]).unlink()
+    refused = proven.quick("prove", "1", "--json")
     assert (refused.code, refused.error["code"]) == (4, "git.failed")
     assert left(place) == []
 
@@ -391,10 +382,9 @@ def test_a_killed_proof_leaves_nothing_that_the_next_one_does_not_remove(
     assert left(place) == []
 
 
-def test_the_next_writing_command_removes_it_too(project: Project, place: Path) -> None:
-    done(project, making("T1-01", "a.txt"))
+def test_the_next_writing_command_removes_it_too(proven: Project, place: Path) -> None:
     folder = Path(fresh_clone.places()[0], "1", "clone")
     folder.mkdir(parents=True)
     folder.parent.parent.chmod(0o700)
-    assert project.quick("verify-work", "1").code == 0
+    assert proven.quick("verify-work", "1").code == 0
     assert not folder.parent.exists()

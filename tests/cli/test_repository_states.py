@@ -13,6 +13,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
 
 TASKS = (
@@ -37,12 +38,12 @@ def project(sandbox: GitSandbox) -> Project:
 def run_and_take_back(project: Project, *flags: str) -> None:
     """Run to the end, roll back to the start; whatever is not the run's is as it was in between and at the end."""
     before, staged = project.repo.ledger(), staged_of_user(project)
-    answer = project.execute(*flags)
+    answer = run(project, *flags)
     assert answer.code == 0, answer.out
     after = project.repo.ledger()
     assert set(projects.user_bytes(before, after)) == {"README.md", "sub", "sub/a.txt"}
     assert staged_of_user(project) == staged
-    back = project.json("rollback", "1", "--to", "start", "--yes")
+    back = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert back.code == 0, back.out
     assert projects.user_bytes(before, project.repo.ledger()) == []
     assert staged_of_user(project) == staged
@@ -56,17 +57,19 @@ def staged_of_user(project: Project) -> str:
     return "\n".join(row for row in rows if not row.endswith(("README.md", "sub/a.txt")) and "\t." not in row)
 
 
-def test_on_a_detached_head(project: Project) -> None:
-    """R-GIT-7, F7: HEAD stays detached, the commits are on it."""
+def test_on_a_detached_head_from_a_subfolder(project: Project) -> None:
+    """R-GIT-7, F7, R-GIT-8: HEAD stays detached, the commits are on it; paths are still those of the root."""
+    project.repo.write("app/main.py", "pass\n")
+    project.repo.commit("app", "app")
     project.repo.git("checkout", "--quiet", "--detach")
     main = project.repo.refs("refs/heads/")
-    run_and_take_back(project)
+    run_and_take_back(Project(project.repo, project.folder / "app"))
     assert project.repo.refs("refs/heads/") == main
     assert project.repo.try_git("symbolic-ref", "HEAD").returncode != 0
 
 
-def test_with_a_dirty_index_elsewhere(project: Project) -> None:
-    """R-GIT-7, F5: staged, partly staged, intended, deleted and flagged entries stay as they are."""
+def test_with_a_dirty_index_and_untracked_and_ignored_files_elsewhere(project: Project) -> None:
+    """R-GIT-7, R-GIT-1, F2, F3, F5: every kind of entry and file stays as it is; snapshots include untracked files."""
     project.repo.write_all({"staged.txt": "1\n", "part.txt": "1\n", "gone.txt": "1\n", "flag.txt": "1\n"})
     project.repo.commit("more", "staged.txt", "part.txt", "gone.txt", "flag.txt")
     project.repo.write_all({"staged.txt": "2\n", "part.txt": "2\n", "new.txt": "new\n", "intended.txt": "x\n"})
@@ -75,20 +78,14 @@ def test_with_a_dirty_index_elsewhere(project: Project) -> None:
     project.repo.git("rm", "--quiet", "--cached", "gone.txt")
     project.repo.git("update-index", "--assume-unchanged", "flag.txt")
     project.repo.write_all({"part.txt": "3\n", "flag.txt": "2\n"})
+    project.repo.write_all({"mine.txt": "mine\n", "deep/er/mine.bin": b"\0\xff", "debug.log": "ignored\n"})
+    project.repo.write("odd \u00e9\nname", "odd\n")
+    (project.folder / "empty").mkdir()
     status = project.repo.status()
     run_and_take_back(project)
     assert project.repo.status() == status
     assert project.repo.git("show", ":part.txt") == "2"
-
-
-def test_with_untracked_and_ignored_files_of_the_user(project: Project) -> None:
-    """R-GIT-1, F2, F3: snapshots include the untracked files, and nothing changes either kind."""
-    project.repo.write_all({"mine.txt": "mine\n", "deep/er/mine.bin": b"\0\xff", "debug.log": "ignored\n"})
-    project.repo.write("odd \u00e9\nname", "odd\n")
-    (project.folder / "empty").mkdir()
-    run_and_take_back(project)
-    snapshot = project.json("show", "T1-02").data["attempts"][0]["snapshot"]
-    held = project.repo.tree(snapshot)
+    held = project.repo.tree(project.quick("show", "T1-02", "--json").data["attempts"][0]["snapshot"])
     assert "worktree/deep/er/mine.bin" in held
     assert "worktree/debug.log" not in held
     assert project.repo.try_git("rev-parse", "refs/stash").returncode != 0
@@ -122,24 +119,17 @@ def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
     two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
     main = project.repo.ledger()
-    assert two.execute().code == 0
+    assert run(two).code == 0
     assert two.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.repo.head() == main.refs["refs/heads/main"]
     assert projects.user_bytes(main, project.repo.ledger()) == []
     assert project.statuses() == {"T1-01": "ready", "T1-02": "pending"}
-    assert project.execute().code == 0
+    assert run(project).code == 0
     assert project.trailers("Idumb-Run") != two.trailers("Idumb-Run")
-    assert two.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert two.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not two.exists("sub/a.txt")
     assert project.exists("sub/a.txt")
     assert set(project.statuses().values()) == {"completed"}
-
-
-def test_from_a_subfolder(project: Project) -> None:
-    """R-GIT-8: started below the root, paths are still those of the root."""
-    project.repo.write("app/main.py", "pass\n")
-    project.repo.commit("app", "app")
-    run_and_take_back(Project(project.repo, project.folder / "app"))
 
 
 def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
@@ -147,33 +137,36 @@ def test_without_a_commit_yet(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox, commit=False)
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")], commit=False)
     before = sandbox.ledger()
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert "README.md" not in sandbox.tree()  # the user's own first commit is still theirs to make
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert projects.user_bytes(before, sandbox.ledger()) == []
 
 
 def test_without_commits_by_policy(project: Project) -> None:
-    """R-GIT-2: hidden refs only; branch, index and status are the user's alone."""
+    """R-GIT-2, R-GIT-3: hidden refs only; branch, index and status are the user's alone, and reports are files."""
+    report = ".planning/phases/1/1-VERIFICATION.md"
     project.configure("git: {commit: none}\n")
     before = project.repo.ledger()
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer.out
     after = project.repo.ledger()
     assert (after.refs, after.head, after.index) == (before.refs, before.head, before.index)
     assert [row["commit"] for row in answer.data["tasks"]] == [None, None]
     assert any(ref.endswith("T1-02/1/checkpoint") for ref in project.repo.kept("refs/idumb/"))
-    assert project.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert project.read("README.md") == "# A project\n"
     assert project.exists("sub/a.txt")
-    assert project.idumb("undo", "--yes").code == 0
+    assert "\nstatus: unverified\n" in project.read(report)
+    assert project.quick("undo", "--yes").code == 0
     assert "two" in project.read("README.md")
     assert project.repo.ledger().refs == before.refs
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert projects.user_bytes(before, project.repo.ledger()) == []
-    assert project.resume().code == 0
+    assert project.quick("resume", "1", "--json").code == 0
+    assert "\nstatus: passed\n" in project.read(report)
 
 
 def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
@@ -255,22 +248,16 @@ def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Proje
 
 def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project) -> None:
     """R-RUN-6, F22: exit code 1, git's message, the files stay, and nothing is built twice."""
-    hook = project.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho the hook says no >&2\nexit 1\n", encoding="ascii")
-    hook.chmod(0o755)
+    hook = project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho the hook says no >&2\nexit 1\n", mode=0o755)
     head, index = project.repo.head(), staged_of_user(project)
-    answer = project.execute()
-    words = project.idumb("execute-phase", "1")
+    answer = run(project)
     assert (answer.code, answer.error["code"]) == (1, "git.commit-refused")
     assert "the hook says no" in answer.error["message"]
-    assert words.code == 1
-    assert "the hook says no" in words.err
     assert project.repo.head() == head
     assert project.exists("sub/a.txt")
     assert staged_of_user(project) == index
     hook.unlink()
-    again = project.resume()
+    again = project.quick("resume", "1", "--json")
     assert again.code == 0, again.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert len(project.events("1", "--kind", "attempt.started", "--task", "T1-01")) == 1
@@ -278,10 +265,8 @@ def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project)
 
 def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
     """F22: hooks run on commits that a user sees; trailers survive."""
-    hook = project.repo.git_dir / "hooks" / "prepare-commit-msg"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text('#!/bin/sh\nsed -i "1s/^/[x] /" "$1"\n', encoding="ascii")
-    hook.chmod(0o755)
+    script = '#!/bin/sh\nsed -i "1s/^/[x] /" "$1"\n'
+    project.repo.write(".git/hooks/prepare-commit-msg", script, mode=0o755)
     run_and_take_back(project)
     assert any(subject.startswith("[x] Task") for subject in project.subjects())
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
@@ -295,11 +280,11 @@ def test_a_branch_switched_during_the_run_stops_it(project: Project) -> None:
             making("T1-02", "b.txt", after="T1-01"),
         ]
     )
-    answer = project.execute()
+    answer = run(project)
     assert answer.code in {1, 4}
     assert not project.exists("b.txt")
     assert "other" in answer.error["message"]
-    refused = project.resume()
+    refused = project.quick("resume", "1", "--json")
     assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
     project.repo.git("switch", "--quiet", "main")
 
@@ -311,7 +296,7 @@ def test_a_commit_of_the_user_during_the_run_stays_and_stops_it(project: Project
         write("a.txt", "a\n"),
     ]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute()
+    answer = run(project)
     assert "theirs" in project.subjects()
     assert project.read("theirs.txt") == "theirs\n"
     assert answer.code == 4
@@ -355,7 +340,7 @@ def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> 
     return process.wait(timeout=30), screen
 
 
-@pytest.mark.parametrize("answers", [("run",), ("no",), ("",), ("nonsense", "2")], ids=" ".join)
+@pytest.mark.parametrize("answers", [("run",), ("",), ("nonsense", "2")], ids=" ".join)
 def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
     project: Project, answers: tuple[str, ...]
 ) -> None:
@@ -391,35 +376,35 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
 
 
 def test_a_person_is_asked_only_about_work_whose_files_passed(project: Project) -> None:
-    """R-ASK-2, R-RUN-3: a yes that could not count is never asked for; the reason is the file, in each attempt."""
+    """R-ASK-2, R-RUN-3, R-GIT-5: a yes that could not count is never asked for; the reason is the file.
+
+    This also holds for files that a check damaged.
+    """
     project.repo.write("a.txt", "there before\n")
     project.repo.commit("there before", "a.txt")
-    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", project.approval()), "")
+    pretty = "  - [ ] it is pretty — human\n"
+    damages = "  - [ ] it is there — check: `echo more >> b.txt`\n"
+    project.plan([making("T1-01", "a.txt", criteria=pretty), making("T1-02", "b.txt", criteria=damages + pretty)])
+    words = ("execute-phase", "1", "--max-attempts", "2", "--approve", project.approval())
+    code, screen = at_terminal(project, words, "", "")
     assert code == 1, screen
     assert "it is pretty" not in screen
-    shown = project.json("show", "T1-01").data
-    assert {one["reason"] for one in shown["attempts"]} == {"a.txt was modified, declared create"}
-    assert [one["kind"] for one in project.json("decisions").data["decisions"]] == ["exhausted"]
-
-
-def test_a_person_is_asked_after_the_effect_of_checks_on_files_was_examined(project: Project) -> None:
-    """R-ASK-2, R-GIT-5: a check that damages its files fails the attempt before a person is asked."""
-    criteria = "  - [ ] it is there — check: `echo more >> a.txt`\n  - [ ] it is pretty — human\n"
-    project.plan([making("T1-01", "a.txt", criteria=criteria)])
-    words = ("execute-phase", "1", "--max-attempts", "1", "--approve", project.approval())
-    code, screen = at_terminal(project, words, "")
-    assert code == 1, screen
-    assert "it is pretty" not in screen
-    (reason,) = {one["reason"] for one in project.json("show", "T1-01").data["attempts"]}
-    assert reason == "AC-1 changed a.txt, which it should judge"
+    reasons = {
+        "T1-01": "a.txt was modified, declared create",
+        "T1-02": "AC-1 changed b.txt, which it should judge",
+    }
+    for name, reason in reasons.items():
+        attempts = project.quick("show", name, "--json").data["attempts"]
+        assert [one["reason"] for one in attempts] == [reason, reason]
+    asked = project.quick("decisions", "--json").data["decisions"]
+    assert {one["kind"] for one in asked} == {"exhausted"}
 
 
 def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:
     """Projections are not the source of truth: losing them loses nothing (R-LOG-4)."""
     shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
     (project.repo.root / ".idumb/brain").write_text("a file where a folder should be\n")
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 0, answer.out
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
 
@@ -429,7 +414,7 @@ def test_a_missing_agent_program_is_reported_before_anything_changes(project: Pr
     project.configure("builder: gone\nbindings:\n  gone: {adapter: command, argv: [no-such-agent-at-all]}\n")
     project.plan([making("T1-01", "a.txt", "x\n").split("```yaml steps")[0]])
     before = project.repo.ledger()
-    answer = project.execute()
+    answer = run(project)
     assert answer.code == 4, answer.out
     assert "no-such-agent-at-all" in answer.out
     assert projects.user_bytes(before, project.repo.ledger()) == []

@@ -108,9 +108,9 @@ def test_plans_of_a_folder_inside_a_project_are_named_as_unused(sandbox: GitSand
     sandbox.write("app/.planning/phases/1/01-PLAN.md", "mine\n")
     inside, beside = Project(sandbox, top.folder / "app/src"), Project(sandbox, top.folder)
     for command in ("status", "status", "next", "roadmap", "check-plan 1"):
-        answer = inside.idumb(*shlex.split(command), "--json")
+        answer = inside.quick(*shlex.split(command), "--json")
         assert [text for text in answer.object["warnings"] if text.startswith("Plans and settings of app/")], command
-        assert beside.idumb(*shlex.split(command), "--json").object["warnings"] == []
+        assert beside.quick(*shlex.split(command), "--json").object["warnings"] == []
 
 
 def test_commands_find_the_project_from_any_folder_in_it(api: SubProject) -> None:
@@ -155,7 +155,7 @@ def test_a_source_elsewhere_in_the_repository_has_a_path_that_every_clone_has(ap
     api.repo.write("builder.sh", "echo c > c.txt\n")
     api.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, ../../builder.sh]}\n")
     api.commit_own()
-    assert api.execute(phase="2").code == 0
+    assert api.quick("execute-phase", "2", "--approve", api.approval("2")).code == 0
     (row,) = api.quick("export", "--done", "--json").data["unmarked"]
     assert row["reason"] == "../web/TODO.md is outside the project, so idumb does not change it."
     assert place.read_text(encoding="utf-8") == text

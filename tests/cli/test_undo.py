@@ -12,23 +12,38 @@ from tests.support import choices
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
 BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
-
-
-def ran(project: Project, phase: str = "1") -> str:
-    """Run a phase; return the operation of its run."""
+def _ran(project: Project, phase: str = "1") -> Project:
     one, two = (f"T{phase}-01", f"p{phase}a.txt"), (f"T{phase}-03", f"p{phase}b.txt")
     project.plan([making(*one), making(*two, after=one[0])], phase=phase)
-    consent = project.quick("check-plan", phase, "--json").data["contract_hash"]
+    consent = project.approval(phase)
     assert project.quick("execute-phase", phase, "--approve", consent, "--json").code == 0
-    return operations(project)[-1]
+    return project
+
+
+def _one_run(sandbox: GitSandbox) -> Project:
+    return _ran(projects.create(sandbox))
+
+
+def _two_runs(sandbox: GitSandbox) -> Project:
+    return _ran(_one_run(sandbox), "2")
+
+
+@pytest.fixture
+def ran(prepared: Prepared) -> Project:
+    """Phase 1 of two tasks ran."""
+    return prepared.get(_one_run)
+
+
+@pytest.fixture
+def two(prepared: Prepared) -> Project:
+    """Phases 1 and 2 of two tasks each ran."""
+    return prepared.get(_two_runs)
 
 
 def operations(project: Project) -> list[str]:
@@ -53,119 +68,108 @@ def halted_quick(project: Project) -> Answer:
     return project.quick(*words, "--approve", contract_hash, "--json")
 
 
-def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(project: Project) -> None:
-    first = ran(project)
-    halted = halted_quick(project)
+def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(ran: Project) -> None:
+    (first,) = operations(ran)
+    halted = halted_quick(ran)
     assert halted.code != 0
-    before = project.repo.ledger()
+    before = ran.repo.ledger()
 
-    error = other(undo(project, "--yes"))
+    error = other(undo(ran, "--yes"))
 
-    assert project.repo.ledger().changed_paths(before) == []
+    assert ran.repo.ledger().changed_paths(before) == []
     assert error["details"]["operation"] == first
     assert error["details"]["phase"] == "1"
-    assert error["details"]["newest"] == operations(project)[-2]
+    assert error["details"]["newest"] == operations(ran)[-2]
     assert error["hint"] == f"idumb undo --yes --operation {first}"
-    answer = project.quick("undo", "--yes")
+    answer = ran.quick("undo", "--yes")
     assert answer.code == 4
     assert f"this would undo run 1 of phase 1 (operation {first} (execute-phase))" in answer.err
     assert "Your newest operation is quick of phase Q1" in answer.err
     assert f"--operation {first}" in answer.err
 
-    undone = undo(project, "--yes", "--operation", first)
+    undone = undo(ran, "--yes", "--operation", first)
     assert undone.code == 0, undone
     assert (undone.data["phase"], undone.data["tasks"]) == ("1", ["T1-01", "T1-03"])
-    assert not project.exists("p1b.txt")
-    assert project.read("README.md") == "# Mine\n"
+    assert not ran.exists("p1b.txt")
+    assert ran.read("README.md") == "# Mine\n"
 
 
-def test_every_choice_of_that_refusal_works(project: Project) -> None:
+def test_every_choice_of_that_refusal_works(ran: Project) -> None:
     """R-ASK-1."""
-    ran(project)
-    project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
-    assert project.quick("discuss", "2", "--usual", "--json").code in (0, 5)
-    refused = undo(project, "--yes")
+    ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
+    assert ran.quick("discuss", "2", "--usual", "--json").code in (0, 5)
+    refused = undo(ran, "--yes")
     assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
-    assert choices.refused(project, refused) == {}
+    assert choices.refused(ran, refused) == {}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("plan-phase", "2", "--template"),
-        ("roadmap", "--add", "More"),
-        ("research", "2", "--from", "found.log"),
-        ("discuss", "2", "--usual"),
-    ],
-    ids=lambda command: str(command[0]),
-)
-def test_yes_refuses_after_any_other_command_that_writes(project: Project, command: tuple[str, ...]) -> None:
+def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
     """Each is an operation with an id, even if it belongs to no run."""
-    first = ran(project)
-    project.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
-    project.repo.write("found.log", "It is found.\n")
-    done = project.quick(*command, "--json")
-    assert done.code in (0, 5), done
-    error = other(undo(project, "--yes"))
-    assert f"Your newest operation is {command[0]}" in error["message"]
-    assert undo(project, "--yes", "--operation", first).code == 0
+    (first,) = operations(ran)
+    ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
+    ran.repo.write("found.log", "It is found.\n")
+    for command in (
+        "plan-phase 2 --template",
+        "roadmap --add More",
+        "research 2 --from found.log",
+        "discuss 2 --usual",
+    ):
+        done = ran.quick(*command.split(), "--json")
+        assert done.code in (0, 5), done
+        assert f"Your newest operation is {command.split()[0]}" in other(undo(ran, "--yes"))["message"]
+    assert undo(ran, "--yes", "--operation", first).code == 0
 
 
-def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_another_phase_is(project: Project) -> None:
+def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_another_phase_is(two: Project) -> None:
     """R-GIT-3."""
-    ran(project, "2")
-    ran(project)
-    assert project.quick("verify-work", "2", "--json").code == 0
-    assert "Your newest operation is verify-work of phase 2" in other(undo(project, "--yes"))["message"]
-    assert project.exists("p1b.txt")
-    ran(project, "3")
-    assert project.quick("verify-work", "3", "--json").code == 0
-    assert undo(project).error["hint"] == "idumb undo --yes"
-    assert undo(project, "--yes").data["what"] == "run 1 of phase 3"
-    assert not project.exists("p3b.txt")
-    assert "unverified" in project.read(".planning/phases/3/3-VERIFICATION.md")
+    second = operations(two)[-1]
+    assert two.quick("verify-work", "2", "--json").code == 0
+    assert undo(two).error["hint"] == "idumb undo --yes"
+    assert two.quick("verify-work", "1", "--json").code == 0
+    assert "Your newest operation is verify-work of phase 1" in other(undo(two, "--yes"))["message"]
+    assert two.exists("p2b.txt")
+    assert undo(two, "--yes", "--operation", second).data["what"] == "run 1 of phase 2"
+    assert not two.exists("p2b.txt")
+    assert "unverified" in two.read(".planning/phases/2/2-VERIFICATION.md")
 
 
-@pytest.mark.parametrize("changed", ["nothing", "1-SUMMARY.md"])
-def test_writing_the_reports_again_is_not_the_newest_operation(project: Project, changed: str) -> None:
-    """R-GIT-3."""
-    ran(project)
-    if changed != "nothing":
-        project.repo.write(f".planning/phases/1/{changed}", "mine\n")
-    assert project.quick("report", "1", "--write", "--json").code == 0
-    assert undo(project).error["hint"] == "idumb undo --yes"
-    assert undo(project, "--yes").data["what"] == "run 1 of phase 1"
-    assert not project.exists("p1b.txt")
+def test_writing_the_reports_again_is_not_the_newest_operation(ran: Project) -> None:
+    """R-GIT-3: whether they changed or not."""
+    assert ran.quick("report", "1", "--write", "--json").code == 0
+    assert undo(ran).error["hint"] == "idumb undo --yes"
+    ran.repo.write(".planning/phases/1/1-SUMMARY.md", "mine\n")
+    assert ran.quick("report", "1", "--write", "--json").code == 0
+    assert undo(ran, "--yes").data["what"] == "run 1 of phase 1"
+    assert not ran.exists("p1b.txt")
 
 
-def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(project: Project) -> None:
-    ran(project)
-    project.repo.write("p1b.txt", "mine\n")
-    assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
-    project.repo.write("p1b.txt", "made\n")
-    assert undo(project).error["hint"] == "idumb undo --yes"
-    assert undo(project, "--yes").code == 0
+def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(ran: Project) -> None:
+    ran.repo.write("p1b.txt", "mine\n")
+    assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
+    ran.repo.write("p1b.txt", "made\n")
+    assert undo(ran).error["hint"] == "idumb undo --yes"
+    assert undo(ran, "--yes").code == 0
 
 
-def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(project: Project) -> None:
+def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-1."""
-    first = ran(project)
-    error = undo(project).error
+    (first,) = operations(ran)
+    error = undo(ran).error
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", "idumb undo --yes")
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"
     assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
-    message = project.quick("undo").err
+    message = ran.quick("undo").err
     assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in message
     assert "p1a.txt, p1b.txt" in message
 
 
-def test_yes_prints_first_what_it_undoes(project: Project) -> None:
-    first = ran(project)
-    (project.repo.git_dir / "hooks").mkdir(exist_ok=True)
-    hook = project.repo.git_dir / "hooks/pre-commit"
+def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
+    (first,) = operations(ran)
+    (ran.repo.git_dir / "hooks").mkdir(exist_ok=True)
+    hook = ran.repo.git_dir / "hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     hook.chmod(0o755)
-    answer = project.quick("undo", "--yes")
+    answer = ran.quick("undo", "--yes")
     assert answer.code == 1
     words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"
     shown = f"{words}\n  tasks: T1-01, T1-03\n  files that change: p1a.txt, p1b.txt\n"
@@ -173,61 +177,54 @@ def test_yes_prints_first_what_it_undoes(project: Project) -> None:
     assert answer.err.index(shown) < answer.err.index("git.commit-refused")
 
 
-def test_the_question_at_a_terminal_names_phase_operation_and_effect(project: Project) -> None:
+def test_the_question_at_a_terminal_names_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-2: no is an answer."""
-    first = ran(project)
-    code, screen = at_terminal(project, ("undo",), "no")
+    (first,) = operations(ran)
+    code, screen = at_terminal(ran, ("undo",), "no")
     assert code == 4
     for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
         assert words in screen
-    assert project.exists("p1b.txt")
+    assert ran.exists("p1b.txt")
 
 
-def test_an_undo_can_be_undone_repeatedly(project: Project) -> None:
-    ran(project)
+def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
     effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
     for effect, exists in zip(effects, (False, True, False), strict=True):
-        done = undo(project, "--yes")
-        assert (done.code, done.data["what"], project.exists("p1b.txt")) == (0, effect, exists)
-    assert project.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
+        done = undo(ran, "--yes")
+        assert (done.code, done.data["what"], ran.exists("p1b.txt")) == (0, effect, exists)
+    assert ran.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
 
 
-def test_an_undone_rollback_is_named_with_its_phase(project: Project) -> None:
-    ran(project)
-    assert project.quick("rollback", "1", "--to", "T1-01", "--yes", "--json").code == 0
-    rollback = operations(project)[-1]
-    assert f"undo of rollback of phase 1 to T1-01, operation {rollback} (rollback)" in project.quick("undo").err
-    assert undo(project, "--yes").data["what"] == "rollback of phase 1 to T1-01"
-    assert project.exists("p1b.txt")
+def test_an_undone_rollback_is_named_with_its_phase(ran: Project) -> None:
+    assert ran.quick("rollback", "1", "--to", "T1-01", "--yes", "--json").code == 0
+    rollback = operations(ran)[-1]
+    assert f"undo of rollback of phase 1 to T1-01, operation {rollback} (rollback)" in ran.quick("undo").err
+    assert undo(ran, "--yes").data["what"] == "rollback of phase 1 to T1-01"
+    assert ran.exists("p1b.txt")
 
 
-def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(project: Project) -> None:
-    first, second = ran(project), ran(project, "2")
-    done = undo(project, "--yes", "--operation", first)
-    assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
-    assert [project.exists(path) for path in ("p1a.txt", "p1b.txt", "p2a.txt", "p2b.txt")] == [False, False, True, True]
-    assert undo(project, "--yes").data["what"] == "undo of run 1 of phase 1"
-    assert undo(project, "--yes", "--operation", second).code == 0
-    assert [project.exists(path) for path in ("p1b.txt", "p2b.txt")] == [True, False]
-
-
-def test_operation_without_yes_asks_and_its_hint_keeps_it(project: Project) -> None:
-    first = ran(project)
-    ran(project, "2")
-    error = undo(project, "--operation", first).error
+def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project) -> None:
+    first, second = operations(two)
+    error = undo(two, "--operation", first).error
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
+    done = undo(two, "--yes", "--operation", first)
+    assert (done.code, done.data["undone"], done.data["phase"]) == (0, first, "1")
+    assert [two.exists(path) for path in ("p1a.txt", "p1b.txt", "p2a.txt", "p2b.txt")] == [False, False, True, True]
+    assert undo(two, "--yes").data["what"] == "undo of run 1 of phase 1"
+    assert undo(two, "--yes", "--operation", second).code == 0
+    assert [two.exists(path) for path in ("p1b.txt", "p2b.txt")] == [True, False]
 
 
-def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(project: Project) -> None:
-    first = ran(project)
-    assert undo(project, "--yes").code == 0
-    second = operations(project)[-1]
+def test_an_operation_that_cannot_be_undone_is_refused_with_those_that_can(ran: Project) -> None:
+    (first,) = operations(ran)
+    assert undo(ran, "--yes").code == 0
+    second = operations(ran)[-1]
     for wrong in (first, "nonsense"):
-        answer = undo(project, "--yes", "--operation", wrong)
+        answer = undo(ran, "--yes", "--operation", wrong)
         assert (answer.code, answer.error["code"]) == (4, "undo.no-such-operation")
         assert answer.error["details"]["operations"] == [second]
         assert f"{second} (undo of run 1 of phase 1)" in answer.error["hint"]
-        assert choices.refused(project, answer) == {}
+        assert choices.refused(ran, answer) == {}
 
 
 def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
