@@ -52,7 +52,6 @@ def configured(*words: str) -> Copy:
 KINDS = {
     "shared clone": cloned("--shared"),
     "shallow clone": cloned("--depth=1"),
-    "clone without blobs": cloned("--filter=blob:none"),
     "clone without trees": cloned("--filter=tree:0"),
     "worktree": worktree,
     "every ref has a log": configured("config", "core.logAllRefUpdates", "always"),
@@ -97,10 +96,8 @@ def test_two_worktrees_have_a_ref_each_and_share_packs(source: GitSandbox) -> No
     "options",
     [
         ["--shared"],
-        ["--shared", "--mirror"],
         ["--mirror"],
         ["--mirror", "--depth=1", "--no-single-branch"],
-        ["--mirror", "--filter=blob:none"],
         ["--mirror", "--filter=tree:0"],
     ],
     ids=" ".join,

@@ -130,16 +130,14 @@ def test_no_object_of_the_user_is_deleted_whatever_the_notes_of_idumb_say(
 
 
 @pytest.mark.parametrize(
-    "save",
+    ("save", "refs"),
     [
-        ("tag", "mine"),
-        ("tag", "-a", "-m", "mine", "mine"),
-        ("update-ref", "refs/backup/names"),
-        ("update-ref", "refs/idumb/backup"),
+        (("tag", "mine"), "loose"),
+        (("tag", "-a", "-m", "mine", "mine"), "packed"),
+        (("update-ref", "refs/backup/names"), "packed"),
+        (("update-ref", "refs/idumb/backup"), "loose"),
     ],
-    ids=" ".join,
 )
-@pytest.mark.parametrize("refs", ["loose", "packed"])
 def test_a_tree_of_names_that_a_ref_of_the_user_names_is_not_deleted(
     sandbox: GitSandbox, run: Run, save: tuple[str, ...], refs: str
 ) -> None:
@@ -189,7 +187,7 @@ def test_no_tree_of_names_is_deleted_where_git_notes_the_history_of_refs(sandbox
     run.verify()
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", zlib.compress(b"tree 5\0")[:-3], b"pipe"])
+@pytest.mark.parametrize("content", [b"", zlib.compress(b"tree 5\0")[:-3], b"pipe"])
 def test_a_damaged_object_of_the_user_stops_no_run_and_nothing_is_deleted(
     sandbox: GitSandbox, run: Run, content: bytes
 ) -> None:
@@ -209,7 +207,7 @@ def test_a_damaged_object_of_the_user_stops_no_run_and_nothing_is_deleted(
     run.verify()
 
 
-@pytest.mark.parametrize("name", ["tmp_obj_a", "readme", "0" * 37])
+@pytest.mark.parametrize("name", ["tmp_obj_a", "0" * 37])
 def test_a_file_that_is_no_object_changes_nothing(sandbox: GitSandbox, run: Run, name: str) -> None:
     (sandbox.common_dir / "objects/ab").mkdir(exist_ok=True)
     run.tasks(*range(12))

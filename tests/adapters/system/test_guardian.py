@@ -273,7 +273,7 @@ argv = ["/bin/sh", "-c", sys.argv[1]]
 child_process.run(argv, cwd=sys.argv[2], environment={"PATH": sys.argv[3]}, guarded=True, talk=Talk())
 """
     argv = [sys.executable, "-c", script, f"({DAEMON} &); exec {program}", str(tmp_path), ENVIRONMENT["PATH"]]
-    for _ in range(10):  # the order of the two is a matter of chance
+    for _ in range(4):  # the order of the two is a matter of chance
         with subprocess.Popen(argv, cwd=ROOT, env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)}) as executor:
             with open(tmp_path / "door", encoding="ascii") as door:
                 daemon = int(door.readline())
@@ -316,7 +316,7 @@ def test_a_guard_that_was_stopped_or_asked_to_end_between_programs_starts_the_ne
     os.kill(guard, signal.SIGTERM)
     assert parent(tmp_path) == guard
     ends: list[int | str | None] = []
-    for _ in range(20):
+    for _ in range(6):
         os.kill(parent(tmp_path), signal.SIGKILL)
         try:
             ends.append(run("exit 3", tmp_path).exit_code)
@@ -347,7 +347,7 @@ def test_programs_run_and_end_where_the_system_shows_no_processes(
     monkeypatch.setattr(process_tree, "adopt_orphans", lambda: False)
     monkeypatch.setattr(process_tree, "children", lambda pid=None: [])
     monkeypatch.setattr(process_tree, "every_process", list)
-    for number in range(20):
+    for number in range(5):
         assert run(f"exit {number}", tmp_path).exit_code == number
     argv = ["/bin/sh", "-c", "echo $$ > pid; exec sleep 1000"]
     stopped = child_process.run(argv, cwd=str(tmp_path), environment=ENVIRONMENT, guarded=True, timeout=0.3)

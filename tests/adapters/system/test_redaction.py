@@ -81,11 +81,11 @@ def test_a_token_split_between_chunks_is_redacted(kind: str) -> None:
 
 @every("kind", SAMPLES)
 def test_a_token_is_redacted_anywhere_in_a_long_stream(kind: str) -> None:
-    """Each offset around the end of a chunk, and around the place where a stream emits what it held back."""
+    """Around the end of a chunk, and around the place where a stream emits what it held back."""
     secret, text = sample(kind)
     data = text.encode()
     for near in (LONGEST, 2 * LONGEST):
-        for offset in range(near - len(data) - 5, near + 5, 7):
+        for offset in (near - len(data), near - len(data) // 2, near - 1, near):
             stream = Redactor().stream()
             whole = b"." * (offset - 1) + b" " + data + b"." * 100
             whole += b"." * (2 * LONGEST - len(whole))
