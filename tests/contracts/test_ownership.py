@@ -88,9 +88,10 @@ def test_only_the_present_token_of_the_present_owner_is_valid(contest: Contest) 
 
 
 def test_a_process_that_never_was_the_owner_passes_the_guard(contest: Contest) -> None:
-    contest.first.acquire("first")
+    fence = contest.first.acquire("first")
     contest.second.guard()
     contest.first.guard()
+    assert contest.first.check(fence)
 
 
 def test_a_living_owner_on_this_machine_is_not_overtaken_by_force(contest: Contest) -> None:

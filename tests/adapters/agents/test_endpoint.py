@@ -55,6 +55,9 @@ def test_a_proxy_that_could_read_the_traffic_or_is_unsupported_is_refused(addres
 
 def test_a_proxy_that_cannot_read_the_traffic_or_is_allowed_is_used() -> None:
     """R-ADAPT-2."""
+    with ChatServer(chat_server.text("Done.")).serving() as proxy:
+        allowed = Endpoint("http://models.invalid/v1", proxy=proxy.url.removesuffix("/v1"), plain=True)
+        assert allowed.post("/x", b"{}", {}, until=time.monotonic() + 20, idle=20).status == 200
+        assert [request.path for request in proxy.requests] == ["http://models.invalid/v1/x"]
     Endpoint("https://models.example/v1", proxy="http://proxy.example:3128")
-    Endpoint("http://models.example/v1", proxy="http://proxy.example:3128", plain=True)
     Endpoint("http://127.0.0.1:1/v1", proxy="http://127.0.0.1:3128")

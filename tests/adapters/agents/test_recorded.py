@@ -96,8 +96,10 @@ def test_a_server_error_is_recognized_with_exit_code_zero() -> None:
 def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
     data = place.read_bytes()
     preset: Preset = importlib.import_module(f"idumb.agents.presets.{place.parts[-3]}").PRESET
+    whole = preset.read(data, b"")
     for cut in range(0, len(data), max(1, len(data) // 40)):
-        preset.read(data[:cut], b"")
+        report = preset.read(data[:cut], b"")
+        assert not report.ended or (report.reply, report.error) == (whole.reply, whole.error), cut
 
 
 def test_recordings_contain_no_path_of_a_machine() -> None:
