@@ -293,10 +293,11 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         scene = Scene(warm, folder)
         for number in range(size or 0):
             chance = random.Random(f"{seed} {number}")
-            count = 1 if number % 5 < 3 else chance.choice((2, 3, 4))
+            turn = (number + seed) % 5
+            count = 1 if turn < 3 else PROCESSES if turn == 4 else chance.choice((2, 3, 4))
             name = f"round {number} of seed {seed}, {count} work trees"
             tally.cases += 1
-            if number % 5 == 4:
+            if turn == 4:
                 problems, runs = list(together(scene)), []
                 tally.note("commands", PROCESSES)
             else:
@@ -318,5 +319,5 @@ def _count(tally: Tally, runs: Sequence[CommandRun]) -> None:
 
 
 PROGRAMME = Programme(
-    "T6", "eight processes, mixed commands, history checked", 5, 600, run, (LOST_BYTES, TRACEBACK, LEFT_PROCESS)
+    "T6", "eight processes, mixed commands, history checked", 5, 600, run, (LOST_BYTES, TRACEBACK, LEFT_PROCESS), push=1
 )

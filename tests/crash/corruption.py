@@ -6,6 +6,7 @@ times. Whole files are damaged in a project that stopped in the middle of a phas
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -244,7 +245,7 @@ class Case:
 def cases(scene: Scene, chosen: random.Random) -> list[Case]:
     """Every file with every damage in both standings, and files that go together, in a seeded order.
 
-    The order gives each file a case before any file has a second one.
+    Files that go together are every fourth case. Each file has a case before any file has a second one.
     """
     corruptions: list[list[Case]] = []
     for standing in ("stopped", "killed"):
@@ -255,8 +256,10 @@ def cases(scene: Scene, chosen: random.Random) -> list[Case]:
             chosen.shuffle(own)
             corruptions.append(own)
     chosen.shuffle(corruptions)
-    rounds = [own[turn] for turn in range(len(DAMAGES) + 1) for own in corruptions if turn < len(own)]
-    return [*together(scene), *rounds]
+    rounds = iter([own[turn] for turn in range(len(DAMAGES) + 1) for own in corruptions if turn < len(own)])
+    lost = list(together(scene))
+    chosen.shuffle(lost)
+    return [*(case for one in lost for case in (one, *itertools.islice(rounds, 3))), *rounds]
 
 
 def together(scene: Scene) -> Iterator[Case]:
@@ -415,4 +418,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             try_case(scene, case, chosen, tally)
 
 
-PROGRAMME = Programme("T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,))
+LEAST = {"store.db: store.corrupt": 101}
+PROGRAMME = Programme(
+    "T11", "corruption of every file that is kept", 160, None, run, (TRACEBACK,), push=32, least=LEAST
+)

@@ -44,6 +44,8 @@ ERRORS: dict[int, tuple[Error, ...]] = {
     FORK: (Error(errno.EAGAIN), Error(errno.ENOMEM, for_good=True)),
     EXEC: (Error(errno.EIO), Error(errno.EACCES), Error(errno.ENOMEM, for_good=True)),
 }
+WRITING = ("execute-phase", "resume", "rollback", "undo")
+"""Scenes in which each kind of call is made; a small sample has one of them."""
 INVISIBLE = ((WRITE, SHORT), (WRITE, errno.EINTR))
 
 
@@ -81,14 +83,17 @@ def all_points(counts: Counts) -> list[Point]:
     ]
 
 
-def sample(counts: Counts, size: int, seed: int) -> list[Point]:
-    """Return points spread evenly over scenes and kinds, with random numbers and errors."""
-    choice = random.Random(seed)
-    cells = [(scene, kind) for scene, numbers in counts.items() for kind in ERRORS if numbers[kind]]
-    choice.shuffle(cells)
+def sample(counts: Counts, size: int, choice: random.Random) -> list[Point]:
+    """Return points with random numbers and errors; no kind of call is in two more than another, where it is made."""
+    cells = []
+    for kind in ERRORS:
+        made = [scene for scene, numbers in counts.items() if numbers[kind]]
+        choice.shuffle(made)
+        cells += [(turn, choice.random(), scene, kind) for turn, scene in enumerate(made)]
+    cells.sort()
     points = []
     for number in range(size):
-        scene, kind = cells[number % len(cells)]
+        _, _, scene, kind = cells[number % len(cells)]
         points.append(Point(scene, kind, choice.randint(1, counts[scene][kind]), choice.choice(ERRORS[kind])))
     return points
 
@@ -158,16 +163,18 @@ def _soft(where: str) -> bool:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     faults = Shim(folder / "shim")
     with Stage(folder, preload=str(faults.library), environment=faults.environment) as stage:
-        scene_of = scenes.all_of(stage)
+        choice = random.Random(seed)
+        small = size is not None and size <= len(ERRORS)
+        scene_of = scenes.all_of(stage, [choice.choice(WRITING)] if small else scenes.NAMES)
         counts = {name: count(stage, faults, scene) for name, scene in scene_of.items()}
-        for point in all_points(counts) if size is None else sample(counts, size, seed):
+        for point in all_points(counts) if size is None else sample(counts, size, choice):
             # By the number of the call: parts that run at different times may count a few calls more or fewer.
             if point.nth % tally.parts == tally.part:
                 play(stage, faults, scene_of[point.scene], point, tally)
 
 
 PROGRAMME = Programme(
-    "T4", "each system call failing at its nth use", 36, None, run, (*ENDING, TRACEBACK), divides=True
+    "T4", "each system call failing at its nth use", 36, None, run, (*ENDING, TRACEBACK), divides=True, push=len(ERRORS)
 )
 
 

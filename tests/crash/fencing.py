@@ -6,6 +6,7 @@ Its later writes must be refused everywhere: in the log, at refs, on the branch,
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import random
 import signal
@@ -247,18 +248,23 @@ def tokens_only_grow(project: Project) -> None:
     assert tokens == sorted(tokens), f"an old token wrote: {tokens}"
 
 
+def sample(points: int, size: int, chance: random.Random) -> list[tuple[int, str]]:
+    """Random points, each taken over in the next way."""
+    return list(zip(chance.sample(range(points), size), itertools.cycle(WAYS), strict=False))
+
+
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
     with Warm(folder / "out") as warm:
         scene = Scene(warm, folder)
         tally.note("points", len(scene.names) if tally.part == 0 else 0)
         every = [(point, way) for way in WAYS for point in range(len(scene.names))]
-        for point, way in tally.share(every if size is None else chance.sample(every, size)):
+        for point, way in tally.share(every if size is None else sample(len(scene.names), size, chance)):
             with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
                 case(scene, point, way)
             tally.note(f"taken over {way}")
 
 
 PROGRAMME = Programme(
-    "T7", "an owner stopped, taken over, and continued", 10, None, run, (*ENDING, TRACEBACK), divides=True
+    "T7", "an owner stopped, taken over, and continued", 10, None, run, (*ENDING, TRACEBACK), divides=True, push=3
 )

@@ -11,7 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,9 +111,8 @@ def all_sizes(needs: dict[str, dict[str, int]]) -> list[Size]:
     ]
 
 
-def sample(needs: dict[str, dict[str, int]], size: int, seed: int) -> list[Size]:
+def sample(needs: dict[str, dict[str, int]], size: int, choice: random.Random) -> list[Size]:
     """Return sizes from nothing to enough, as many in pages as in files for each scene."""
-    choice = random.Random(seed)
     cells = [(scene, resource) for scene, each in needs.items() for resource in each]
     choice.shuffle(cells)
     sizes = []
@@ -256,24 +255,31 @@ def _log(project: Project) -> list[str]:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     with mounted(folder / "disk") as disk, Stage(folder) as stage:
         folder.chmod(0o755)
-        scene_of = scenes.all_of(stage)
-        needs = {name: need(stage, disk, scene_of[name]) for name in WRITING}
-        for chosen in tally.share(all_sizes(needs) if size is None else sample(needs, size, seed)):
+        choice = random.Random(seed)
+        filled, refused = (WRITING, scenes.NAMES) if size is None else scenes_of(size, choice)
+        scene_of = scenes.all_of(stage, [name for name in scenes.NAMES if name in {*filled, *refused}])
+        needs = {name: need(stage, disk, scene_of[name]) for name in filled}
+        for chosen in tally.share(all_sizes(needs) if size is None else sample(needs, size, choice)):
             play(stage, disk, scene_of[chosen.scene], chosen, tally)
-        met = [(scene, state) for state in STATES for scene in scene_of.values() if _meets(scene, state, size)]
+        met = [(scene_of[name], state) for state in STATES for name in refused if _meets(name, state)]
         for scene, state in tally.share(met):
             refuse(stage, disk, scene, state, tally)
 
 
-def _meets(scene: Scene, state: State, size: int | None) -> bool:
+def scenes_of(size: int, choice: random.Random) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the scenes of a sample: those that meet a full disk, and those that may not write."""
+    refused = ("execute-phase", "rollback", "status", "init")
+    small = size < len(refused)
+    return choice.sample(WRITING, min(len(WRITING), -(-size // 2))), [choice.choice(refused)] if small else refused
+
+
+def _meets(scene: str, state: State) -> bool:
     # `init` writes only into the working tree
-    if scene.name == "init" and state.make is _foreign_git:
-        return False
-    return size is None or scene.name in ("execute-phase", "rollback", "status", "init")
+    return not (scene == "init" and state.make is _foreign_git)
 
 
 PROGRAMME = Programme(
-    "T5", "a disk without room, or that may not be written", 12, None, run, (*ENDING, TRACEBACK), divides=True
+    "T5", "a disk without room, or that may not be written", 12, None, run, (*ENDING, TRACEBACK), divides=True, push=2
 )
 
 

@@ -246,4 +246,4 @@ def _read(handle: int) -> bytes:
         return b""
 
 
-PROGRAMME = Programme("T15", "hostile output", 28, 10_000, run)
+PROGRAMME = Programme("T15", "hostile output", 28, 10_000, run, push=6, least={"cases": 31})

@@ -22,6 +22,7 @@ from tests.support.warm import Warm
 
 ARM = "tests.crash.killing:arm"
 ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was already done
+SMALL = 8  # such a sample is of one shape
 TWICE = 3  # every nth case is resumed once more, to see that nothing remains to do
 # Each resume rewrites the reports of a failed run, and they contain its time.
 UNCHANGED = ("operation.", "run.", "reports.committed")
@@ -171,8 +172,8 @@ def _moves_on(scene: Scene, project: Project) -> Iterator[tuple[str, str]]:
         yield LOST_BYTES, f"a second resume changes {changed}"
 
 
-def sample(scene: Scene, chance: random.Random, count: int | None) -> list[Case]:
-    """Return all points, or a sample: as many kinds of points as possible, then random ones."""
+def sample(scene: Scene, chance: random.Random, count: int | None, met: set[str]) -> list[Case]:
+    """Return all points, or a sample: calls that are not `met` yet, other kinds of points, then random ones."""
     every = [Case(step, (at,)) for step, names in enumerate(scene.points) for at in range(len(names))]
     if count is None or count >= len(every):
         return every
@@ -181,13 +182,24 @@ def sample(scene: Scene, chance: random.Random, count: int | None) -> list[Case]
         kinds.setdefault(_kind(_name(scene, case)), []).append(case)
     groups = list(kinds.values())
     chance.shuffle(groups)
-    chosen = [chance.choice(group) for group in groups][:count]
+    known = set(met)
+    new: list[Case] = []
+    others: list[Case] = []
+    for case in (chance.choice(group) for group in groups):
+        (others if (call := _call(scene, case)) in known else new).append(case)
+        known.add(call)
+    chosen = [*new, *others][:count]
+    met.update(_call(scene, case) for case in chosen)
     rest = [case for case in every if case not in chosen]
     return chosen + chance.sample(rest, count - len(chosen))
 
 
 def _name(scene: Scene, case: Case) -> str:
     return scene.points[case.step][int(case.kills[0])]
+
+
+def _call(scene: Scene, case: Case) -> str:
+    return _name(scene, case).split()[1]
 
 
 def _kind(name: str) -> str:
@@ -204,10 +216,12 @@ def scenes(folder: Path, warm: Warm, shapes: Sequence[Shape] = SHAPES, *, fine: 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
+    shapes = SHAPES if size is None or size > SMALL else (chance.choice(SHAPES),)
+    count = None if size is None else -(-size // len(shapes))
+    met: set[str] = set()
     with Warm(folder / "out") as warm:
-        for scene in scenes(folder, warm):
-            count = None if size is None else -(-size // len(SHAPES))
-            for case in sample(scene, chance, count):
+        for scene in scenes(folder, warm, shapes):
+            for case in sample(scene, chance, count, met):
                 name = f"{scene.shape.name}: killed {_name(scene, case)} (point {case.step}.{case.kills[0]})"
                 tally.note(scene.shape.name)
                 with tally.case(name):
@@ -217,4 +231,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             shutil.rmtree(scene.folder)
 
 
-PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING)
+PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING, push=6)

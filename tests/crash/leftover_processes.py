@@ -6,7 +6,9 @@ end: it exits, it times out, idumb is stopped, or idumb is killed and resumed.
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import re
 import select
 import shutil
@@ -39,6 +41,7 @@ bindings:
     prompt: file
 run: {{check_timeout: {time}}}
 """
+ROUNDS = 20
 _AT_ONCE = 6
 _READY = 60
 _SECONDS = 6
@@ -54,11 +57,13 @@ class Case:
         return f"{self.host}, {self.main}, {self.end}"
 
 
-def sample() -> tuple[Case, ...]:
-    """Return every host with every end that matters for it, and every behaviour once."""
-    agent = [Case("agent", *how) for how in (("wait", TERM), ("deaf", TIMEOUT), ("stopped", INT), ("deaf", KILL))]
-    others = [Case(host, "wait", end) for host in ("step", "check") for end in (TIMEOUT, TERM, KILL)]
-    return (Case("agent", "exit", EXIT), *agent, *others)
+def sample(size: int, chance: random.Random) -> list[Case]:
+    """Return each host in turn; together they have every end that matters, and the agent every behaviour."""
+    ends = (("exit", EXIT), ("wait", TERM), ("deaf", TIMEOUT), ("stopped", INT), ("deaf", KILL))
+    hosts = [[Case("agent", *how) for how in ends]]
+    hosts += [[Case(host, "wait", end) for end in (TIMEOUT, TERM, KILL)] for host in ("step", "check")]
+    turns = itertools.zip_longest(*(chance.sample(host, len(host)) for host in hosts))
+    return [case for turn in turns for case in turn if case is not None][:size]
 
 
 def every_case() -> Iterator[Case]:
@@ -70,10 +75,11 @@ def every_case() -> Iterator[Case]:
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    """`size` is the number of rounds of all cases; 1 is a sample of them."""
-    rounds = size or 1
-    for number in range(rounds):
-        one_round(folder / str(number), tally, list(every_case() if rounds > 1 else sample()))
+    if size is not None:
+        one_round(folder, tally, sample(size, random.Random(seed)))
+        return
+    for number in range(ROUNDS):
+        one_round(folder / str(number), tally, list(every_case()))
 
 
 def one_round(folder: Path, tally: Tally, cases: list[Case], plant: str = "") -> None:
@@ -241,4 +247,6 @@ def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]
     return strangers
 
 
-PROGRAMME = Programme("T14", "ways to leave a process behind", 1, 20, run, (LEFT_PROCESS,))
+PROGRAMME = Programme(
+    "T14", "ways to leave a process behind", 11, None, run, (LEFT_PROCESS,), push=len(PHASES), least={"cases": 301}
+)

@@ -65,8 +65,9 @@ class Scene:
         _, self.consent = harness.template(self.disk.place / "repo")
         self.save(EXECUTE)
         self._undisturbed(EXECUTE, keep=ROLLBACK)
-        if ROLLBACK in commands:
+        if ROLLBACK in commands or UNDO in commands:
             self._undisturbed(ROLLBACK, keep=UNDO)
+        if UNDO in commands:
             self._undisturbed(UNDO)
         if RESUME in commands:
             self._killed()
@@ -139,13 +140,14 @@ class Case:
         return f"case {self.number}: {self.command} on {self.kind}, power cut {when}"
 
 
-def cases(size: int, seed: int, scenes: dict[str, Scene]) -> Iterator[Case]:
+def cases(size: int, chance: random.Random, scenes: dict[str, Scene], commands: Sequence[str]) -> Iterator[Case]:
     """Return every kind of file system with every command in turn, with random points and moments."""
-    chance = random.Random(seed)
     kinds = sorted(scenes)
     for number in range(size):
         kind = kinds[number % len(kinds)]
-        command = chance.choices(COMMANDS, (5, 2, 2, 1))[0] if number >= 8 else COMMANDS[number // len(kinds) % 4]
+        command = commands[number // len(kinds) % len(commands)]
+        if number >= 8:
+            command = chance.choices(COMMANDS, (5, 2, 2, 1))[0]
         points = len(scenes[kind].known[command].points)
         at = chance.randrange(points) if chance.random() < 0.6 else None
         yield Case(number, kind, command, at, chance.uniform(0.02, 1.0), chance.random() < 0.5)
@@ -224,12 +226,16 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     for kind in disk.KINDS:
         if kind not in kinds:
             tally.note(f"{kind} left out: mkfs.{kind} is not here")
+    chance, count = random.Random(seed), size or PROGRAMME.sample
+    commands: Sequence[str] = COMMANDS
+    if count < len(COMMANDS):
+        kinds, commands = (chance.choice(kinds),), chance.sample(COMMANDS, count)
     with Warm(folder / "out") as warm:
         scenes = {kind: Scene(kind, folder, warm) for kind in kinds}
         try:
             for scene in scenes.values():
-                scene.prepare()
-            for case in cases(size or PROGRAMME.sample, seed, scenes):
+                scene.prepare(commands)
+            for case in cases(count, chance, scenes, commands):
                 with tally.case(str(case)):
                     cut_and_go_on(scenes[case.kind], case, tally)
         finally:
@@ -237,4 +243,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
                 scene.disk.unmount()
 
 
-PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run, (*ENDING, TRACEBACK))
+PROGRAMME = Programme("T3", "power cut on ext4 and XFS", 10, 500, run, (*ENDING, TRACEBACK), push=1)

@@ -1,6 +1,7 @@
 """A programme makes the same kind of fault at many points and counts what came of it.
 
-`make test` takes a sample with a fixed seed, `make torture` the whole; both go through `carry_out`.
+`make test` has one case for each kind of fault, at points that the commit chooses; `make nightly` a sample with a fixed
+seed, and `make torture` the whole. All go through `carry_out`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
+
+from tests.support.seed import commit_seed
 
 LOST_CHECKPOINT = "lost checkpoints"
 REPEATED_TASK = "completed tasks run again"
@@ -91,7 +96,9 @@ def kind_of(words: str) -> str | None:
 class Programme:
     """`run(size, seed, folder, tally)` makes about `size` cases in an empty folder; it may raise CannotRun.
 
-    `sample` is the size in `make test`, `release` the size of the whole; None means every point there is.
+    `push` is the size in `make test`, `sample` that in `make nightly`, `release` that of the whole; None means every
+    point there is. A sample takes the kinds of fault in turn, so that the first `push` cases have one of each.
+    `least` is what a sample must come to at least, by the name of a note: less would prove nothing.
     `measures` names the kinds of failure that its cases look for besides OTHER; the page shows no figure for the rest.
     `divides` says that `run` takes only its tally's share of the points, so that parts can run side by side.
     """
@@ -103,6 +110,8 @@ class Programme:
     run: Callable[[int | None, int, Path, Tally], None]
     measures: tuple[str, ...] = ()
     divides: bool = False
+    push: int = 0
+    least: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +168,28 @@ def carry_out(
         dict(tally.notes),
         (*programme.measures, OTHER),
     )
+
+
+def on_a_push(programme: Programme) -> Result:
+    """Run one case for each kind of fault, at points that the commit chooses."""
+    return _passed(carry_out(programme, size=programme.push, seed=commit_seed()))
+
+
+def at_night(programme: Programme) -> Result:
+    """Run the sample."""
+    result = _passed(carry_out(programme, size=programme.sample, seed=1))
+    counted = {"cases": result.cases, **result.notes}
+    assert {name: counted.get(name, 0) for name, least in programme.least.items() if counted.get(name, 0) < least} == {}
+    return result
+
+
+def _passed(result: Result) -> Result:
+    """The result of a test; how long an answer takes is counted and judged at release size."""
+    if result.skipped:
+        pytest.skip(result.skipped)
+    assert [failure for failure in result.failures if failure.kind != SLOW] == [], report(result)
+    assert result.cases > 0
+    return result
 
 
 def _in_parts(programme: Programme, size: int | None, seed: int, place: Path, jobs: int) -> Tally:

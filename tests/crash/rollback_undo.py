@@ -337,7 +337,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
     chance = random.Random(seed)
     case_count = size or PROGRAMME.sample
     templates = [
-        create_template(folder / f"template-{n}", seed * 1000 + n) for n in range(min(12, 2 + case_count // 40))
+        create_template(folder / f"template-{n}", seed * 1000 + n) for n in range(min(12, 1 + case_count // 30))
     ]
     with Warm(folder / "out") as warm:
         number = 0
@@ -354,4 +354,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally, plant: str = ""
             number += 1
 
 
-PROGRAMME = Programme("T9", "rollback and undo after a user's changes", 60, 2000, run, (LOST_BYTES, TRACEBACK))
+LEAST = {"rollback": 6, "undo": 6, "conflicts named": 6, "killed": 6}
+PROGRAMME = Programme(
+    "T9", "rollback and undo after a user's changes", 60, 2000, run, (LOST_BYTES, TRACEBACK), push=8, least=LEAST
+)

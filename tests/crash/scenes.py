@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -96,31 +97,65 @@ class Stage:
         return self._warm.run(project.start, *argv, "--json", environment=own, hook=hook, given=given)
 
 
-def all_of(stage: Stage) -> dict[str, Scene]:
-    """Return the scenes by name, each with the final state of its undisturbed command."""
-    place = stage.folder / "templates"
-    fresh, consent = _project(place / "fresh", commit="task")
-    none, other = _project(place / "none", commit="none")
-    killed = harness.copy(fresh.folder, place / "killed")
-    answer = harness.run(killed, "execute-phase", "1", "--approve", consent, at=26)
-    assert answer.code == harness.KILLED, answer
-    done = harness.copy(fresh.folder, place / "done")
-    assert done.json("execute-phase", "1", "--approve", consent).code == 0
-    back = harness.copy(done.folder, place / "back")
-    assert back.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    execute = ("execute-phase", "1", "--approve")
-    rows = (
-        Scene("execute-phase", fresh.folder, (*execute, consent), consent, go_on),
-        Scene("execute-phase without commits", none.folder, (*execute, other), other, go_on),
-        Scene("resume", killed.folder, ("resume", "1", "--approve", consent), consent, go_on),
-        Scene("rollback", done.folder, ("rollback", "1", "--to", "T1-01", "--yes"), consent, roll_back_again),
-        Scene("undo", back.folder, ("undo", "--yes"), consent, undo_again),
-        Scene("verify-work", done.folder, ("verify-work", "1"), consent, again),
-        Scene("check-plan", done.folder, ("check-plan", "1"), consent, again),
-        Scene("status", done.folder, ("status",), consent, again),
-        Scene("init", _without_idumb(place / "bare"), ("init",), "", again),
-    )
-    return {scene.name: _undisturbed(stage, scene) for scene in rows}
+def all_of(stage: Stage, names: Sequence[str] | None = None) -> dict[str, Scene]:
+    """Return the named scenes, each with the final state of its undisturbed command."""
+    made = _Templates(stage.folder / "templates")
+    return {name: _undisturbed(stage, SCENES[name](made)) for name in names or NAMES}
+
+
+class _Templates:
+    """Projects in the states in which the commands begin; each is made when a scene asks for it."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    @cached_property
+    def fresh(self) -> tuple[Project, str]:
+        return _project(self._place / "fresh", commit="task")
+
+    @cached_property
+    def none(self) -> tuple[Project, str]:
+        return _project(self._place / "none", commit="none")
+
+    @cached_property
+    def killed(self) -> tuple[Project, str]:
+        fresh, consent = self.fresh
+        killed = harness.copy(fresh.folder, self._place / "killed")
+        answer = harness.run(killed, "execute-phase", "1", "--approve", consent, at=26)
+        assert answer.code == harness.KILLED, answer
+        return killed, consent
+
+    @cached_property
+    def done(self) -> tuple[Project, str]:
+        fresh, consent = self.fresh
+        done = harness.copy(fresh.folder, self._place / "done")
+        assert done.json("execute-phase", "1", "--approve", consent).code == 0
+        return done, consent
+
+    @cached_property
+    def back(self) -> tuple[Project, str]:
+        done, consent = self.done
+        back = harness.copy(done.folder, self._place / "back")
+        assert back.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+        return back, consent
+
+    @cached_property
+    def bare(self) -> tuple[Project, str]:
+        return _without_idumb(self._place / "bare"), ""
+
+
+def _scene(
+    name: str,
+    template: Callable[[_Templates], tuple[Project, str]],
+    argv: tuple[str, ...],
+    finish: Callable[[Stage, Project, Scene], Answer],
+) -> tuple[str, Callable[[_Templates], Scene]]:
+    def make(templates: _Templates) -> Scene:
+        project, consent = template(templates)
+        filled = tuple(consent if word == _CONSENT else word for word in argv)
+        return Scene(name, project.folder, filled, consent, finish)
+
+    return name, make
 
 
 def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
@@ -147,12 +182,12 @@ def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
     return project, project.approval()
 
 
-def _without_idumb(folder: Path) -> Path:
+def _without_idumb(folder: Path) -> Project:
     repo = GitSandbox.create(folder)
     repo.write_all({"README.md": "# A project\n", "dirty.txt": "one\n"})
     repo.commit("first")
     repo.write_all({"dirty.txt": "two\n", "mine.txt": "never committed\n"})
-    return folder
+    return Project(repo, folder)
 
 
 def _undisturbed(stage: Stage, scene: Scene) -> Scene:
@@ -185,6 +220,23 @@ def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
 def undo_again(stage: Stage, project: Project, scene: Scene) -> Answer:
     """Do not run a recorded undo again, because that would revert it."""
     return Answer(0, "", "") if _last(project) == "undo.completed" else again(stage, project, scene)
+
+
+_CONSENT = "{consent}"
+SCENES = dict(
+    (
+        _scene("execute-phase", lambda t: t.fresh, ("execute-phase", "1", "--approve", _CONSENT), go_on),
+        _scene("execute-phase without commits", lambda t: t.none, ("execute-phase", "1", "--approve", _CONSENT), go_on),
+        _scene("resume", lambda t: t.killed, ("resume", "1", "--approve", _CONSENT), go_on),
+        _scene("rollback", lambda t: t.done, ("rollback", "1", "--to", "T1-01", "--yes"), roll_back_again),
+        _scene("undo", lambda t: t.back, ("undo", "--yes"), undo_again),
+        _scene("verify-work", lambda t: t.done, ("verify-work", "1"), again),
+        _scene("check-plan", lambda t: t.done, ("check-plan", "1"), again),
+        _scene("status", lambda t: t.done, ("status",), again),
+        _scene("init", lambda t: t.bare, ("init",), again),
+    )
+)
+NAMES = tuple(SCENES)
 
 
 def _last(project: Project) -> str:

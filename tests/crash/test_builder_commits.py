@@ -11,6 +11,7 @@ from tests.crash import kill_points
 from tests.crash.kill_points import Case, Scene
 from tests.crash.shapes import EXECUTE, Shape, Step
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 from tests.support.warm import Warm
@@ -45,17 +46,24 @@ def _build(place: Path) -> Project:
 SHAPE = Shape("builders that commit", _build, (Step(EXECUTE),))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_run_killed_while_it_takes_commits_ends_with_each_of_them_once(tmp_path: Path) -> None:
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", seed.one_on_a_push(("intended", "delivered", "branch moved"), "delivery"))
+def test_a_run_killed_while_it_takes_commits_ends_with_each_of_them_once(tmp_path: Path, name: str) -> None:
     """R-GIT-2, R-GIT-6: the log names the tip before the branch moves, so recovery adopts it or repeats the rest."""
     with Warm(tmp_path / "out") as warm:
         (scene,) = kill_points.scenes(tmp_path, warm, (SHAPE,), fine=True)
         points = _window(scene)
-        for point in points.values():
-            wrong = list(kill_points.survive(scene, Case(0, (point,)), fine=True, twice=False))
-            assert not wrong, (scene.points[0][point], wrong)
-        _survives_a_commit_of_the_users(scene, points["delivered"])
+        point = points[name]
+        wrong = list(kill_points.survive(scene, Case(0, (point,)), fine=True, twice=False))
+        assert not wrong, (scene.points[0][point], wrong)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(300)
+def test_a_user_commits_before_a_run_that_was_killed_while_it_took_commits_is_resumed(tmp_path: Path) -> None:
+    with Warm(tmp_path / "out") as warm:
+        (scene,) = kill_points.scenes(tmp_path, warm, (SHAPE,), fine=True)
+        _survives_a_commit_of_the_users(scene, _window(scene)["delivered"])
 
 
 def _window(scene: Scene) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Eight processes on one repository: a sample, and proof that a broken lock is detected."""
+"""Eight processes on one repository, and proof that a broken lock is detected."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash import concurrency
-from tests.crash import programme as programmes
+from tests.crash import concurrency, programme
 from tests.crash.concurrency import Scene
 from tests.support.warm import Warm
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(120)
 def test_eight_processes_with_mixed_commands_leave_a_valid_history() -> None:
     """R-LOG-5, F10, F40, T6: one owner at a time, nothing lost, nothing twice, no trace of refused commands."""
-    result = programmes.carry_out(concurrency.PROGRAMME, size=concurrency.PROGRAMME.sample, seed=6)
-    assert not result.failures, programmes.report(result)
-    assert result.cases == concurrency.PROGRAMME.sample
+    programme.on_a_push(concurrency.PROGRAMME)
 
 
 @pytest.fixture
@@ -29,7 +25,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_harness_detects_a_lock_that_excludes_no_process(scene: Scene) -> None:
     """Whether two commands overlap is random, and about one round in three has no overlap: twelve rounds are enough."""
 

@@ -11,6 +11,7 @@ import pytest
 from tests.crash import harness
 from tests.crash.harness import KILLED
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
 
@@ -49,16 +50,15 @@ def staged(project: Project) -> list[str]:
     return project.repo.git("diff", "--cached", "--name-only").splitlines()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("edge", "nth"),
-    [
-        ("before GitTrees.keep_blobs .*T1-02/1/index", 0),
-        ("after GitTrees.keep_blobs .*T1-02/1/index", 0),
-        ("before GitHistory.commit", 1),
-        ("after GitHistory.commit", 1),
-    ],
-)
+EDGES = [
+    ("before GitTrees.keep_blobs .*T1-02/1/index", 0),
+    ("after GitTrees.keep_blobs .*T1-02/1/index", 0),
+    ("before GitHistory.commit", 1),
+    ("after GitHistory.commit", 1),
+]
+
+
+@pytest.mark.parametrize(("edge", "nth"), seed.one_on_a_push(EDGES, "staged"))
 def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     project: Project, tmp_path: Path, edge: str, nth: int
 ) -> None:
@@ -71,7 +71,7 @@ def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     assert staged(project) == ["staged.txt"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("edge", ["before GitHistory.commit", "after GitHistory.commit"])
 def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     project: Project, tmp_path: Path, edge: str
@@ -86,7 +86,7 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     assert project.repo.git("show", ":b.txt") == "half"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6."""
     output = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
@@ -95,7 +95,7 @@ def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, 
     assert mine in project.repo.kept("refs/idumb/").values()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6: the earlier commit, which no ref names any more, is kept, and the command restores it."""
     repo = project.repo

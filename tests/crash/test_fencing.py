@@ -1,4 +1,4 @@
-"""An owner that was stopped, taken over and continued: a sample, and proof that a missing fence is found."""
+"""An owner that was stopped, taken over and continued, and proof that a missing fence is found."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.crash import fencing
-from tests.crash import programme as programmes
+from tests.crash import fencing, programme
 from tests.crash.fencing import AFTER, Scene
+from tests.support import seed
 from tests.support.warm import Warm
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(120)
 def test_an_owner_that_continues_after_a_takeover_writes_nothing() -> None:
     """R-LOG-5, F38, T7: neither in the log nor at refs, on the branch or in the working tree."""
-    result = programmes.carry_out(fencing.PROGRAMME, size=fencing.PROGRAMME.sample, seed=7)
-    assert not result.failures, programmes.report(result)
-    assert result.cases == fencing.PROGRAMME.sample
+    programme.on_a_push(fencing.PROGRAMME)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +25,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
-@pytest.mark.slow
 def test_a_builder_does_not_start_if_the_owner_lost_the_tree_while_the_first_checks_began(scene: Scene) -> None:
     """R-LOG-5: nothing but this look is between the last write of the log and the builder."""
     second = next(n for n, name in enumerate(scene.names) if name.endswith("T1-02/1/base"))
@@ -36,7 +32,7 @@ def test_a_builder_does_not_start_if_the_owner_lost_the_tree_while_the_first_che
 
 
 # Points whose late writing shows in a report's text: commits of the same tree in the same second are the same.
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("point", "plant"),
     [
@@ -63,8 +59,7 @@ def _before_append(scene: Scene, kinds: str) -> int:
     return scene.names.index(f"before SqliteEventLog.append {kinds}")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kinds", APPENDS)
+@pytest.mark.parametrize("kinds", seed.one_on_a_push(APPENDS, "append"))
 def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: str) -> None:
     """R-LOG-5, F38: the two other guards of the log are disabled, and the old token still appends nothing."""
     late, before, after = fencing.late_append(scene, _before_append(scene, kinds), plant=fencing.FENCE_ALONE)
@@ -72,7 +67,7 @@ def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: st
     assert after == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_the_fence_of_the_log_an_old_owner_appends(scene: Scene) -> None:
     """R-LOG-5: the writes that the test above sees refused succeed if the fence is disabled too."""
     point = _before_append(scene, "checkpoint.recorded task.completed")

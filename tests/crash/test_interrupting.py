@@ -9,6 +9,7 @@ import pytest
 
 from tests.crash import interrupting
 from tests.crash.interrupting import Scene
+from tests.support import seed
 from tests.support.warm import Warm
 
 SAMPLE = (0.02, 0.2, 0.45, 0.7, 0.95)
@@ -23,20 +24,18 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(warm, folder)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("chance", "number"), CASES)
+@pytest.mark.parametrize(("chance", "number"), seed.one_on_a_push(CASES, "a signal"))
 def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance: float, number: int) -> None:
     """R-RUN-9."""
     scene.case(int(chance * len(scene.names)), number)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chance", SAMPLE[1:4])
+@pytest.mark.parametrize("chance", seed.one_on_a_push(SAMPLE[1:4], "two signals"))
 def test_a_run_interrupted_twice_anywhere_resumes_to_the_same_end(scene: Scene, chance: float) -> None:
     scene.case(int(chance * len(scene.names)), signal.SIGINT, twice=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_interrupted_at_its_commit_commits_once(scene: Scene) -> None:
     point = next(n for n, name in enumerate(scene.names) if name.startswith(FIRST_COMMIT))
     assert scene.case(point, signal.SIGTERM) == 128 + signal.SIGTERM

@@ -12,19 +12,14 @@ from tests.crash.programme import REPEATED_TASK
 from tests.crash.shapes import SHAPES
 from tests.support.warm import Warm
 
-SEED = 7
 
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(120)
 def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
-    """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6, R-PLAN-8: a sample, with as many kinds of points as cases."""
-    result = programme.carry_out(kill_points.PROGRAMME, size=kill_points.PROGRAMME.sample, seed=SEED)
-    assert result.cases >= kill_points.PROGRAMME.sample
-    assert not result.failures, programme.report(result)
+    """F30, R-RUN-2, R-GIT-2, R-LOG-1, R-LOG-6, R-PLAN-8."""
+    programme.on_a_push(kill_points.PROGRAMME)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", ["commits are not looked for", "nothing is put back"])
 def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> None:

@@ -11,20 +11,14 @@ from tests.crash.power_cut import EXECUTE, Case, Scene
 from tests.crash.programme import CannotRun, Tally
 from tests.support.warm import Warm
 
-SEED = 7
 
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(120)
 def test_acknowledged_work_survives_a_power_cut_and_the_rest_continues() -> None:
-    """F31, R-LOG-6: a sample of the programme, the same every time except for the random moments."""
-    result = programme.carry_out(power_cut.PROGRAMME, size=power_cut.PROGRAMME.sample, seed=SEED)
-    if result.skipped:
-        pytest.skip(f"NO POWER WAS CUT: {result.skipped}")
-    assert not result.failures, programme.report(result)
+    """F31, R-LOG-6."""
+    programme.on_a_push(power_cut.PROGRAMME)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kind", "fault"), [("ext4", "nothing is forced"), ("ext4", "refs before objects"), ("xfs", "refs before objects")]

@@ -14,6 +14,7 @@ from idumb.git import discover
 from idumb.git.trees import GitTrees
 from tests.crash import harness
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
@@ -69,7 +70,7 @@ def killed(template: Killed, tmp_path: Path) -> Killed:
 LOCKS = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "refs/idumb/kept/main.lock", "next-index-999999.lock")
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", seed.one_on_a_push(LOCKS, "lock"))
 def test_a_lock_of_the_killed_command_is_removed(killed: Killed, name: str) -> None:
     """R-LOG-6, F30: it has no live owner, and it is not older than the killed command."""
     (killed.repo.git_dir / name).touch()
@@ -135,6 +136,7 @@ def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed:
     assert lock.exists()
 
 
+@pytest.mark.nightly
 def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert killed.resume().code == 0
     lock = killed.repo.git_dir / "index.lock"
@@ -164,6 +166,7 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
     assert [name for name in theirs if not killed.project.exists(name)] == []
 
 
+@pytest.mark.nightly
 def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
     (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
@@ -197,6 +200,7 @@ def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_
     assert killed.resume().code == 0
 
 
+@pytest.mark.nightly
 def test_a_file_committed_as_empty_counts_as_the_user_s_edit(killed: Killed) -> None:
     killed.repo.write("a.txt", "")
     killed.repo.git("commit", "--quiet", "-m", "empty", "--", "a.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from idumb.store.event_log import SqliteEventLog
 from tests.support import project as projects
-from tests.support import warm
+from tests.support import seed, warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making
 
@@ -29,8 +30,11 @@ def die(kind: str) -> None:
     SqliteEventLog.append = append  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("reports", REPORTS)
-@pytest.mark.parametrize("before", ["checkpoint.recorded", "run.completed", "verification.recorded", "reports"])
+BEFORE = ("checkpoint.recorded", "run.completed", "verification.recorded", "reports")
+CASES = list(itertools.product(REPORTS, BEFORE))
+
+
+@pytest.mark.parametrize(("reports", "before"), seed.one_on_a_push(CASES, "reports"))
 def test_resume_writes_the_reports_of_a_killed_run_once(sandbox: GitSandbox, reports: str, before: str) -> None:
     """R-OPS-2: `reports` is the moment after their commit or ref and before the event that records it."""
     project = projects.create(sandbox, files={"README.md": "# Project\n"})

@@ -8,13 +8,19 @@ import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task
 from tests.support.warm import Warm
 
 
 @pytest.fixture
-def ran(sandbox: GitSandbox) -> Project:
+def ran(prepared: Prepared) -> Project:
+    return prepared.get(_ran)
+
+
+def _ran(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.plan(
         [
@@ -28,8 +34,7 @@ def ran(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [3, 5, 6, 8])
+@pytest.mark.parametrize("at", seed.one_on_a_push((3, 5, 6, 8), "a killed rollback"))
 def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at: int) -> None:
     """R-GIT-3: one rollback in the record, one commit, and undo restores the tasks' work."""
     before = ran.repo.ledger()
@@ -46,6 +51,7 @@ def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at:
     assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
 
 
+@pytest.mark.nightly
 def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
     """R-GIT-3, F22."""
     before = ran.repo.ledger()
@@ -77,6 +83,7 @@ def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Proj
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
+@pytest.mark.nightly
 def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
     """R-GIT-3: undo restores the earlier state, and that was the user's."""
     ran.repo.remove("b.txt")
@@ -86,8 +93,7 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [5, 7])
+@pytest.mark.parametrize("at", seed.one_on_a_push((5, 7), "a killed undo"))
 def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -> None:
     """R-GIT-3."""
     before = ran.repo.ledger()
@@ -100,7 +106,7 @@ def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -
     assert projects.user_bytes(back, ran.repo.ledger()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "kills", [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
 )

@@ -14,16 +14,13 @@ from tests.crash import programme, secrets
 from tests.crash.programme import Tally
 from tests.crash.secrets import PROGRAMME
 
-pytestmark = pytest.mark.slow
+
+@pytest.mark.timeout(120)
+def test_no_canary_secret_is_stored_or_printed_anywhere() -> None:
+    programme.on_a_push(PROGRAMME)
 
 
-@pytest.mark.timeout(200)
-def test_no_canary_secret_is_stored_or_printed_anywhere(tmp_path: Path) -> None:
-    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
-    assert result.failures == (), programme.report(result)
-    assert result.cases > 100
-
-
+@pytest.mark.nightly
 @pytest.mark.timeout(120)
 def test_the_harness_detects_unredacted_secrets(tmp_path: Path) -> None:
     tally = Tally()
@@ -34,6 +31,7 @@ def test_the_harness_detects_unredacted_secrets(tmp_path: Path) -> None:
     assert "objects of git" in reports
 
 
+@pytest.mark.nightly
 def test_the_harness_detects_a_redactor_that_forgets_the_previous_chunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,6 +44,7 @@ def test_the_harness_detects_a_redactor_that_forgets_the_previous_chunk(
     assert len(tally.failures) == 3
 
 
+@pytest.mark.nightly
 def test_the_harness_detects_truncation_inside_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "_same_start", lambda one, _: one)
     tally = Tally()

@@ -16,7 +16,7 @@ from tests.history.plan_from_history import CHECKLIST, FENCE, Style
 from tests.history.rerun import Rerun
 from tests.support.gitrepo import GitSandbox
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 
 def _rerun(tmp_path: Path, chapter: Callable[[GitSandbox], None], style: Style | None = None) -> Rerun:

@@ -12,6 +12,7 @@ import pytest
 from tests.history import nasty, random_history
 from tests.history.plan_from_history import Style
 from tests.history.rerun import Rerun
+from tests.support.seed import commit_seed
 
 _COMMITS = 8
 
@@ -35,9 +36,8 @@ def _there_and_back(tmp_path: Path, seed: int, style: Style) -> None:
     assert rerun.stands_at(rerun.tip)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [7])
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", [commit_seed()], ids=["of this commit"])
 def test_a_random_history_is_executed_and_rolled_back_exactly(tmp_path: Path, seed: int) -> None:
     _there_and_back(tmp_path, seed, Style())
 

@@ -57,7 +57,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         cases, removed = in_sandbox(), []
     if size is not None:
         cheap = [case for case in cases if case.cheat.kind == "python" and case.cheat not in HONEST]
-        cases = [Case(HONEST[0], "clone"), *random.Random(seed).sample(cheap, size - 1)]
+        cases = [Case(HONEST[0], "clone"), *_families(cheap, random.Random(seed))[: size - 1]]
         removed = []
     for number, case in enumerate(tally.share([*cases, *removed])):
         if missing := _missing_tools(case.cheat):
@@ -68,6 +68,14 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             judge_without(case.without, folder / f"{tally.part}-{number}", tally)
     if tally.part == 0:
         tally.note("families", len({cheat.family for cheat in CHEATS}))
+
+
+def _families(cases: list[Case], chance: random.Random) -> list[Case]:
+    """One cheat of each family, in any mode."""
+    families: dict[str, list[Case]] = {}
+    for case in chance.sample(cases, len(cases)):
+        families.setdefault(case.cheat.family, []).append(case)
+    return [of_family[0] for of_family in families.values()]
 
 
 def in_sandbox() -> list[Case]:
@@ -269,4 +277,4 @@ def names(cheats: Iterable[Cheat]) -> set[tuple[str, str]]:
     return {(cheat.family, cheat.name) for cheat in cheats}
 
 
-PROGRAMME = Programme("T12", "builders that cheat", sample=9, release=None, run=run, divides=True)
+PROGRAMME = Programme("T12", "builders that cheat", sample=9, release=None, run=run, divides=True, push=3)

@@ -462,4 +462,4 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             gc.collect()
 
 
-PROGRAMME = Programme("T10", "mutated and made-up files", 150, 10_000, run, (TRACEBACK, SLOW))
+PROGRAMME = Programme("T10", "mutated and made-up files", 150, 10_000, run, (TRACEBACK, SLOW), push=len(KINDS))

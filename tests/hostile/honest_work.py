@@ -148,4 +148,6 @@ def _project(honest: Honest, mode: str, folder: Path) -> tuple[Project, dict[str
     return project, surroundings
 
 
-PROGRAMME = Programme("T21", "honest work in projects of many kinds", sample=3, release=None, run=run, divides=True)
+PROGRAMME = Programme(
+    "T21", "honest work in projects of many kinds", sample=3, release=None, run=run, divides=True, push=1
+)

@@ -7,14 +7,17 @@ fired on purpose: a payload that cannot fire proves nothing.
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from idumb.system import escaping
 from tests.crash.programme import FOREIGN, OTHER, TRACEBACK, Programme, Tally
@@ -27,6 +30,8 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, shell, task
 from tests.support.warm import Warm
+
+Thing = TypeVar("Thing")
 
 PROGRAM = (sys.executable, "-P", "-m", "idumb")
 SECONDS = 30
@@ -182,13 +187,28 @@ def chosen(number: int, count: int) -> list[str]:
     return [*(others + others)[at : at + count - 1], "execute-phase"]
 
 
+def in_turn(chance: random.Random) -> list[Payload | Harm]:
+    """All payloads and harms, one of each kind and then the next."""
+    harms: dict[str, list[Payload | Harm]] = {}
+    for harm in unpacked.HARMS:
+        harms.setdefault(" ".join(harm.name.split()[:2]), []).append(harm)
+    kinds: list[Sequence[Payload | Harm]] = [payloads.GIT, payloads.PROGRAMS, unpacked.PAYLOADS]
+    kinds += _shuffled(chance, harms.values())
+    rounds = itertools.zip_longest(*(_shuffled(chance, kind) for kind in kinds))
+    return [payload for one in rounds for payload in one if payload is not None]
+
+
+def _shuffled(chance: random.Random, things: Iterable[Thing]) -> list[Thing]:
+    return chance.sample(many := list(things), len(many))
+
+
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     """Each payload with all commands; with a size, that many payloads with a sample of them."""
     template = Template(folder)
-    every: list[Payload | Harm] = [*ALL, *unpacked.HARMS]
+    every: list[Payload | Harm] = [*ALL, *unpacked.HARMS] if size is None else in_turn(random.Random(seed))[:size]
     with Warm(folder / "answers") as warm:
-        for number, payload in enumerate(every if size is None else every[:size]):
-            commands = list(COMMANDS) if size is None else chosen(number + seed, 5)
+        for number, payload in enumerate(every):
+            commands = list(COMMANDS) if size is None else chosen(number + seed, 3 if payload.alone else 5)
             case(warm, template, payload, commands, tally)
 
 
@@ -205,4 +225,6 @@ def case(warm: Warm, template: Template, payload: Payload | Harm, commands: Sequ
             tally.fail(OTHER, payload.name, "cannot go off here, so it proves nothing")
 
 
-PROGRAMME = Programme("T13", "hostile repositories", 0, None, run, (FOREIGN, TRACEBACK))
+PROGRAMME = Programme(
+    "T13", "hostile repositories", len(ALL) + len(unpacked.HARMS), None, run, (FOREIGN, TRACEBACK), push=5
+)

@@ -14,19 +14,16 @@ from tests.hostile.cheating import MODES, PROGRAMME, Verdict
 from tests.hostile.cheats import CHEATS, HONEST, KINDS, REMAINING
 from tests.hostile.guards import GUARDS
 
-pytestmark = pytest.mark.slow
-
 _SAMPLE = ("checks judge the commit", "packages are compared", "a check must run a test")
 
 
-@pytest.mark.timeout(200)
-def test_no_cheat_is_believed_and_honest_work_is_not_refused(tmp_path: Path) -> None:
+@pytest.mark.timeout(120)
+def test_no_cheat_is_believed_and_honest_work_is_not_refused() -> None:
     """R-RUN-3."""
-    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
-    assert result.failures == (), programme.report(result)
-    assert result.cases >= PROGRAMME.sample
+    programme.on_a_push(PROGRAMME)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", _SAMPLE)
 def test_without_its_guard_a_cheat_is_believed(tmp_path: Path, name: str) -> None:
     """The harness detects an accepted cheat."""
@@ -35,6 +32,7 @@ def test_without_its_guard_a_cheat_is_believed(tmp_path: Path, name: str) -> Non
     assert tally.failures == []
 
 
+@pytest.mark.nightly
 def test_an_accepted_cheat_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     believed = Verdict(
         completed=True, check_passes=False, works=False, named=False, warned=False, reason="", stranger=""

@@ -12,15 +12,12 @@ from tests.hostile import honest_work
 from tests.hostile.honest import HONEST, Honest, Work
 from tests.hostile.honest_work import PROGRAMME
 
-pytestmark = pytest.mark.slow
+
+def test_honest_work_is_not_refused() -> None:
+    programme.on_a_push(PROGRAMME)
 
 
-def test_honest_work_is_not_refused(tmp_path: Path) -> None:
-    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
-    assert result.failures == (), programme.report(result)
-    assert result.cases == PROGRAMME.sample
-
-
+@pytest.mark.nightly
 def test_a_refusal_is_a_failure(tmp_path: Path) -> None:
     tally = Tally()
     refused = Honest("shell", "undeclared", {"a": "a\n"}, (Work("create `b`", "echo b > b; echo c > c", "test -s b"),))

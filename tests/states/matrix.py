@@ -13,6 +13,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.crash.programme import Programme, Tally
 from tests.states import git_state, ledgers, work_tree
 from tests.states.ledgers import Record
 from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
+from tests.support import seed as seeds
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox
 from tests.support.warm import Warm
@@ -294,18 +296,60 @@ def _possible(state: State, action: str) -> bool:
     return action != "late" or not (state.elsewhere or state.code in UNREADABLE)
 
 
-def programme_run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
-    consent = template(folder / "fresh")
-    with Warm(folder / "answers") as warm:
-        scene = copied(folder / "fresh", folder / "ran")
-        done = Case(warm, State("plain", (), lambda _: None), scene, consent)
+KINDS: dict[str, tuple[str, ...]] = {
+    "edited and untracked files": ("F1", "F2"),
+    "ignored files": ("F3", "F4"),
+    "the index": ("F5",),
+    "an unfinished command of git": ("F6",),
+    "a branch without commits, and none": ("F7", "F8"),
+    "another repository, other worktrees": ("F9", "F10"),
+    "repositories inside": ("F11", "F12"),
+    "filters": ("F13",),
+    "less than everything checked out": ("F14",),
+    "formats": ("F15",),
+    "names": ("F16", "F18"),
+    "line endings": ("F17",),
+    "links and modes": ("F19", "F20"),
+    "pipes, many and large files": ("F21",),
+    "hooks": ("F22",),
+    "settings of commits": ("F23",),
+    "damage, locks, another owner": ("F25", "F41", "F43"),
+}
+"""Rows by kind: `make test` takes one state of each kind."""
+
+
+def one_of(kind: str) -> tuple[State, str]:
+    """The state of a kind that this commit tries, and the action."""
+    state = seeds.one_of([state for state in ALL.values() if not {*state.rows}.isdisjoint(KINDS[kind])], kind)
+    return state, seeds.one_of([action for action in (*ACTIONS, LATE) if _possible(state, action)], f"act on {kind}")
+
+
+class Bench:
+    """The projects that are copied, and what runs in the copies."""
+
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self._folder, self._warm = folder, warm
+        self._consent = template(folder / "fresh")
+
+    @cached_property
+    def _ran(self) -> Path:
+        scene = copied(self._folder / "fresh", self._folder / "ran")
+        done = Case(self._warm, State("plain", (), lambda _: None), scene, self._consent)
         assert done.execute(scene.repo).code == 0
+        return scene.case
+
+    def carry_out(self, state: State, action: str, place: Path) -> None:
+        scene = copied(self._ran if action == LATE else self._folder / "fresh", place)
+        carry_out(Case(self._warm, state, scene, self._consent), action)
+        shutil.rmtree(place)
+
+
+def programme_run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    with Warm(folder / "answers") as warm:
+        bench = Bench(folder, warm)
         for number, (state, action) in enumerate(pairs(size, seed)):
-            place = folder / f"case-{number}"
             with tally.case(f"{state.name} ({', '.join(state.rows)}) x {action}", programmes.LOST_BYTES):
-                scene = copied(folder / ("ran" if action == "late" else "fresh"), place)
-                carry_out(Case(warm, state, scene, consent), action)
-                shutil.rmtree(place)
+                bench.carry_out(state, action, folder / f"case-{number}")
             tally.note(f"{action} cases")
         tally.note("states", len(ALL))
 

@@ -12,6 +12,7 @@ from tests.states import ledgers, matrix
 from tests.states.matrix import Case
 from tests.states.state import ALL, FILES, TOUCHED, copied
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import task
 from tests.support.warm import Warm
@@ -83,7 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Warm
         yield folder, warm, consent
 
 
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", seed.one_on_a_push(WORKS, "works"))
 def test_a_builder_s_commits_are_delivered_and_nothing_else_changes(
     place: tuple[Path, Warm, str], tmp_path: Path, name: str
 ) -> None:
@@ -109,7 +110,7 @@ def test_a_builder_s_commits_are_delivered_and_nothing_else_changes(
     assert [path for path in changed if path.split("/")[0] not in ledgers.OWN] == []
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", seed.one_on_a_push(REFUSED, "refused"))
 def test_an_undeliverable_result_is_refused_before_anything_changes(
     place: tuple[Path, Warm, str], tmp_path: Path, name: str
 ) -> None:

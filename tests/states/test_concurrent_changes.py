@@ -13,6 +13,7 @@ from tests.states import ledgers
 from tests.states.ledgers import Record
 from tests.states.matrix import Case
 from tests.states.state import TOUCHED, State, copied, template
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.warm import Warm
 
@@ -132,11 +133,34 @@ def case(templates: tuple[Path, Warm, str], tmp_path: Path) -> Case:
     return Case(warm, State("meanwhile", ("F24",), lambda _: None), scene, consent)
 
 
+ENDINGS = (
+    "",
+    "run.waiting",
+    "git.committed-meanwhile",
+    "git.branch-rewritten",
+    "git.other-branch",
+    "git.guarded-changed",
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_lost_if_during_a_task(case: Case, ending: str) -> None:
+    """R-GIT-6, F24: the run continues, or stops and keeps everything; then its suggested command works.
+
+    One change for each ending; which, the commit chooses.
+    """
+    _is_survived(case, seed.one_of([change for change in CONCURRENT_CHANGES if change.error == ending], ending))
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "change", CONCURRENT_CHANGES, ids=[change.name.replace(" ", "-") for change in CONCURRENT_CHANGES]
 )
-def test_nothing_is_lost_if_during_a_task(case: Case, change: ConcurrentChange) -> None:
-    """R-GIT-6, F24: the run continues, or stops and keeps everything; then its suggested command works."""
+def test_nothing_is_lost_whatever_happens_during_a_task(case: Case, change: ConcurrentChange) -> None:
+    _is_survived(case, change)
+
+
+def _is_survived(case: Case, change: ConcurrentChange) -> None:
     repo = case.scene.repo
     repo.git("branch", "kept")
     before = ledgers.record(repo)
@@ -181,6 +205,7 @@ def without(ledger_part: Mapping[str, object], but: tuple[str, ...]) -> dict[str
     return {path: value for path, value in ledger_part.items() if path.partition("\0")[0] not in but and path != "out"}
 
 
+@pytest.mark.nightly
 def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:
     """F25: the run ends with one clear line, and continues in the repository's new place."""
     repo = case.scene.repo

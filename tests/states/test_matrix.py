@@ -13,24 +13,44 @@ from idumb.git import discover
 from idumb.git.objects import object_writer
 from idumb.git.scan import scanner
 from idumb.git.trees import GitTrees
-from tests.crash import programme
 from tests.states import matrix, planted
-from tests.states.matrix import ACTIONS, LATE, PROGRAMME, Case
+from tests.states.matrix import ACTIONS, KINDS, LATE, PROGRAMME, Bench, Case
 from tests.states.state import ALL, State, copied, template
 from tests.support.gitrepo import GitSandbox
 from tests.support.warm import Warm
 
 
-@pytest.mark.timeout(600)
-def test_no_repository_state_loses_a_byte(tmp_path: Path) -> None:
-    """R-GIT-1, R-GIT-6, R-GIT-7, F1 to F25: each state with one of the actions; the full product is `make torture`."""
-    result = programme.carry_out(PROGRAMME, size=PROGRAMME.sample, seed=1, folder=tmp_path)
-    assert result.failures == (), programme.report(result)
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("states")
+    with Warm(folder / "answers") as warm:
+        yield Bench(folder, warm)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_state_is_in_the_sample_and_every_action_in_several_cases(seed: int) -> None:
-    chosen = matrix.pairs(PROGRAMME.sample, seed)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_repository_state_loses_a_byte(bench: Bench, tmp_path: Path, kind: str) -> None:
+    """R-GIT-1, R-GIT-6, R-GIT-7, F1 to F25: one state of each kind with one action; which, the commit chooses."""
+    bench.carry_out(*matrix.one_of(kind), tmp_path / "case")
+
+
+SAMPLE = {f"{state.name} x {action}": (state, action) for state, action in matrix.pairs(PROGRAMME.sample, 1)}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", SAMPLE)
+def test_no_state_with_one_of_the_actions_loses_a_byte(bench: Bench, tmp_path: Path, case: str) -> None:
+    """Each state; the full product is `make torture`."""
+    bench.carry_out(*SAMPLE[case], tmp_path / "case")
+
+
+def test_each_row_of_the_states_is_in_one_kind() -> None:
+    rows = [row for kind in KINDS.values() for row in kind]
+    assert sorted(rows) == sorted({row for state in ALL.values() for row in state.rows})
+
+
+@pytest.mark.parametrize("chosen_by", [1, 2, 3])
+def test_every_state_is_in_the_sample_and_every_action_in_several_cases(chosen_by: int) -> None:
+    chosen = matrix.pairs(PROGRAMME.sample, chosen_by)
     assert len(ALL) >= 80
     assert {state.name for state, _ in chosen} == set(ALL)
     assert min(Counter(action for _, action in chosen)[action] for action in (*ACTIONS, LATE)) >= 2
@@ -58,6 +78,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("fault", "state", "action"), PLANTED)
 def test_the_harness_detects_a_planted_fault(
     place: tuple[Path, Warm, str], fault: str, state: str, action: str
