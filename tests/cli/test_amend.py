@@ -12,7 +12,6 @@ import jsonschema
 import pytest
 
 from idumb.app.contract import contract_versions
-from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
@@ -20,6 +19,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, run_killed_before, versions
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.terminal import answering
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -201,11 +201,13 @@ def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alo
 
 
 @pytest.mark.parametrize(("typed", "code"), [("amend", 0), ("", 4)])
-def test_at_a_terminal_the_difference_is_shown_and_confirmed(project: Project, typed: str, code: int) -> None:
+def test_at_a_terminal_the_difference_is_shown_and_confirmed(
+    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
     """R-ASK-2."""
-    ended, shown = at_terminal(project, ("amend", "1", "--widen", "T1-03", "create c.md"), typed)
-    assert ended == code
-    assert "files + create c.md" in shown
+    screen = answering(monkeypatch, typed)
+    assert project.quick("amend", "1", "--widen", "T1-03", "create c.md").code == code
+    assert "files + create c.md" in screen.getvalue()
     assert len(versions(project)) == (code == 0)
 
 
@@ -261,34 +263,30 @@ def test_a_task_with_work_in_its_files_cannot_be_removed_from_the_plan(project: 
     refused(amend(project, "--from-file", "--yes"), "amend.attempted")
 
 
-@pytest.mark.parametrize(("place", "version"), [("_write", 1), ("_record", 2)])
-def test_after_a_kill_the_next_command_adopts_a_written_amendment_or_drops_it(
-    project: Project, place: str, version: int
-) -> None:
+def test_after_a_kill_before_the_write_the_amendment_is_dropped(project: Project) -> None:
     """R-LOCK-8: plan and log always agree."""
     before = project.read(PLAN)
-    run_killed_before(
-        project, getattr(contract_versions, place), "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes"
-    )
-    assert (project.read(PLAN) == before) == (version == 1)
-    assert versions(project) == []
+    run_killed_before(project, contract_versions._write, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    assert project.read(PLAN) == before
     ended = project.quick("resume", "1", "--retry-failed", "--json")
-    assert ended.code == (0 if version == 2 else 5), ended
-    assert project.quick("plan-diff", "1", "--json").data["since"]["version"] == version
-    abandoned = project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"]
-    assert len(abandoned) == (version == 1)
+    assert ended.code == 5, ended
+    assert project.quick("plan-diff", "1", "--json").data["since"]["version"] == 1
+    assert len(project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"]) == 1
 
 
 def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(project: Project) -> None:
     """R-LOCK-8: finished work stays, and `next` and `status` show that run."""
-    before = run_id(project)
+    text, before = project.read(PLAN), run_id(project)
     run_killed_before(project, contract_versions._record, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
+    assert project.read(PLAN) != text
+    assert versions(project) == []
     assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
     ended = project.quick("execute-phase", "1", "--json")
     assert (ended.code, ended.data["run"]) == (0, before), ended
     assert [v["version"] for v in versions(project)] == [2]
+    assert project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"] == []
 
 
 def test_a_verified_phase_stays_verified_after_a_killed_decision(verified: Project) -> None:

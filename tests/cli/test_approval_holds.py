@@ -148,14 +148,6 @@ def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project
     assert project.exists(".planning/phases/1/1-SUMMARY.md")
 
 
-def test_a_pinned_base_is_compared_with_the_run_s_base_in_verification(project: Project) -> None:
-    """R-LOCK-4: the commits of its own tasks do not void it."""
-    _plan(project, "strict")
-    approve(project, "--pin-base")
-    assert run(project).code == 0
-    assert _verify(project).code == 0
-
-
 def test_a_pinned_base_is_compared_with_the_run_s_base_for_a_phase_decision(project: Project) -> None:
     """R-LOCK-4, R-ASK-3: the approval also covers the plan with the answer."""
     head = STRICT.replace("check: test -s a.txt", "human: true")

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from idumb.app.consent import checked_tree
-from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
+from tests.support.terminal import answering
 
 
 @pytest.fixture
@@ -68,11 +68,13 @@ def test_without_terminal_and_hash_everything_is_shown_and_nothing_approved(proj
 
 
 @pytest.mark.parametrize(("typed", "code"), [("", 4), ("yes", 0)])
-def test_at_a_terminal_approve_asks_and_the_default_is_no(project: Project, typed: str, code: int) -> None:
+def test_at_a_terminal_approve_asks_and_the_default_is_no(
+    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
     """R-LOCK-3, R-ASK-2."""
-    ended, output = at_terminal(project, ("approve", "1"), typed)
-    assert ended == code, output
-    assert f"commands use {CHECK}" in output
+    screen = answering(monkeypatch, typed)
+    assert project.quick("approve", "1").code == code
+    assert f"commands use {CHECK}" in screen.getvalue()
     assert project.fast("approve", "1", "--revoke").code == code
 
 
@@ -152,22 +154,16 @@ def test_a_change_voids_the_approval_and_reverting_it_restores_the_approval(proj
 
 
 def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Project) -> None:
-    """R-LOCK-4: the base is recorded, and bound only on request."""
-    approve(project)
-    project.repo.write("other.txt", "x\n")
-    project.repo.commit("other")
-    approve(project, "--pin-base")
-    assert run(project, "--max-attempts", "1").code == 0  # the commits of its own tasks do not void it
-    project.quick("rollback", "1", "--to", "start", "--yes", "--json")
-    assert project.quick("resume", "1", "--json").code == 0
-
-
-def test_a_moved_base_voids_a_pinned_approval(project: Project) -> None:
-    """R-LOCK-4."""
+    """R-LOCK-4: the base is recorded, and bound only on request; commits of the run's own tasks do not void it."""
     approve(project, "--pin-base")
     project.repo.write("other.txt", "x\n")
     project.repo.commit("other")
     assert refused(run(project), "approval.void")["changed"] == ["base"]
+    approve(project, "--pin-base")
+    assert run(project, "--max-attempts", "1").code == 0
+    assert project.fast("verify-work", "1").code == 0
+    project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert project.quick("resume", "1", "--json").code == 0
 
 
 def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict(project: Project) -> None:

@@ -20,6 +20,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
+from tests.support.terminal import answering
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — human\n"
@@ -112,21 +113,6 @@ def test_an_answer_at_the_terminal_is_appended_when_the_run_ends(project: Projec
     assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
 
 
-def test_without_an_answer_nothing_is_assumed_however_often_you_resume(waiting: Project) -> None:
-    """R-ASK-3: no answer means no."""
-    for _ in range(2):
-        assert waiting.quick("resume", "1", "--json").code == 5
-    assert [d["id"] for d in waiting.quick("decisions", "--json").data["decisions"]] == [QUESTION]
-    assert versions(waiting) == []
-
-
-def test_a_question_can_be_answered_once(waiting: Project) -> None:
-    assert decide(waiting, QUESTION, "no").code == 0
-    refused(decide(waiting, QUESTION, "yes"), "decision.answered")
-    refused(decide(waiting, QUESTION, "maybe"), "decision.bad-choice", 3)
-    refused(decide(waiting, "T1-07.AC-1.1", "yes"), "decision.unknown", 3)
-
-
 def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Project) -> None:
     """R-ASK-3."""
     edit(waiting, "T1-02: Task T1-02", "T1-02: Mine")
@@ -195,10 +181,10 @@ def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(f
     refused(decide(failed, "--forget", kept), "decision.not-known", 3)
 
 
-def test_a_saved_answer_is_confirmed_at_the_terminal(failed: Project) -> None:
+def test_a_saved_answer_is_confirmed_at_the_terminal(failed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-3."""
-    code, screen = at_terminal(failed, ("decide", "T1-01.failure.1", "skip", "--remember"), "remember")
-    assert code == 0, screen
+    answering(monkeypatch, "remember")
+    assert failed.quick("decide", "T1-01.failure.1", "skip", "--remember").code == 0
     assert len(remembered(failed)) == 1
 
 
@@ -371,11 +357,18 @@ def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, 
     return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in approvals)
 
 
-def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(project: Project, home: Path) -> None:
-    """R-ASK-3, R-LOCK-4: an answer does not make an expiring approval permanent."""
+def _approved(sandbox: GitSandbox) -> Project:
+    """T1-01 waits for a judgement, under an approval that expires."""
+    project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
     approve(project, "--expires", "90m")
     assert project.quick("execute-phase", "1", "--json").code == 5
+    return project
+
+
+def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(prepared: Prepared, home: Path) -> None:
+    """R-ASK-3, R-LOCK-4: an answer does not make an expiring approval permanent."""
+    project = prepared.get(_approved)
     assert decide(project, QUESTION, "yes").data["version"] == 2
     assert not project.quick("check-plan", "1", "--json").data["consent"]
     assert kept_approvals(project, home) == [(True, (), False)]
@@ -383,11 +376,9 @@ def test_an_approval_extended_to_an_answer_keeps_its_expiry_and_can_be_revoked(p
     refused(project.quick("resume", "1", "--json"), "consent.missing", 5)
 
 
-def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(project: Project) -> None:
+def test_an_answer_stays_only_in_the_record_if_consent_cannot_follow_it(prepared: Prepared) -> None:
     """R-ASK-3, R-LOCK-4."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED)])
-    approve(project)
-    assert project.quick("execute-phase", "1", "--json").code == 5
+    project = prepared.get(_approved)
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     before = project.read(PLAN)
     assert decide(project, QUESTION, "yes").data["version"] is None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support.approvals import FIELDS, STRICT, approve, contract, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task, write
+from tests.support.terminal import answering
 
 
 @pytest.fixture
@@ -75,13 +75,13 @@ def test_only_irreversible_tasks_can_be_accepted_and_only_by_name(project: Proje
 
 @pytest.mark.parametrize(("typed", "code"), [("yes", 0), ("", 4)])
 def test_a_guided_run_asks_about_each_irreversible_task_at_the_terminal(
-    project: Project, typed: str, code: int
+    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
     """R-LOCK-9, R-ASK-2."""
     _irreversible(project)
-    ended, output = at_terminal(project, ("execute-phase", "1"), "run", typed)
-    assert ended == code, output
-    assert "it tells the world" in output
+    screen = answering(monkeypatch, "run", typed)
+    assert project.quick("execute-phase", "1").code == code
+    assert "it tells the world" in screen.getvalue()
     assert project.exists("outside.log") == (code == 0)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -14,17 +14,16 @@ import pytest
 from idumb.cli import mcp_tools
 from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_editor import follows
-from tests.cli.test_question_timeouts import Screen, screen  # noqa: F401 - a fixture
-from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
+from tests.support.terminal import answering
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").read_text(encoding="utf-8"))
-JUDGE = 'import sys; sys.stdin.read(); print(\'{"verdict": "PASS", "judgements": []}\')\n'
+JUDGE = 'cat > /dev/null; echo \'{"verdict": "PASS", "judgements": []}\'\n'
 
 
 @pytest.fixture
@@ -59,11 +58,10 @@ def open_question(project: Project) -> str:
 def _judged(sandbox: GitSandbox) -> Project:
     """The phase has a verifier and a skeptic, and a criterion of its own."""
     project = projects.create(sandbox)
-    (project.folder / "judge.py").write_text(JUDGE, encoding="utf-8")
+    (project.folder / "judge.sh").write_text(JUDGE, encoding="utf-8")
     project.repo.commit("judge")
-    argv = json.dumps([sys.executable, "judge.py"])
     project.configure(
-        f"bindings: {{judge: {{adapter: command, argv: {argv}}}}}\n"
+        "bindings: {judge: {adapter: command, argv: [sh, judge.sh]}}\n"
         "roles: {verifier: {binding: judge}, skeptic: {binding: judge}}\n"
     )
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['there — check: `test -s a.txt`']\n")
@@ -222,17 +220,14 @@ def test_if_the_question_cannot_be_stored_the_option_remains(project: Project, m
     assert "--approve" in str(stopped.error["details"]["choices"])
 
 
-def test_answering_no_at_the_terminal_leaves_no_question(project: Project) -> None:
+def test_answering_no_at_the_terminal_leaves_no_question(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2."""
-    code, shown = at_terminal(project, ("execute-phase", "1"), "no")
-    assert code == 4, shown
+    answering(monkeypatch, "no")
+    assert project.quick("execute-phase", "1").code == 4
     assert waiting(project) == []
 
 
-def test_a_question_that_times_out_at_the_terminal_stays_pending(
-    project: Project,
-    screen: Screen,  # noqa: F811
-) -> None:
+def test_a_question_that_times_out_at_the_terminal_stays_pending(project: Project, screen: io.StringIO) -> None:
     """R-ASK-2, R-ASK-3."""
     stopped = project.quick("execute-phase", "1")
     assert stopped.code == 5, stopped
@@ -274,12 +269,12 @@ def test_approve_is_repeated_for_the_phase_and_its_judges(judged: Project) -> No
     assert again.code == 0, again
 
 
-def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project) -> None:
+def test_a_person_at_the_terminal_is_asked_once_for_both(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-1, R-ADAPT-5."""
-    code, shown = at_terminal(judged, ("execute-phase", "1"), "run")
-    assert code == 0, shown
-    assert shown.count("Your choice") == 1
-    assert "and ask the verifier and the skeptic" in shown
+    screen = answering(monkeypatch, "run")
+    assert judged.quick("execute-phase", "1").code == 0
+    assert screen.getvalue().count("Your choice") == 1
+    assert "and ask the verifier and the skeptic" in screen.getvalue()
 
 
 def test_work_needs_no_consent_to_its_judges(unjudged: Project) -> None:
@@ -298,7 +293,7 @@ def test_work_needs_no_consent_to_its_judges(unjudged: Project) -> None:
 def test_consent_does_not_cover_agents_that_changed_since_the_question(judged: Project) -> None:
     """R-ASK-2."""
     question = open_question(judged)
-    (judged.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    (judged.folder / "judge.sh").write_text(JUDGE + "\n", encoding="utf-8")
     assert waiting(judged) == []
     assert decide(judged, question, "run").error["code"] == "decision.void"
 
@@ -330,7 +325,7 @@ def test_status_and_next_show_pending_consent_to_judges(unjudged: Project) -> No
     assert view["next"]["command"] == "idumb decisions"
     assert question in unjudged.quick("status").out
     assert question in unjudged.quick("next").out
-    (unjudged.folder / "judge.py").write_text(JUDGE + "\n", encoding="utf-8")
+    (unjudged.folder / "judge.sh").write_text(JUDGE + "\n", encoding="utf-8")
     assert unjudged.fast("status").data["decisions"] == []
 
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
-import pty
-from collections.abc import Iterator
 
 import pytest
 
-from idumb.cli import opened_services
-from idumb.views.terminal import ask
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -22,22 +17,6 @@ from tests.support.project import Project, making, shell
 JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is liked — human\n"
 NO_WAY_BACK = "- **Rollback:** irreversible: it tells the world\n"
 STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
-
-
-class Screen(io.StringIO):
-    """Return the output of the terminal."""
-
-
-@pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """A terminal without a user, for commands in this process; a question waits a hundredth of a second."""
-    shown, (master, slave) = Screen(), pty.openpty()
-    with os.fdopen(slave, "r", encoding="utf-8") as read:
-        monkeypatch.setattr(
-            opened_services, "_asker", lambda *_, **__: ask.Terminal(read, shown, "me", timeout=lambda: 0.01)
-        )
-        yield shown
-    os.close(master)
 
 
 def waiting(project: Project) -> list[str]:
@@ -69,7 +48,9 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
     ],
     ids=["deviation", "criterion", "failure"],
 )
-def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen: Screen, task: str, kind: str) -> None:
+def test_a_question_of_a_run_becomes_a_pending_decision(
+    project: Project, screen: io.StringIO, task: str, kind: str
+) -> None:
     """R-ASK-2, R-ASK-3: the run ends, and the working tree is free for the person who answers."""
     project.plan([task, making("T1-02", "b2.txt", after="T1-01")])
     stopped = run(project)
@@ -79,7 +60,7 @@ def test_a_question_of_a_run_becomes_a_pending_decision(project: Project, screen
     assert project.fast("status").data["owner"] is None
 
 
-def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: Screen) -> None:
+def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: io.StringIO) -> None:
     """R-ASK-2, R-ASK-3."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria: [{text: it is liked, human: Look at it}]\n")
     assert run(project).code == 5
@@ -98,7 +79,7 @@ def _complete(sandbox: GitSandbox) -> Project:
     "command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",), ("approve", "1")], ids=lambda c: str(c[0])
 )
 def test_a_timed_out_question_before_a_command_ends_it(
-    prepared: Prepared, screen: Screen, command: tuple[str, ...]
+    prepared: Prepared, screen: io.StringIO, command: tuple[str, ...]
 ) -> None:
     """R-ASK-3: a missing answer means no, and nothing was done."""
     project = prepared.get(_complete)
@@ -112,7 +93,7 @@ def test_a_timed_out_question_before_a_command_ends_it(
     assert waiting(project) == []
 
 
-def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: Screen) -> None:
+def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Project, screen: io.StringIO) -> None:
     """R-ASK-3, R-LOCK-9: one question, though two tasks need acceptance."""
     tasks = [making(f"T1-0{n}", f"{n}.txt", fields=NO_WAY_BACK) for n in (1, 2)]
     project.plan(tasks)
@@ -123,7 +104,7 @@ def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Proj
     assert not project.exists("1.txt")
 
 
-def test_an_amendment_is_not_written_if_its_question_times_out(project: Project, screen: Screen) -> None:
+def test_an_amendment_is_not_written_if_its_question_times_out(project: Project, screen: io.StringIO) -> None:
     """R-ASK-3."""
     project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")])
     assert run(project).code == 5

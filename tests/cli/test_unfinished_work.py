@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -122,18 +123,27 @@ def test_a_new_run_restores_nothing_if_a_person_went_on_after_ctrl_c(project: Pr
     leaves_all(project)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(project: Project, number: int) -> None:
-    door = project.folder.parent / "door"
+def _answered(sandbox: GitSandbox) -> Project:
+    """A person's work waits for a check that opens a door and goes on."""
+    project = projects.create(sandbox, files={"README.md": BEFORE})
+    door = project.folder.parent / "check-door"
     os.mkfifo(door)
-    check = f"echo > {door}; sleep 600"
     project.configure("checks: here\n")
+    check = f"echo > {door}; sleep 600"
     project.plan([task("T1-01", files=FILES, check=check, fields="- **Builder:** human\n")])
     assert project.execute_here().code == 5
     by_hand(project, "README.md", "new.txt")
     assert project.fast("decide", "T1-01.work", "done").code == 0
+    return project
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(
+    prepared: Prepared, number: int
+) -> None:
+    project = prepared.get(_answered)
     with project.started("resume", "1") as process:
-        door.read_text()
+        (project.folder.parent / "check-door").read_text()
         process.send_signal(number)
         process.communicate(timeout=60)
     leaves_all(project)
@@ -221,21 +231,26 @@ def warning(answer: Answer, part: str) -> str:
     return str(words)
 
 
-@pytest.mark.parametrize("way", ["resume", "new run"])
-def test_the_printed_commands_show_every_file_of_a_killed_attempt(project: Project, way: str) -> None:
-    """R-GIT-2: a file that the attempt deleted has nothing to show, and a name can have spaces."""
-    door = project.folder.parent / "door"
+def _killed(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox, files={"README.md": BEFORE})
+    door, script = project.folder.parent / "agent-door", project.folder.parent / "killed-agent"
     os.mkfifo(door)
-    script = project.folder.parent / "agent"
     first = f"rm -f README.md; echo > 'my file'; echo > z.txt; test -p {door} || exit 0"
     script.write_text(f"{first}; rm {door}.once && echo > {door} && sleep 600; exit 0\n")
-    (project.folder.parent / "door.once").touch()
+    Path(f"{door}.once").touch()
     project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
     project.plan([task("T1-01", files="delete `README.md`, create `my file`, create `z.txt`", check="true")])
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
         door.read_text()
         process.kill()
         process.communicate(timeout=60)
+    return project
+
+
+@pytest.mark.parametrize("way", ["resume", "new run"])
+def test_the_printed_commands_show_every_file_of_a_killed_attempt(prepared: Prepared, way: str) -> None:
+    """R-GIT-2: a file that the attempt deleted has nothing to show, and a name can have spaces."""
+    project = prepared.get(_killed)
     by_hand(project, "my file", "z.txt")
     answer = project.resume_here() if way == "resume" else new_run(project)
     assert answer.code == 0, answer
