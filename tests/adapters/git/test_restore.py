@@ -16,6 +16,7 @@ from idumb.git.restore import restore_paths, write_back
 from idumb.git.scan import path_state
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
+from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox, work_tree
 
 
@@ -119,7 +120,7 @@ def test_a_new_file_gets_the_mode_of_the_umask(sandbox: GitSandbox, trees: GitTr
 _NEVER = [".git/config", ".GIT/config", "sub/.git/hooks/x", ".idumb/brain", ".planning/x", "../x", "/etc/x"]
 
 
-@pytest.mark.parametrize("path", _NEVER)
+@every("path", _NEVER)
 def test_restore_of_a_protected_path_is_a_programming_error(trees: GitTrees, path: str) -> None:
     tree = trees.scan()
     with pytest.raises(ValueError, match="never restores"):

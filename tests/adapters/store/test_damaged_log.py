@@ -59,7 +59,7 @@ def test_garbage_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) ->
     opened.fill(1)
     opened.close()
     opened.path.write_bytes(b"not a database, but long enough to look like one" * 100)
-    with pytest.raises(StoreError, match="not an SQLite database") as caught:
+    with pytest.raises(StoreError) as caught:
         opened.log.head()
     assert caught.value.code == "store.corrupt"
     assert caught.value.exit_code == 4

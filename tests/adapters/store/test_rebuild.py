@@ -19,11 +19,11 @@ from idumb.store import rebuild, witnesses
 from idumb.store.event_log import SqliteRunIndex
 from idumb.store.witnesses import AnchoredCopy, nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
+from tests.support.cases import every
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> OpenedLog:
-    """A log of 21 events of an owner that let go."""
+def filled(tmp_path: Path) -> OpenedLog:
+    """Make a log of 21 events of an owner that let go."""
     log = OpenedLog(tmp_path)
     log.fill(0)
     log.log.append([NewEvent("run.started", {"phase": "1", "number": 1}, run="r")], operation="o", fence=1)
@@ -32,6 +32,11 @@ def opened(tmp_path: Path) -> OpenedLog:
     log.owner.release()
     log.close()
     return log
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> OpenedLog:
+    return filled(tmp_path)
 
 
 def code_of(action: Callable[[], object]) -> str:
@@ -84,11 +89,12 @@ def changed(path: Path) -> None:
 DAMAGES = [remove, empty, garbage, cut, empty_tables, shorter, changed]
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("witness", ["anchor", "refs"])
+@every("damage", DAMAGES)
+@every("witness", ["anchor", "refs"])
 def test_a_damaged_log_is_refused_and_rebuilt_unchanged(
-    opened: OpenedLog, damage: Callable[[Path], None], witness: str
+    tmp_path: Path, damage: Callable[[Path], None], witness: str
 ) -> None:
+    opened = filled(tmp_path)
     events = list(opened.log.events())
     opened.close()
     damage(opened.path)

@@ -56,7 +56,7 @@ def test_no_record_with_a_flipped_byte_is_shown(place: Place) -> None:
     record = place.folder / "status.json"
     whole = record.read_bytes()
     for at in range(len(whole)):
-        for bit in (1, 4, 64):
+        for bit in (1, 64):
             record.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
             assert place.read() in (None, VIEW), at
 

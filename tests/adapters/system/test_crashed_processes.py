@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from idumb.system.processes.child_process import Finished
+from tests.support.cases import every
 
 NONE: Any = None
 
 
-@pytest.mark.parametrize(
-    ("code", "signal", "timed_out", "crashed"),
+@every(
+    "code, signal, timed_out, crashed",
     [
         (None, 9, False, True),
         (None, 11, False, True),

@@ -185,7 +185,7 @@ def test_a_file_in_place_of_a_folder_is_refused(reports: FileReports, root: Path
         reports.write(".idumb/brain/state.json", "x")
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../a", "a/../../b", "a//b", "./a", "", "a/", "a\0b"])
+@every("path", ["/etc/passwd", "../a", "a/../../b", "a//b", "./a", "", "a/", "a\0b"])
 def test_a_path_outside_the_root_is_refused(reports: FileReports, path: str) -> None:
     with pytest.raises(OSError, match="not a path in the repository"):
         reports.write(path, "x")
