@@ -47,8 +47,13 @@ def name_of(place: Path) -> str:
 
 
 @cache
+def text(place: Path) -> str:
+    return place.read_text(encoding="utf-8")
+
+
+@cache
 def parsed(place: Path) -> ast.Module:
-    return ast.parse(place.read_text(encoding="utf-8"), filename=name_of(place))
+    return ast.parse(text(place), filename=name_of(place))
 
 
 @cache
