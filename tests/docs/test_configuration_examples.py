@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from idumb.markdown.settings import configuration, policy
 from tests.meta import source
 
@@ -27,15 +25,12 @@ def examples() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("place", "text"), examples(), ids=lambda value: value if ".md:" in value else "")
-def test_every_example_of_a_page_can_be_copied_unchanged(place: str, text: str) -> None:
+def test_every_example_of_a_page_can_be_copied_unchanged() -> None:
     """R-OPS-4."""
-    read = policy.read if _POLICY.search(text) else configuration.read
-    settings, findings = read(text.encode(), place)
-    assert findings == ()
-    assert settings is not None
-
-
-def test_the_examples_are_collected() -> None:
+    for place, text in examples():
+        read = policy.read if _POLICY.search(text) else configuration.read
+        settings, findings = read(text.encode(), place)
+        assert findings == (), place
+        assert settings is not None, place
     shown = {Path(place.partition(":")[0]).stem for place, _ in examples()}
     assert shown >= {"README", "agents", "configuration", "editor", "planning"}

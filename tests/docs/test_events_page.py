@@ -18,7 +18,8 @@ from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
 PAGE = (source.ROOT / "docs/events.md").read_text(encoding="utf-8")
-SCHEMA = json.loads((source.ROOT / "docs/schemas/event.json").read_text(encoding="utf-8"))
+SCHEMA: dict[str, Any] = json.loads((source.ROOT / "docs/schemas/event.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def documented() -> dict[str, set[str]]:
@@ -41,7 +42,7 @@ def words(text: str) -> list[str]:
 def written() -> Iterator[tuple[str, str, str]]:
     """(place, kind, field) of every event that the use cases write with its fields named on the spot."""
     for place in source.python_files("idumb/app"):
-        for node in ast.walk(source.parsed(place)):
+        for node in ast.walk(source.parsed(place)) if "event(" in source.text(place) else ():
             if not isinstance(node, ast.Call) or not node.args or not source.dotted(node.func).endswith("event"):
                 continue
             kind = node.args[0]
@@ -87,10 +88,10 @@ def rows(tmp_path: Path) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(event.as_dict())) for event in OpenedLog(tmp_path).log.events()]
 
 
-def test_real_events_match_the_schema(rows: list[dict[str, Any]]) -> None:
-    assert rows
-    for row in rows:
-        jsonschema.validate(row, SCHEMA, cls=jsonschema.Draft202012Validator)
+def test_the_schema_accepts_real_events_and_rejects_broken_ones(rows: list[dict[str, Any]]) -> None:
+    assert len(rows) > 2
+    assert [row for row in rows if rejected(row)] == []
+    assert [mistake for mistake, fields in BROKEN.items() if not rejected({**rows[2], **fields})] == []
 
 
 BROKEN: Mapping[str, Mapping[str, Any]] = {
@@ -102,8 +103,5 @@ BROKEN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("mistake", BROKEN)
-def test_the_schema_rejects(rows: list[dict[str, Any]], mistake: str) -> None:
-    broken = {**rows[2], **BROKEN[mistake]}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(broken, SCHEMA, cls=jsonschema.Draft202012Validator)
+def rejected(row: Mapping[str, Any]) -> bool:
+    return next(VALIDATOR.iter_errors(row), None) is not None

@@ -41,9 +41,3 @@ def test_every_path_on_the_page_exists() -> None:
     )
     assert len(named) > 20
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
-
-
-def test_no_folder_holds_more_than_25_modules() -> None:
-    folders = {place.parent for place in (ROOT / "idumb").rglob("*.py")}
-    sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("[!_]*.py"))) for folder in folders}
-    assert {name: size for name, size in sizes.items() if size > 25} == {}
