@@ -34,7 +34,6 @@ def site(tmp_path: Path) -> Path:
     return information.parent
 
 
-@pytest.mark.slow
 def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site: Path) -> None:
     """R-ADAPT-2: by an entry point; without the package the binding is refused before anything starts."""
     project = projects.create(sandbox)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.meta import source
 from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
 
 # fmt: off
 HEAVY = frozenset({
@@ -33,6 +34,8 @@ NOT_FOR_STATUS = HEAVY | {
 }
 NOT_AFTER_AN_EDIT = frozenset({"click", "idumb.git.history", "mistune", "pygit2", "subprocess"})
 
+ROADMAP = ".planning/ROADMAP.md"
+PLACE = ".planning/phases/1/01-01-PLAN.md"
 PLAN = """\
 ---
 type: plan
@@ -54,17 +57,16 @@ goal: There is a file
 
 def loaded(folder: Path, *arguments: str) -> set[str]:
     """Names of all modules that `idumb ARGUMENTS` imports, in `folder`."""
-    result = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "idumb", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
-    lines = (line for line in result.stderr.splitlines() if line.startswith("import time:"))
-    return {line.rsplit("|", 1)[1].strip() for line in lines}
+    lines = run(folder, "-X", "importtime", "-m", "idumb", *arguments).stderr.splitlines()
+    return {line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(source.ROOT)}
+    command = [sys.executable, *arguments]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return ended
 
 
 def among(modules: set[str], names: frozenset[str]) -> set[str]:
@@ -72,63 +74,55 @@ def among(modules: set[str], names: frozenset[str]) -> set[str]:
     return {name for name in names if any(module == name or module.startswith(f"{name}.") for module in modules)}
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_load_only_their_own_packages(tmp_path: Path, option: str) -> None:
-    assert among(loaded(tmp_path, option), NOT_FOR_HELP) == set()
+def test_help_loads_only_its_own_packages(tmp_path: Path) -> None:
+    assert among(loaded(tmp_path, "--help"), NOT_FOR_HELP) == set()
 
 
-@pytest.mark.parametrize("command", ["status", "next"])
-def test_a_repeated_status_is_answered_from_the_record(sandbox: GitSandbox, command: str) -> None:
+@pytest.fixture
+def site(sandbox: GitSandbox) -> GitSandbox:
+    """A project whose states were all read once."""
+    sandbox.write_all({ROADMAP: "# Roadmap\n\n## Phase 1: A file\n", PLACE: PLAN})
+    project = Project(sandbox, sandbox.root)
+    assert project.quick("init").code == 0
+    sandbox.commit()
+    for command in ("status", "next", "roadmap"):
+        assert project.quick(command).code == 0
+    return sandbox
+
+
+def test_a_repeated_status_is_answered_from_the_record(site: GitSandbox) -> None:
     """The first call after an edit may parse the plan; every other one reads the record kept by the plan's hash."""
-    sandbox.write(".planning/phases/1/01-01-PLAN.md", PLAN)
-    loaded(sandbox.root, "init")
-    sandbox.commit()
-    loaded(sandbox.root, command)
-    assert among(loaded(sandbox.root, command), NOT_FOR_STATUS) == set()
+    for command in ("status", "next"):
+        assert among(loaded(site.root, command), NOT_FOR_STATUS) == set(), command
 
 
-@pytest.mark.parametrize("command", ["status", "roadmap"])
-def test_the_first_status_after_an_edit_loads_no_library_for_what_did_not_change(
-    sandbox: GitSandbox, command: str
-) -> None:
+def test_the_first_status_after_an_edit_loads_no_library_for_what_did_not_change(site: GitSandbox) -> None:
     """What commits and the roadmap say is kept from the status before."""
-    plan = ".planning/phases/1/01-01-PLAN.md"
-    sandbox.write(plan, PLAN)
-    sandbox.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 1: A file\n")
-    loaded(sandbox.root, "init")
-    sandbox.commit()
-    loaded(sandbox.root, command)
-    sandbox.write(plan, PLAN + "<!-- edited -->\n")
-    assert among(loaded(sandbox.root, command), NOT_AFTER_AN_EDIT) == set()
+    for command in ("status", "roadmap"):
+        site.write(PLACE, f"{PLAN}<!-- edited for {command} -->\n")
+        assert among(loaded(site.root, command), NOT_AFTER_AN_EDIT) == set(), command
 
 
-def test_a_command_that_exits_runs_no_garbage_collection(tmp_path: Path) -> None:
+def test_a_command_that_exits_loads_only_its_packages_and_runs_no_garbage_collection(tmp_path: Path) -> None:
     """Garbage collection at exit took a tenth of the time of each command."""
     script = (
         "import gc, sys\n"
         "from idumb.__main__ import main\n"
         "sys.argv = ['idumb', '--version']\n"
-        "try:\n    main()\nexcept SystemExit:\n    print(gc.get_freeze_count() > len(gc.get_objects()))\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print(gc.get_freeze_count() > len(gc.get_objects()), *sys.modules)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout.splitlines()[-1] == "True"
+    frozen, *modules = run(tmp_path, "-c", script).stdout.splitlines()[-1].split()
+    assert frozen == "True"
+    assert among(set(modules), NOT_FOR_HELP) == set()
 
 
 def test_the_measurement_detects_a_heavy_import() -> None:
     assert among({"sqlite3.dbapi2", "json"}, NOT_FOR_HELP) == {"sqlite3"}
 
 
-def test_commands_on_a_run_load_nothing_that_only_few_runs_need() -> None:
+def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path) -> None:
     """A restore, a changed plan and a question at a terminal load their modules when they happen."""
     code = "import sys, idumb.cli.run_commands, idumb.app.running.quick; print(*sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": str(source.ROOT)}
-    names = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     rare = {"idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions", "idumb.domain.plan_diff"}
-    assert rare & set(names.stdout.split()) == set()
+    assert rare & set(run(tmp_path, "-c", code).stdout.split()) == set()
