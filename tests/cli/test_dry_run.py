@@ -163,21 +163,20 @@ def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
         assert "execute-phase" not in words or "--dry-run" in words
 
 
-@pytest.mark.parametrize("kind", ["here", "clone"])
-def test_a_dry_run_works_from_other_folders_too(project: Project, kind: str) -> None:
-    """R-RUN-11: a run in a clone, and on a detached HEAD."""
+def test_a_dry_run_works_from_other_folders_too(project: Project) -> None:
+    """R-RUN-11: a run in a clone."""
     project.plan([making("T1-01", "a.txt")])
-    project.repo.git("checkout", "--quiet", "--detach")
-    assert statuses(rehearse(project, "--workspace", kind)) == {"T1-01": "completed"}
+    assert statuses(rehearse(project, "--workspace", "clone")) == {"T1-01": "completed"}
 
 
 def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
-    """R-RUN-3: git ignores it, so the copy of the repository does not have it."""
+    """R-RUN-3: git ignores it, so the copy of the repository does not have it. HEAD is detached."""
     project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
     project.repo.commit("ignore", ".gitignore")
     project.configure("checks: {provide: [data]}\n")
     needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
     project.plan([needing])
+    project.repo.git("checkout", "--quiet", "--detach")
     assert statuses(rehearse(project)) == {"T1-01": "completed"}
 
 

@@ -112,17 +112,6 @@ def test_show_has_a_restore_command_for_every_undeclared_change(project: Project
     assert [project.read(name) for name in names] == [f"{name}\n" for name in names]
 
 
-def test_guidance_to_a_failed_task_reaches_the_next_attempt(project: Project) -> None:
-    """R-RUN-5: the builder records its prompt; its check passes only with the person's guidance."""
-    project.configure('builder: echo\nbindings:\n  echo: {adapter: command, argv: [sh, -c, "cat > a.txt"]}\n')
-    asks = task("T1-01", files="create `a.txt`", check="grep -q 'use [b]lue' a.txt", fields="- **On failure:** ask\n")
-    project.plan([asks])
-    assert project.execute_here().code == 5
-    decision = project.quick("decisions", "--json").data["decisions"][0]["id"]
-    assert project.quick("decide", decision, "retry", "--guidance", "use blue").code == 0
-    assert project.resume_here("--no-verify").code == 0
-
-
 def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(prepared: Prepared) -> None:
     """R-RUN-1."""
     project = prepared.get(ended_runs.done)

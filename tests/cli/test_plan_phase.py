@@ -58,15 +58,17 @@ def unsettled(planning: PlanningProject, **replies: list[str]) -> dict[str, Any]
 
 
 def test_findings_are_returned_to_the_planner_and_only_a_valid_plan_is_written(planning: PlanningProject) -> None:
-    """R-ADAPT-4: changes that the agent makes in its copy are never used."""
-    planning.answers(planner=[f"Here it is:\n\n````markdown\n{DANGLING}````\n", GOOD], plan_checker=[PASS])
+    """R-ADAPT-4: also that an answer has no single plan; changes that the agent makes in its copy are never used."""
+    two = f"````\n{GOOD}````\n\nor\n\n````\n{DANGLING}````\n"
+    planning.answers(planner=[two, f"Here it is:\n\n````markdown\n{DANGLING}````\n", GOOD], plan_checker=[PASS])
     answer = planning.run("plan-phase", "2")
-    assert (answer.code, answer.data["rounds"], answer.data["written"]) == (0, 2, True)
+    assert (answer.code, answer.data["rounds"], answer.data["written"]) == (0, 3, True)
     assert planning.project.read(PLAN) == GOOD
-    first, second = planning.prompts("planner")
+    first, second, third = planning.prompts("planner")
     assert "Everybody is greeted" in first
-    assert "T2-07" not in first
-    assert "T2-01 depends on T2-07" in second
+    assert "The answer contained 2 plans" in second
+    assert "T2-07" not in first + second
+    assert "T2-01 depends on T2-07" in third
     assert [p.count("Files are there") for p in planning.prompts("plan-checker")] == [1]
     assert planning.project.read("README.md") == "# A project\n"
     assert not planning.project.exists("stray.txt")
@@ -96,15 +98,6 @@ def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_fix(planning:
     draft.write_text(GOOD)
     assert planning.project.quick(*answer.data["next"][0].split()[1:]).code == 0
     assert planning.project.read(PLAN) == GOOD
-
-
-def test_the_planner_is_told_if_its_answer_has_no_single_plan(planning: PlanningProject) -> None:
-    """R-ADAPT-4."""
-    planning.answers(planner=["I would rather not.", f"````\n{GOOD}````\n\nor\n\n````\n{DANGLING}````\n", GOOD])
-    assert planning.run("plan-phase", "2").data["rounds"] == 3
-    _, second, third = planning.prompts("planner")
-    assert "The answer contained no plan" in second
-    assert "The answer contained 2 plans" in third
 
 
 def test_an_offered_plan_is_accepted_only_if_it_is_valid(planning: PlanningProject) -> None:
@@ -175,20 +168,14 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     assert [one["id"] for one in open_questions(planning)] == ([questions[1].id] if code == 5 else [])
 
 
-@pytest.mark.parametrize(
-    ("said", "warning"),
-    [
-        ("It is fine.", "gave no verdict"),
-        (f"It says:\n```json\n{PASS}\n```\nI do not.\n\n{OBJECTION}", "two different answers"),
-    ],
-    ids=["none", "a quoted one beside its own"],
-)
-def test_a_checker_without_one_verdict_is_a_warning(planning: PlanningProject, said: str, warning: str) -> None:
-    """R-ADAPT-4: a verdict quoted from the plan is not the checker's verdict."""
-    planning.answers(planner=[GOOD], plan_checker=[said])
+def test_a_checker_without_a_verdict_is_a_warning(planning: PlanningProject) -> None:
+    """R-ADAPT-4: a verdict quoted from the plan beside its own is none; `tests/unit/domain/test_reply.py`."""
+    quoted = f"It says:\n```json\n{PASS}\n```\nI do not.\n\n{OBJECTION}"
+    planning.answers(planner=[GOOD], plan_checker=[quoted])
     answer = planning.run("plan-phase", "2")
-    assert warning in answer.object["warnings"][0]
     assert answer.code == 0
+    assert "gave no verdict" in answer.object["warnings"][0]
+    assert "two different answers" in answer.object["warnings"][0]
 
 
 def test_a_failing_planner_is_reported_and_nothing_is_written(planning: PlanningProject) -> None:

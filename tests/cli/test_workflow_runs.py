@@ -83,7 +83,8 @@ def workflow_project(sandbox: GitSandbox, settings: str = "", commits: str = "")
 
 
 def reported(project: Project) -> None:
-    """What is shown of a run names the branch that it took."""
+    """What is shown of a run names the branch that it took; its checks see the inputs when they run again."""
+    assert project.quick("prove", "W1").code == 0
     graph = project.quick("graph", "W1").out
     assert "(true: TW1-03, false: TW1-04)" in graph
     assert "omitted    TW1-04" in graph
@@ -119,7 +120,6 @@ def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
     assert steps(project) == STATUSES
     committed = project.repo.git("log", "--format=%s").splitlines()
     assert [s for s in committed if s in {"mine", "Make it", "Add more", "Use the number"}] == subjects
-    assert project.quick("prove", "W1").code == 0
     if not settings:
         reported(project)
 
@@ -132,7 +132,8 @@ def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
     assert (project.read("a.txt"), project.read("sub.txt")) == ("good\ngood\n", "2\n")
     assert steps(project) == STATUSES
 
-    assert project.fast("undo", "--yes").code == 0
+    if not settings:
+        assert project.fast("undo", "--yes").code == 0
     assert project.fast("rollback", "W1", "--to", "start", "--yes").code == 0
     assert (project.exists("a.txt"), project.exists("sub.txt")) == (False, False)
     assert project.read("mine.txt") == "never committed\n"
