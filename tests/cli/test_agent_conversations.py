@@ -83,7 +83,7 @@ class Scene:
 
 def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"}, {"write": "done"}, tasks=2)
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert scene.sessions == [None, "s-1", None]
     again = scene.calls[1]["told"]
     assert "grep -q done t1-01.txt" in again
@@ -101,7 +101,7 @@ def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(pr
 
 def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Project, home: Path) -> None:
     scene = Scene(project, home, {"write": "half "}, {"write": "done"}, options="{}")
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert scene.sessions == [None, None]
     assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
 
@@ -111,7 +111,7 @@ def test_a_killed_or_cut_off_agent_continues_its_conversation_from_the_task_base
     cut_off = {"write": "half ", "error": "fetch failed"}
     scene = Scene(project, home, {"write": "half ", "die": True}, cut_off, {"write": "done"})
     assert run(project).code == 1
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.sessions == [None, "s-1", "s-1"]
     assert "The files are again as they were before the first attempt" in scene.calls[2]["told"]
     assert project.read("t1-01.txt") == "done"
@@ -123,7 +123,7 @@ def test_a_conversation_that_is_unknown_or_has_no_plain_word_as_its_id_is_replac
     """The agent chooses the id and could smuggle options in. An unknown one is restarted in the same attempt."""
     hostile = {"write": "half ", "session": "--dangerously-skip-permissions"}
     scene = Scene(project, home, hostile, {"write": "half ", "forget": True}, {"write": "done"})
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 0
     assert "coder did not resume its conversation about T1-01" in answer.out + answer.err
     assert scene.sessions == [None, None, "s-2", None]
@@ -138,6 +138,6 @@ def test_conversations_are_private_and_kept_only_until_the_run_ends(project: Pro
     assert run(project, "--max-attempts", "1").code == 1
     kept = Path(scene.calls[0]["home"])
     assert {stat.S_IMODE(place.stat().st_mode) for place in (kept, kept.parent)} == {0o700}
-    assert project.quick("resume", "1", "--retry-failed", "--json").code == 0
+    assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").code == 0
     assert scene.sessions == [None, "s-1"]
     assert not kept.parent.exists()

@@ -76,7 +76,7 @@ def test_a_call_is_retried_while_the_tree_is_unchanged_and_then_the_run_stops(pr
     assert [e["payload"]["call"] for e in project.events("--kind", "call.retried")] == [1]
     assert stopped.data["tasks"][0]["attempts"] == 0
     assert "idumb resume 1" in project.quick("show", "T1-01").out
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
 
 
 @pytest.mark.parametrize("workspace", ["here", "clone"])
@@ -86,14 +86,14 @@ def test_after_a_crash_the_next_attempt_starts_from_the_task_base_and_otherwise_
     """R-ADAPT-3, R-RUN-5: files left by a crash are not the builder's intended result."""
     script = ({"write": "half ", "signal": 9}, {"write": "half ", "exit": 1}, {"write": "done"})
     scene = Scene(project, home, *script, settings=f"run: {{workspace: {workspace}}}\n")
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 3, "half done"), answer
 
 
 def test_a_timeout_is_retried_from_the_task_base(project: Project, home: Path) -> None:
     """R-RUN-5, R-PLAN-3."""
     scene = Scene(project, home, {"write": "half ", "hang": 1}, {"write": "done"}, fields="- **Timeout:** 1s\n")
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 2, "done"), answer
 
 
@@ -122,7 +122,7 @@ def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(proj
     mended = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in mended.data["mended"])
     assert "ok       agents.breakers" in project.quick("doctor").out
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.calls() == 3
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_would_exceed_its_ceiling_asks_first(project: Project, home: 
     begun = project.events("--kind", "attempt.started")[-1]["payload"]["ceilings"]["run"]
     assert (begun["ceiling"], begun["used"]["cost_usd"]) == ({"cost_usd": 1.5}, 0.75)
     assert project.quick("decide", decision["id"], "raise").code == 0
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.calls() == 3
     shown = project.quick("metrics", "1", "--json").data
     assert [(row["role"], row["model"], row["cost_usd"]) for row in shown["calls"]] == [
@@ -169,7 +169,7 @@ def test_a_fresh_agent_continues_after_a_full_context(project: Project, home: Pa
         project, home, {**full, "handover": "The header is there."}, full, {"write": "done"},
         settings="run: {max_attempts: 1}\n",
     )  # fmt: skip
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert (scene.calls(), project.read("a.txt")) == (3, "half half done")
     told = [(home / f"told-{number}").read_text(encoding="utf-8") for number in (1, 2, 3)]
     assert ["Another agent worked on this task until its context was full" in text for text in told] == [
@@ -194,7 +194,7 @@ def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project
     mine.write_text("Only $id.\n", encoding="utf-8")
     refused = project.quick("execute-phase", "1", "--approve", before, "--json")
     assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert (home / "told-1").read_text(encoding="utf-8") == "Only T1-01.\n"
     parts = {part["name"]: part for part in project.quick("envelope", "show", "T1-01", "--json").data["parts"]}
     assert (parts["prompt"]["source"], parts["model"]["value"]) == ("Only $id.\n", "middle")
@@ -213,7 +213,7 @@ def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Pa
     settings = project.read(".idumb/config.yaml")
     judge = f"  judge: {{adapter: command, argv: [{json.dumps(str(home / 'judge'))}]}}"
     project.configure(settings.replace("bindings:\n", f"validator: judge\nbindings:\n{judge}\n"))
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     prompt = (home / "judged").read_text(encoding="utf-8")
     assert "grep -q done a.txt" in prompt
     assert "+done" in prompt

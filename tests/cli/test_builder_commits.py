@@ -19,7 +19,7 @@ SETTINGS = (
 PLAIN = "echo one > a.txt; git add a.txt; git commit -qm 'Add a'"
 
 
-def project_with(sandbox: GitSandbox, script: str, *, attempts: int = 1, tasks: tuple[str, ...] = ()) -> Project:
+def project_with(sandbox: GitSandbox, script: str, *, attempts: int | str = 1, tasks: tuple[str, ...] = ()) -> Project:
     """A project whose builder is a shell script that is started in the clone."""
     project = projects.create(sandbox, files={"README.md": "# A project\n", "kept.txt": "kept\n"})
     agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
@@ -91,19 +91,25 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("history", HOSTILE)
-def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox, history: str) -> None:
-    script, words = HOSTILE[history]
-    project = project_with(sandbox, script.replace("REPOSITORY", str(sandbox.root)))
+def test_commits_that_cannot_be_taken_fail_the_attempt_and_change_nothing(sandbox: GitSandbox) -> None:
+    ids = [f"T1-0{number}" for number in range(1, len(HOSTILE) + 1)]
+    cases = [
+        f"{id}) {script.replace('REPOSITORY', str(sandbox.root)).replace('a.txt', f'{id}.txt')};;"
+        for id, (script, _) in zip(ids, HOSTILE.values(), strict=True)
+    ]
+    tasks = tuple(task(id, files=f"create `{id}.txt`", check=f"test -s {id}.txt") for id in ids)
+    project = project_with(
+        sandbox, f"case $IDUMB_TASK in {' '.join(cases)} esac", tasks=tasks, attempts="1, halt_after: 99"
+    )
     before = sandbox.ledger()
     answer = execute(project)
     assert answer.code == 1, answer
-    assert words in reason(answer)
-    assert answer.data["tasks"][0]["status"] == "failed"
+    for row, (name, (_, words)) in zip(answer.data["tasks"], HOSTILE.items(), strict=True):
+        assert (row["status"], words in row["reason"]) == ("failed", True), (name, row)
     after = sandbox.ledger()
     assert projects.user_bytes(before, after) == []
     assert (after.head, after.config, after.index) == (before.head, before.config, before.index)
-    assert not project.exists("a.txt")
+    assert not list(project.folder.glob("*.txt"))[1:]  # kept.txt
 
 
 def test_a_retry_continues_from_its_own_commits(sandbox: GitSandbox) -> None:

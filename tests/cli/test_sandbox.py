@@ -57,7 +57,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level:
     )
     builder(project, script, "modify `src/a.txt`, create `src/deep/**`", "test -f src/deep/copied.txt", sandbox=level)
     before = {*home.iterdir(), home / "state"}
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert answer.err.count(f"Sandbox: {level}.") == 1
     assert recorded(project) == [level]
@@ -75,7 +75,7 @@ def test_a_builder_writes_in_its_scope_only(project: Project, home: Path, level:
 def test_a_builder_beside_git_needs_bubblewrap(project: Project) -> None:
     script = "echo x > new.txt; echo x > src/a.txt; echo x > top.txt; echo x > .git/config; mv .git away; umount .git"
     builder(project, script, "create `new.txt`", "test -f new.txt", sandbox="auto")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert "Sandbox: bwrap." in answer.err
     assert recorded(project) == [SANDBOX_BWRAP]
@@ -90,7 +90,7 @@ def test_without_bubblewrap_a_task_beside_git_is_only_watched(project: Project) 
     assert (refused.code, refused.error["code"]) == (4, "sandbox.none")
     why = "Landlock cannot allow new files beside .git and protect .git"
     assert refused.error["message"] == f"No sandbox is available for T1-01: {why}."
-    answer = project.quick("execute-phase", "1", "--approve", consent)
+    answer = project.quick("execute-phase", "1", "--approve", consent, "--no-verify")
     assert answer.code == 0, answer
     assert f"Sandbox of T1-01: detection only, because {why}." in answer.err
     assert recorded(project) == [f"detection only: {why}"]
@@ -125,7 +125,7 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
 
 def test_a_configuration_without_a_sandbox_works_as_before(project: Project) -> None:
     builder(project, "echo x > src/x.txt; echo y > cache.txt; rm cache.txt", "create `src/x.txt`")
-    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert "andbox" not in answer.err + answer.out
     assert recorded(project) == [None]
@@ -138,7 +138,7 @@ def test_more_places_can_be_writable(project: Project, home: Path) -> None:
     script = "echo x > src/x.txt; echo x > cache/x && echo x > $HOME/.tool/x && echo x > src/both; echo x > $HOME/no"
     files = "create `src/x.txt`, create `src/both`"
     builder(project, script, files, sandbox={"level": "landlock", "write": ["cache", "~/.tool", "/missing"]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert project.exists("src/both")
     assert not (home / "no").exists()
@@ -150,7 +150,7 @@ def test_a_builder_that_commits_writes_in_the_git_folder_of_its_clone_only(proje
     script = f"echo x > src/x.txt; git add src; git commit -qm work; echo x >> top.txt; echo x > {user}/.git/planted"
     script += f"; echo x > {user}/src/planted"
     builder(project, script, "create `src/x.txt`", sandbox="landlock", git={"commit": "builder"})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert project.subjects()[-2] == "work"
     assert not (user / ".git/planted").exists()
@@ -168,7 +168,7 @@ def test_programs_of_steps_are_in_the_sandbox_and_steps_make_a_folder_of_their_s
         write("new/y.txt", "y\n"),
     ]
     project.plan([task("T1-01", files="create `new/**`", steps=steps, check="test -f new/deep/x.txt")])
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert (project.read("top.txt"), project.read("new/y.txt")) == ("top\n", "y\n")
     assert recorded(project) == ["landlock"]
@@ -198,7 +198,7 @@ def test_a_validator_writes_nothing_in_the_working_tree(project: Project, tmp_pa
     settings = {"builder": "it", "validator": "judge", "bindings": bindings, "sandbox": "landlock"}
     project.configure(json.dumps({**settings}))
     project.plan([task("T1-01", files="create `src/x.txt`", check="test -f src/x.txt")])
-    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert project.read("src/a.txt") == "one\n"
     [ended] = project.events("--kind", "attempt.finished")
@@ -220,7 +220,7 @@ def test_a_builder_never_writes_the_user_s_approvals_and_keys(project: Project, 
     (home / "config/idumb").mkdir(parents=True)
     script = f"echo x > src/x.txt; echo x > {home}/made; echo x > {home}/state/idumb/x; echo x > {home}/config/idumb/x"
     builder(project, script, "create `src/x.txt`", sandbox={"level": "auto", "write": [str(home)]})
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--require-sandbox")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--require-sandbox")
     assert answer.code == 0, answer
     assert recorded(project) == [SANDBOX_BWRAP]
     assert (home / "made").exists()

@@ -38,7 +38,8 @@ def test_a_validator_with_an_unusable_answer_is_asked_again_once_but_not_in_a_st
     def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
         if request.role == agent.VALIDATOR:
             return AgentResult(outcome.COMPLETED, reply='{"verdict": "PASS", "evidence": "all of it"}')
-        return make_own_files(request, files)
+        make_own_files(request, files)
+        return None
 
     bindings = {name: Binding(name, "scripted") for name in ("builder", "judge")}
     settings = Settings(builder="builder", validator="judge", bindings=bindings)
