@@ -1,6 +1,6 @@
 """Run programmes by hand: python -m tests.crash [ID ...] [--size N] [--seed S] [--jobs N] [--part K/N] [--write].
 
-Without ids all of them. `--size` counts cases, `--sample` takes the size that `make test` has, otherwise it is the
+Without ids all of them. `--size` counts cases, `--sample` takes the size that `make nightly` has, otherwise it is the
 release size. `--jobs` divides one programme among processes, where it can be divided, and `--part` makes one part of
 it. `--write` records each result in docs/reliability.json and makes docs/reliability.md anew.
 """

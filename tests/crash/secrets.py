@@ -186,7 +186,7 @@ def everywhere(folder: Path, planted: list[Canary], tally: Tally, plant: str = "
     project = printing_project(folder / "place", forms, planted)
     environment = {c.variable: c.secret for c in planted if c.variable}
     sinks: dict[str, bytes] = {}
-    with Warm(folder / "out", environment=environment) as warm:
+    with Warm(folder / "out") as warm:
         hook = "tests.crash.secrets:planted" if plant else ""
 
         def idumb(*arguments: str) -> None:

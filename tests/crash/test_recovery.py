@@ -120,6 +120,7 @@ def test_a_lock_that_a_live_git_may_hold_stays(editing: Killed) -> None:
     assert lock.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="without /proc no lock is ever removed")
 def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed: Killed, tmp_path: Path) -> None:
     """A `git gc` there locks this ref too."""

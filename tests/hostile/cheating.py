@@ -277,4 +277,4 @@ def names(cheats: Iterable[Cheat]) -> set[tuple[str, str]]:
     return {(cheat.family, cheat.name) for cheat in cheats}
 
 
-PROGRAMME = Programme("T12", "builders that cheat", sample=9, release=None, run=run, divides=True, push=3)
+PROGRAMME = Programme("T12", "builders that cheat", sample=9, release=None, run=run, divides=True, push=2)
