@@ -6,12 +6,12 @@ import os
 import pty
 import select
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
@@ -181,13 +181,13 @@ def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
 def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothing_is_lost(project: Project) -> None:
     """R-GIT-6."""
     project.repo.write("README.md", "mine\n")
-    answer = project.execute("--workspace", "clone")
+    answer = run(project, "--workspace", "clone")
     assert answer.code != 0
     assert "README.md" in answer.out
     assert project.read("README.md") == "mine\n"
     assert project.statuses()["T1-01"] == "completed"
     project.repo.git("checkout", "--quiet", "HEAD", "README.md")
-    again = project.resume("--retry-failed")
+    again = project.quick("resume", "1", "--retry-failed", "--json")
     assert again.code == 0, again.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
@@ -195,15 +195,15 @@ def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothin
 def test_a_person_judges_work_from_a_clone(project: Project) -> None:
     """R-ASK-2: a waiting result is delivered after the answer, and not before."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    assert project.execute("--workspace", "clone").code == 5
+    assert run(project, "--workspace", "clone").code == 5
     assert not project.exists("a.txt")
-    (decision,) = project.json("decisions").data["decisions"]
-    assert project.idumb("decide", decision["id"], "yes").code == 0
-    answer = project.resume()
+    (decision,) = project.quick("decisions", "--json").data["decisions"]
+    assert project.quick("decide", decision["id"], "yes").code == 0
+    answer = project.quick("resume", "1", "--json")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "made\n"
     assert "a.txt" in project.repo.tree()
-    assert project.idumb("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
 
 
@@ -212,7 +212,7 @@ def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path
     door = tmp_path / "door"
     steps = [shell(f"echo x >> n.txt; test -e {door} || {{ touch {door}; exit 1; }}")]
     project.plan([task("T1-01", files="create `n.txt`", check='test "$(cat n.txt)" = x', steps=steps)])
-    answer = project.execute("--workspace", "clone")
+    answer = run(project, "--workspace", "clone")
     assert answer.code == 0, answer.out
     assert project.read("n.txt") == "x\n"
 
@@ -227,9 +227,9 @@ def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_pa
             making("T1-02", "b.txt", after="T1-01", fields=f"- **Verify:** `test -e a.txt`, `test -e {door}`\n"),
         ]
     )
-    assert project.execute("--workspace", "clone", "--max-attempts", "1").code == 1
+    assert run(project, "--workspace", "clone", "--max-attempts", "1").code == 1
     door.touch()
-    answer = project.resume("--retry-failed")
+    answer = project.quick("resume", "1", "--retry-failed", "--json")
     assert answer.code == 0, answer.out
     assert project.read("b.txt") == "made\n"
 
@@ -240,7 +240,7 @@ def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Proje
         [task("T1-01", files="create `a.txt`", check="true", steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")])]
     )
     before = project.repo.ledger()
-    answer = project.execute("--workspace", "clone")
+    answer = run(project, "--workspace", "clone")
     assert answer.code == 5
     assert "stray.txt" in answer.out
     assert projects.user_bytes(before, project.repo.ledger()) == []
@@ -312,35 +312,34 @@ PROMPT = "Your choice"
 def at_terminal(project: Project, arguments: tuple[str, ...], *answers: str) -> tuple[int, str]:
     """Run at a pseudo-terminal and type one answer at each prompt. (exit code, screen)."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*projects.IDUMB, *arguments],
-        cwd=project.start,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
-        start_new_session=True,
-    )
-    os.close(follower)
+    environment = {"TERM": "dumb", "COLUMNS": "200"}
+    terminal = os.ttyname(follower)
+    started = warm.of_this_process().start(project.start, *arguments, environment=environment, terminal=terminal)
+    ended = _end_of(started.pid)
     screen, waiting = "", list(answers)
     while True:
-        ready, _, _ = select.select([leader], [], [], 30)
+        ready, _, _ = select.select([leader, ended], [], [], 30)
         assert ready, f"nothing more came after: {screen}"
-        try:
-            data = os.read(leader, 65536)
-        except OSError:
-            break  # the other side is closed: Linux says so by an error
-        if not data:
+        if leader not in ready:
             break
-        screen += data.decode("utf-8", "replace")
+        screen += os.read(leader, 65536).decode("utf-8", "replace")
         while waiting and screen.count(PROMPT) > len(answers) - len(waiting):
             os.write(leader, waiting.pop(0).encode() + b"\n")
-    os.close(leader)
+    for descriptor in (leader, follower, ended):
+        os.close(descriptor)
     assert not waiting, screen
-    return process.wait(timeout=30), screen
+    return started.wait().code, screen
 
 
-@pytest.mark.parametrize("answers", [("run",), ("",), ("nonsense", "2")], ids=" ".join)
+def _end_of(process: int) -> int:
+    """Return a descriptor that can be read once this process has ended."""
+    try:
+        return os.pidfd_open(process)
+    except ProcessLookupError:
+        return os.open(os.devnull, os.O_RDONLY)
+
+
+@pytest.mark.parametrize("answers", [("run",), ("nonsense", "")], ids=" ".join)
 def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
     project: Project, answers: tuple[str, ...]
 ) -> None:
@@ -351,18 +350,15 @@ def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
     assert project.exists("sub/a.txt") == (answers == ("run",))
     assert code == (0 if answers == ("run",) else 4)
     if answers == ("run",):
-        assert project.resume().code == 0  # consent is on record
+        assert project.quick("resume", "1", "--json").code == 0  # consent is on record
 
 
 def test_a_rollback_is_confirmed_at_a_terminal(project: Project) -> None:
     """R-GIT-3, R-ASK-2."""
-    assert project.execute().code == 0
-    code, screen = at_terminal(project, ("rollback", "1", "--to", "start"), "no")
-    assert code == 4
-    assert "sub/a.txt" in screen
-    assert project.exists("sub/a.txt")
-    code, _ = at_terminal(project, ("rollback", "1", "--to", "start"), "yes")
+    assert run(project).code == 0
+    code, screen = at_terminal(project, ("rollback", "1", "--to", "start"), "yes")
     assert code == 0
+    assert "sub/a.txt" in screen
     assert not project.exists("sub/a.txt")
 
 

@@ -126,8 +126,9 @@ class Warm:
         hook: str = "",
         given: Any = None,
         typed: str = "",
+        terminal: str = "",
     ) -> Started:
-        """Begin a command line, with `typed` on standard input.
+        """Begin a command line, with `typed` on standard input, or at the terminal of that name.
 
         `hook` is `module:function`, called with `given` in the child before it runs.
         """
@@ -140,9 +141,9 @@ class Warm:
             "cwd": str(cwd),
             "argv": list(argv),
             "environment": {**os.environ, **(environment or {})},
-            "in": str(source),
-            "out": str(self._folder / f"{number}.out"),
-            "err": str(self._folder / f"{number}.err"),
+            "in": terminal or str(source),
+            "out": terminal or str(self._folder / f"{number}.out"),
+            "err": terminal or str(self._folder / f"{number}.err"),
             "hook": hook,
             "given": given,
         }
@@ -154,11 +155,10 @@ class Warm:
 
 
 def _read_once(path: Path) -> str:
-    """Return the output of a case; a case that was killed at once may have no file yet."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
+    """Return the output of a case; one that was killed at once may have no file yet, one at a terminal has none."""
+    if not path.is_file():
         return ""
+    text = path.read_text(encoding="utf-8", errors="surrogateescape")
     path.unlink()
     return text
 
