@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import ended_runs
+from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.choices import refused
+from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 CRITERION = "success_criteria:\n  - {text: It is right, check: test -e never.txt}\n"
@@ -99,51 +103,56 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
     assert len(again.error["details"]["plan_hash"]) == 64
 
 
-def fresh(project: Project) -> Answer:
+def fresh(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(projects.create)
     project.repo.git("rm", "-rq", "--cached", ".idumb")
     (project.folder / ".idumb/config.yaml").unlink()
-    return project.quick("execute-phase", "1", "--json")
+    return project, project.quick("execute-phase", "1", "--json")
 
 
-def without_plan(project: Project) -> Answer:
+def without_plan(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(projects.create)
     (project.folder / ".planning/phases/2").mkdir(parents=True)
-    return project.quick("execute-phase", "2", "--json")
+    return project, project.quick("execute-phase", "2", "--json")
 
 
-def dirty(project: Project) -> Answer:
+def planned(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    return project
+
+
+def dirty(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(planned)
     project.repo.write("a.txt", "mine\n")
-    project.plan([making("T1-01", "a.txt")])
-    return project.execute_here()
+    return project, project.execute_here()
 
 
-def merging(project: Project) -> Answer:
-    project.plan([making("T1-01", "a.txt")])
+def merging(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(planned)
     approval = project.approval()
     (project.repo.git_dir / "MERGE_HEAD").write_text(project.repo.head() + "\n", encoding="ascii")
-    return project.fast("execute-phase", "1", "--approve", approval)
+    return project, project.fast("execute-phase", "1", "--approve", approval)
 
 
-def rolled_back(project: Project) -> Answer:
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute_here("--no-verify").code == 0
-    return project.fast("rollback", "1", "--to", "T9-09")
+def rolled_back(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(ended_runs.done)
+    return project, project.fast("rollback", "1", "--to", "T9-09")
 
 
-def unconfirmed(project: Project) -> Answer:
-    project.plan([making("T1-01", "a.txt")])
-    assert project.execute_here("--no-verify").code == 0
-    return project.fast("rollback", "1", "--to", "start")
+def unconfirmed(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(ended_runs.done)
+    return project, project.fast("rollback", "1", "--to", "start")
 
 
-def without_run(project: Project) -> Answer:
-    project.plan([making("T1-01", "a.txt")])
-    return project.fast("resume", "1")
+def without_run(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(planned)
+    return project, project.fast("resume", "1")
 
 
-def amended(project: Project) -> Answer:
-    project.plan([making("T1-01", "a.txt"), task("T1-02", check="false", steps=[shell("true")])])
-    project.execute_here("--max-attempts", "1")
-    return project.fast("amend", "1", "--drop-dependency", "T1-02", "T1-01")
+def amended(prepared: Prepared) -> tuple[Project, Answer]:
+    project = prepared.get(ended_runs.failed)
+    return project, project.fast("amend", "1", "--drop-dependency", "T1-01", "T1-02")
 
 
 SITUATIONS = (
@@ -159,9 +168,9 @@ SITUATIONS = (
 
 
 @pytest.mark.parametrize(("situation", "code"), SITUATIONS, ids=lambda one: getattr(one, "__name__", one))
-def test_a_refusal_states_what_is_blocked_and_each_choice_works(project: Project, situation: Any, code: str) -> None:
+def test_a_refusal_states_what_is_blocked_and_each_choice_works(prepared: Prepared, situation: Any, code: str) -> None:
     """R-ASK-1: `Answer.error` looks for the fields; here each command of a choice is run as it is printed."""
-    answer = situation(project)
+    project, answer = situation(prepared)
     assert answer.error["code"] == code
     assert answer.error["details"]["why"]
     assert refused(project, answer) == {}

@@ -300,7 +300,8 @@ def test_a_definition_that_cannot_be_read_is_listed_as_broken_and_stops_only_its
     ]
     assert project.quick("workflow", "run", "release", "--json").error["code"] == "workflow.invalid"
     assert "1 error" in project.quick("workflow", "list").out
-    assert start(project, "greet", "--input", "name=x").code == 0
+    other = project.quick("workflow", "run", "greet", "--input", "name=x", "--json")
+    assert other.error["code"] == "consent.missing", "it can run"
 
 
 HUMAN = """---
