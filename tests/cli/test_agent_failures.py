@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,20 @@ from tests.support.plans import run
 from tests.support.project import Project, task
 
 AGENT = """\
-import json, os, pathlib, sys
-told, number = sys.stdin.read(), int(os.environ["IDUMB_ATTEMPT"])
-calls = pathlib.Path(os.environ["HOME"], "calls")
-calls.write_text((calls.read_text() if calls.exists() else "") + f"{number}\\n")
-pathlib.Path(os.environ["HOME"], f"told-{number}").write_text(told)
-script = json.loads(pathlib.Path(os.environ["HOME"], "script.json").read_text())
-step = script.pop(0) if script else {"write": "done"}
-pathlib.Path(os.environ["HOME"], "script.json").write_text(json.dumps(script))
-if "write" in step:
-    with open("a.txt", "a") as file:
-        file.write(step.pop("write"))
-if "signal" in step:
-    os.kill(os.getpid(), step["signal"])
-if "exit" in step:
-    sys.exit(step["exit"])
-if "hang" in step:
-    os.read(os.pipe()[0], 1)
-pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(json.dumps({"model": "middle", **step}))
-print("my last words")
+cat > $HOME/told-$IDUMB_ATTEMPT; echo $IDUMB_ATTEMPT >> $HOME/calls
+. $HOME/step-$(wc -l < $HOME/calls | tr -d ' ')
+echo 'my last words'
 """
+
+
+def step(*, write: str = "", signal: int = 0, exit: int | None = None, hang: int = 0, **said: Any) -> str:
+    """The shell lines of one call: it writes, ends in some way, or says something about itself."""
+    lines = [f"printf %s {shlex.quote(write)} >> a.txt"] if write else []
+    lines += [f"kill -{signal} $$"] if signal else []
+    lines += [] if exit is None else [f"exit {exit}"]
+    lines += ["exec tail -f /dev/null"] if hang else []
+    lines.append(f"printf %s {shlex.quote(json.dumps({'model': 'middle', **said}))} > $IDUMB_STATE_FILE")
+    return "\n".join(lines)
 
 
 SUMMARY = ".planning/phases/1/1-SUMMARY.md"
@@ -46,9 +41,10 @@ class Scene:
     def __init__(self, project: Project, home: Path, *script: dict[str, Any], settings: str = "",
                  calls: int = 1, fields: str = "") -> None:  # fmt: skip
         self.project, self.home = project, home
-        (home / "agent.py").write_text(AGENT, encoding="utf-8")
-        (home / "script.json").write_text(json.dumps(script), encoding="utf-8")
-        binding = f"{{adapter: command, argv: [python3, {json.dumps(str(home / 'agent.py'))}], model: middle}}"
+        (home / "agent.sh").write_text(AGENT, encoding="utf-8")
+        for number, words in enumerate((*script, *({"write": "done"},) * 3), 1):
+            (home / f"step-{number}").write_text(step(**words), encoding="utf-8")
+        binding = f"{{adapter: command, argv: [sh, {json.dumps(str(home / 'agent.sh'))}], model: middle}}"
         project.configure(
             f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: {calls}, pause: 1s}}\n{settings}"
         )
