@@ -179,7 +179,8 @@ def at_night(programme: Programme) -> Result:
     """Run the sample."""
     result = _passed(carry_out(programme, size=programme.sample, seed=1))
     counted = {"cases": result.cases, **result.notes}
-    assert {name: counted.get(name, 0) for name, least in programme.least.items() if counted.get(name, 0) < least} == {}
+    few = {name: counted.get(name, 0) for name, least in programme.least.items() if counted.get(name, 0) < least}
+    assert not few, f"too few: {few}"
     return result
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 from pathlib import Path
+
+import pytest
 
 from tests.crash import programme as programmes
 from tests.crash.programme import CannotRun, Programme, Tally
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.seed import VARIABLE
 from tests.support.warm import Warm
 
 
@@ -55,12 +59,30 @@ def divided(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     tally.note("parts")
 
 
+@pytest.mark.nightly
 def test_the_parts_of_a_programme_run_each_case_exactly_once(tmp_path: Path) -> None:
     programme = Programme("T0", "nothing", 7, None, divided, divides=True)
     result = programmes.carry_out(programme, size=7, seed=1, folder=tmp_path, jobs=3)
     assert result.cases == 7
     assert result.notes == {**{f"number {number}": 1 for number in range(7)}, "parts": 3}
     assert [failure.case for failure in result.failures] == ["case 3"]
+
+
+def test_the_commit_chooses_the_points_of_a_push_and_a_night_must_meet_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        taken.append((size, seed))
+        tally.fail(programmes.SLOW, "case", "of no consequence here")
+        tally.cases += 1
+
+    monkeypatch.setenv(VARIABLE, "5")
+    programme = Programme("T0", "nothing", 3, None, run, push=2, least={"cases": 1})
+    programmes.on_a_push(programme)
+    programmes.at_night(programme)
+    assert taken == [(2, 5), (3, 1)]
+    with pytest.raises(AssertionError, match="too few: {.cases.: 1}"):
+        programmes.at_night(dataclasses.replace(programme, least={"cases": 2}))
 
 
 def test_a_programme_that_cannot_run_here_says_why(tmp_path: Path) -> None:
