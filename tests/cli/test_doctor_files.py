@@ -47,20 +47,22 @@ STATE = ".idumb/brain/state.json"
 CONFLICT = b"<<<<<<< ours\n{}\n=======\n{ }\n>>>>>>> theirs\n"
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"{", CONFLICT, b"\xff", b"[" * 4000])
-def test_lost_and_damaged_projections_are_rebuilt(project: Project, damage: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "damages", [(None, CONFLICT, b"[" * 4000), (b"[" * 4000, b"\xff", b""), (b"\xff", None, b"{")], ids=range(3)
+)
+def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tuple[bytes | None, ...]) -> None:
     """F44: they are rebuilt from the log, and the previous files are backed up."""
     paths = (PROGRESS, CHECKPOINT, STATE)
     before = {path: project.read(path) for path in paths}
-    for path in paths:
+    for path, damage in zip(paths, damages, strict=True):
         (project.folder / path).unlink()
         if damage is not None:
             project.repo.write(path, damage)
     assert {one["path"] for one in symptoms_of(project, "projections.true", "warn")} == set(paths)
     lines = fixed(project, "projections.true")
-    assert len(lines) == len(paths)
-    if damage:
-        assert [Path(line.rpartition(" ")[2]).read_bytes() for line in lines] == [damage] * len(paths)
+    kept = [Path(line.rpartition(" ")[2]) for line in lines]
+    assert {place.read_bytes() for place in kept if place.is_file()} >= {damage for damage in damages if damage}
+    assert doctor(project, "--fix").data["mended"] == []
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
     assert project.read(CHECKPOINT) == before[CHECKPOINT]
     assert json.loads(project.read(STATE))["history"][0]["run"] == json.loads(before[STATE])["history"][0]["run"]
@@ -103,12 +105,13 @@ def killed_at(project: Project, number: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
+@pytest.mark.parametrize("step", [67, pytest.param(13, marks=pytest.mark.nightly)])
+def test_the_next_fix_finishes_one_killed_anywhere(project: Project, step: int) -> None:
     """F30: log, refs, modes and projections at once."""
     before, refs = user_and_git(project), project.repo.kept("refs/idumb/")
     events = project.quick("log", "--limit", "1000", "--json").data["events"]
     kept = store(project).read_bytes()
-    for number in range(1, 300, 29):
+    for number in range(1, 400, step):
         store(project).write_bytes(kept[: len(kept) // 2])
         (project.folder / PROGRESS).unlink()
         project.repo.git("update-ref", "-d", next(name for name in refs if name.endswith("T1-01/1/base")))
@@ -122,4 +125,4 @@ def test_the_next_fix_finishes_one_killed_anywhere(project: Project) -> None:
         assert user_and_git(project) == before, number
         if not killed:
             break
-    assert number > 20
+    assert number > 100

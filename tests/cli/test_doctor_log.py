@@ -25,7 +25,7 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
 
 
-@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "older"])
+@pytest.mark.parametrize("damage", ["gone", "flipped", "older"])
 def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
     """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
     events = project.events()
@@ -41,8 +41,7 @@ def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
         events = project.events()
         shutil.move(older, place)
     else:
-        bytes_now = {"empty": b"", "cut": data[: len(data) // 2], "flipped": data[:5000] + b"\xff" * 3000 + data[8000:]}
-        place.write_bytes(bytes_now[damage])
+        place.write_bytes(data[:5000] + b"\xff" * 3000 + data[8000:])
     assert project.quick("log", "--json").code == 4
     assert symptoms_of(project, "store.opens", "problem")[0]["mends"]
     assert any("the event log was rebuilt" in line for line in fixed(project, "store.opens"))
@@ -79,7 +78,7 @@ def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(proje
 def test_a_lost_anchor_is_rewritten(project: Project) -> None:
     anchor = store(project).with_name("anchor.json")
     before = json.loads(anchor.read_bytes())
-    for damage in (None, b"", b"<<<<<<< x\n"):
+    for damage in (None, b"<<<<<<< x\n"):
         anchor.unlink()
         if damage is not None:
             anchor.write_bytes(damage)

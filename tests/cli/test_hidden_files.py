@@ -64,15 +64,17 @@ def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
 
 
 def test_new_caches_and_reports_of_tools_are_reported_and_existing_rules_are_not_a_change(project: Project) -> None:
-    """None of them fails anything."""
+    """None of them fails anything, and neither do rules that a task declares; what they hide is reported."""
     project.repo.write_all({"d/.gitignore": "*\n", "d/mine": "mine\n"})
     cache = f"mkdir -p made; echo '*' > made/.gitignore; echo '{TAG}' > made/CACHEDIR.TAG"
     report = "mkdir htmlcov; printf '# Created by coverage.py\\n*\\n' > htmlcov/.gitignore; echo x > htmlcov/i.html"
+    rules = "echo build/ > .gitignore; mkdir build; echo b > build/b"
     again = "echo more > d/more; printf '*\\n' > d/.gitignore"
     project.plan(
         [
             making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(f"{cache}; {report}; {again}")]),
             making("T1-02", "b.txt", after="T1-01", steps=[write("b.txt", "b\n"), shell(cache)]),
+            task("T1-03", files="create `.gitignore`", after="T1-02", steps=[shell(rules)]),
         ]
     )
     ended = run(project)
@@ -80,7 +82,8 @@ def test_new_caches_and_reports_of_tools_are_reported_and_existing_rules_are_not
     (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
     assert warning == "While T1-01 ran, folders appeared that git ignores as caches: htmlcov/, made/"
     finished = [e["payload"] for e in project.events("1", "--kind", "attempt.finished")]
-    assert [payload.get("caches") for payload in finished] == [["htmlcov/", "made/"], None]
+    assert [payload.get("caches") for payload in finished] == [["htmlcov/", "made/"], None, None]
+    assert "Since T1-03 ran, git ignores, because of .gitignore: build/" in ended.object["warnings"]
     assert {row["status"] for payload in finished for row in payload["ledger"]} == {"declared"}
     assert "made/" in project.quick("show", "T1-01").out
     assert (project.folder / "htmlcov/i.html").exists()
@@ -104,14 +107,6 @@ def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
     assert project.quick("resume", "1", "--json").code == 5
     first, second = (e["payload"]["deviations"] for e in project.events("1", "--kind", "attempt.finished"))
     assert first == second == ["helper/.gitignore", "helper/check.sh"]
-
-
-def test_declared_rules_may_hide_files_and_it_is_reported(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.txt`, create `.gitignore`", check="test -s a.txt")])
-    configure(project, "echo build/ > .gitignore; mkdir build; echo b > build/b; echo a > a.txt")
-    ended = run(project)
-    assert ended.code == 0, ended
-    assert "Since T1-01 ran, git ignores, because of .gitignore: build/" in ended.object["warnings"]
 
 
 @pytest.mark.parametrize("kind", ["clone", "builder"])

@@ -81,17 +81,6 @@ def test_steps_and_quick_tasks_that_write_in_a_submodule_are_refused(project: Pr
     assert files(project) == before
 
 
-def test_a_glob_does_not_reach_into_a_submodule(project: Project) -> None:
-    """R-GIT-7: its own tools write beside it."""
-    before = files(project)
-    step = projects.write("vendor/beside.txt", "beside\n")
-    project.plan([projects.task("T1-01", files="create `vendor/**`", steps=[step])])
-    answer = run(project)
-    assert answer.code == 0, answer
-    assert project.read("vendor/beside.txt") == "beside\n"
-    assert files(project) == before
-
-
 @pytest.mark.parametrize(
     ("script", "changed", "kept"),
     [
@@ -121,23 +110,15 @@ def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, 
 
 
 def test_an_agent_that_does_not_touch_a_dirty_submodule_passes(project: Project) -> None:
-    """R-GIT-7: a warning says first that its uncommitted work cannot be restored."""
+    """R-GIT-7: a glob does not reach into it; a warning says first that its uncommitted work cannot be restored."""
+    before = files(project)
     command(project, "echo a > vendor/a.txt; touch vendor/sub/lib.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
     answer = run(project)
     assert answer.code == 0, answer
     assert "(uncommitted work in a submodule): vendor/sub" in answer.out
-
-
-def test_an_agent_that_changes_a_nested_repository_fails(project: Project) -> None:
-    """R-GIT-7."""
-    GitSandbox.create(project.folder / "in").write("a.txt", "mine\n")
-    command(project, "echo a > a.txt; rm in/a.txt")
-    project.plan([projects.task("T1-01", files="create `a.txt`")])
-    answer = run(project)
-    assert answer.code == 1, answer
-    ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
-    assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt"]
+    assert project.read("vendor/a.txt") == "a\n"
+    assert files(project) == before
 
 
 def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(project: Project) -> None:
@@ -181,21 +162,22 @@ def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> N
     assert project.read("vendor/a.txt") == "made\n"
 
 
-def test_files_in_an_uninitialized_submodule_are_reported_too(project: Project) -> None:
+def test_an_agent_that_changes_a_nested_repository_or_an_uninitialized_submodule_fails(project: Project) -> None:
     """R-GIT-7."""
     project.repo.git("submodule", "--quiet", "deinit", "--force", SUB)
-    command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt")
+    GitSandbox.create(project.folder / "in").write("a.txt", "mine\n")
+    command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt; rm in/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
     answer = run(project)
     assert answer.code == 1, answer
     ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
-    assert [line["path"] for line in ledger if line["status"] == "protected"] == [f"{SUB}/lost.txt"]
+    assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt", f"{SUB}/lost.txt"]
 
 
 def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:
     """R-GIT-7."""
     project.plan([projects.making("T1-01", "a.txt", content="")])
-    assert run(project).code == 1
+    assert run(project, "--max-attempts", "1").code == 1
     more = tmp_path / "more.md"
     more.write_text(projects.making("T1-02", f"{SUB}/more.txt"), encoding="utf-8")
     answer = project.quick("amend", "1", "--add-task", str(more), "--why", "more", "--yes", "--json")

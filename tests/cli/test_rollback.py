@@ -164,28 +164,27 @@ def test_an_accepted_deviation_is_rolled_back_with_its_task(sandbox: GitSandbox)
     assert not project.exists("a.txt")
 
 
-@pytest.mark.parametrize("change", ["link", "program"])
-def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(sandbox: GitSandbox, change: str) -> None:
-    """R-GIT-3: the printed commands work for any file name."""
-    path = "sub/it's here.txt"
-    steps = [shell(f'mkdir sub; echo made > "{path}"')]
-    project = _project(sandbox, task("T1-01", files=f"create `{path}`", check=f'test -s "{path}"', steps=steps))
+def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(sandbox: GitSandbox) -> None:
+    """R-GIT-3: the printed commands work for any file name, for links and programs."""
+    paths = ("sub/it's here.txt", "sub/link")
+    steps = [shell('mkdir sub; echo made > "sub/it\'s here.txt"; echo made > sub/link')]
+    project = _project(sandbox, task("T1-01", files="create `sub/**`", check="test -s sub/link", steps=steps))
     assert run(project).code == 0
-    sandbox.remove(path)
-    if change == "link":
-        sandbox.link(path, "elsewhere")
-    else:
-        sandbox.write(path, "mine\n", mode=0o755)
+    for path in paths:
+        sandbox.remove(path)
+    sandbox.write(paths[0], "mine\n", mode=0o755)
+    sandbox.link(paths[1], "elsewhere")
     error = project.quick(*ROLLBACK, "--yes", "--json").error
     assert error["code"] == "rollback.conflict"
     assert error["hint"].startswith("Save your version, restore that of the tasks, and run the command again")
-    [file] = error["details"]["files"]
-    assert file["path"] == path
-    assert file["put_back"] in _printed_commands(project.quick(*ROLLBACK, "--yes"))
-    _type(project, f"{file['keep']}; {file['put_back']}")
+    printed = _printed_commands(project.quick(*ROLLBACK, "--yes"))
+    assert [file["path"] for file in error["details"]["files"]] == [*paths]
+    for file in error["details"]["files"]:
+        assert file["put_back"] in printed
+        _type(project, f"{file['keep']}; {file['put_back']}")
     assert project.quick(*ROLLBACK, "--yes", "--json").code == 0
-    assert not project.exists(path)
-    assert project.read(f"{path}.mine") == ("elsewhere" if change == "link" else "mine\n")
+    assert [project.exists(path) for path in paths] == [False, False]
+    assert [project.read(f"{path}.mine") for path in paths] == ["mine\n", "elsewhere"]
 
 
 def _type(project: Project, command: str) -> None:
@@ -248,10 +247,11 @@ def test_the_commands_of_a_conflict_suffice_for_files_that_were_also_staged(sand
     assert sandbox.git("show", ":a.txt") == "precious"
 
 
-@pytest.mark.parametrize("how", ["add a.txt b.txt", "add --intent-to-add b.txt", "rm --cached --quiet a.txt"])
+@pytest.mark.parametrize("how", ["add a.txt; add --intent-to-add b.txt", "rm --cached --quiet a.txt; add b.txt"])
 def test_a_rollback_whose_files_differ_from_head_in_the_index_only_makes_no_commit(failed: Project, how: str) -> None:
     """R-GIT-3: git refuses an empty commit, and repeating the rollback, `resume` and `undo` would then fail as well."""
-    failed.repo.git(*how.split())
+    for command in how.split("; "):
+        failed.repo.git(*command.split())
     head = failed.repo.head()
     answer = failed.quick("rollback", "1", "--to", "T1-01", "--yes", "--json")
     assert (answer.code, answer.data["commit"]) == (0, None), answer

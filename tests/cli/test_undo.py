@@ -94,17 +94,8 @@ def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(ran: Project
     assert ran.read("README.md") == "# Mine\n"
 
 
-def test_every_choice_of_that_refusal_works(ran: Project) -> None:
-    """R-ASK-1."""
-    ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
-    assert ran.quick("discuss", "2", "--usual", "--json").code in (0, 5)
-    refused = undo(ran, "--yes")
-    assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
-    assert choices.refused(ran, refused) == {}
-
-
 def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
-    """Each is an operation with an id, even if it belongs to no run."""
+    """R-ASK-1: each is an operation with an id, even if it belongs to no run. Every choice works."""
     (first,) = operations(ran)
     ran.repo.write(".planning/ROADMAP.md", "# Roadmap\n\n## Phase 2: More\n\nMore of it.\n")
     ran.repo.write("found.log", "It is found.\n")
@@ -116,7 +107,10 @@ def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
     ):
         done = ran.quick(*command.split(), "--json")
         assert done.code in (0, 5), done
-        assert f"Your newest operation is {command.split()[0]}" in other(undo(ran, "--yes"))["message"]
+        refused = undo(ran, "--yes")
+        assert f"Your newest operation is {command.split()[0]}" in other(refused)["message"]
+    assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
+    assert choices.refused(ran, refused) == {}
     assert undo(ran, "--yes", "--operation", first).code == 0
 
 
