@@ -68,7 +68,7 @@ def test_cancelling_without_a_run_says_so(project: Project) -> None:
     answer = cancel(project)
     assert answer.code == 0
     assert (answer.data["cancelled"], answer.data["owner"]) == (False, None)
-    assert project.idumb("cancel").out.startswith("Nothing is running")
+    assert project.quick("cancel").out.startswith("Nothing is running")
 
 
 def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
@@ -87,7 +87,7 @@ def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     assert stopped["by"] == "cancel"
     assert str(stopped["reason"]).startswith("cancelled by ")
     assert str(last(project, "attempt.interrupted")["reason"]).startswith("cancelled by ")
-    assert "cancelled by" in project.idumb("status").out
+    assert "cancelled by" in project.quick("status").out
     assert not owner_file(project, "owner.json").exists()
     assert not owner_file(project, "cancel.json").exists()
     assert cancel(project).data["owner"] is None
@@ -145,7 +145,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     process, sleeper = busy
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    refused = project.json("resume", "1")
+    refused = project.fast("resume", "1")
     assert (refused.code, refused.error["code"]) == (4, "lock.held")
     assert "stopped" in refused.error["message"]
     assert "idumb cancel --force" in refused.error["hint"]
@@ -173,7 +173,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     card = owner_file(project, "owner.json")
     card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere", "boot": "another"}))
     for command in (("resume", "1"), ("cancel",)):
-        refused = project.json(*command)
+        refused = project.fast(*command)
         assert (refused.code, refused.error["code"]) == (4, "lock.elsewhere")
         assert "elsewhere" in refused.error["message"]
         assert "idumb cancel --force" in refused.error["hint"]

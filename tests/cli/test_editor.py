@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -22,13 +23,17 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 MINE = "builder: editor\n"
 
 
-def follows(answer: Answer, name: str) -> dict[str, Any]:
-    """Return the data of an answer after validating it against its schema."""
+@functools.cache
+def _validator(name: str) -> jsonschema.Draft202012Validator:
     parts = ((p.name, json.loads(p.read_text(encoding="utf-8"))) for p in SCHEMAS.glob("*.json"))
     resources = {file: referencing.Resource.from_contents(text) for file, text in parts}
-    schema = resources[f"{name}.json"].contents
     registry = referencing.Registry[Any]().with_resources(resources.items())
-    jsonschema.Draft202012Validator(schema, registry=registry).validate(answer.data)
+    return jsonschema.Draft202012Validator(resources[f"{name}.json"].contents, registry=registry)
+
+
+def follows(answer: Answer, name: str) -> dict[str, Any]:
+    """Return the data of an answer after validating it against its schema."""
+    _validator(name).validate(answer.data)
     return answer.data
 
 
@@ -132,7 +137,7 @@ def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> Non
     assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
     assert data["task"]["acceptance"][0]["command"] == "grep -q right a.txt"
     assert [(t["id"], t["why"]) for t in data["others"]] == [("T1-02", "waits for T1-01 (ready)")]
-    assert "T1-01" in project.idumb("next", "1").out
+    assert "T1-01" in project.quick("next", "1").out
     assert project.fast("status").data["next"]["command"] == "idumb start T1-01"
 
 
@@ -146,7 +151,7 @@ def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one
         "an agent",
         "idumb submit T1-01",
     )
-    assert "T1-01 has been open since" in open_one.idumb("status").out
+    assert "T1-01 has been open since" in open_one.quick("status").out
     assert follows(open_one.fast("next", "1"), "upcoming")["open"]["by"] == "an agent"
     for arguments in (
         ("execute-phase", "1"),

@@ -46,6 +46,7 @@ def offered(answer: Answer) -> list[str]:
     ("path", "ways"),
     [
         (PLAN, ["look", "put-back"]),
+        (".idumb/config.yaml", ["look", "put-back"]),
         (".planning/notes.md", ["look", "retry"]),
         (".env", ["look", "amend", "retry"]),
         ("stray.txt", ["look", "amend", "accept", "retry"]),
@@ -56,7 +57,8 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     failed = project.execute_here("--on-deviation", "halt")
-    assert offered(failed) == ways
+    assert (failed.code, failed.error["code"], offered(failed)) == (1, "run.halted", ways)
+    assert project.fast("decisions").data["decisions"] == []
     at_once = [c for c in failed.data["next"] if c.startswith(("idumb resume", "idumb accept", "idumb skip"))]
     assert bool(at_once) == ("put-back" not in ways)
     assert choices.refused(project, failed) == {}

@@ -95,11 +95,11 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
     (event,) = paused_events(project)
     assert event["why"] == "the plan is out of date"
     assert event["reason"] == f"paused by {event['by']}: the plan is out of date"
-    shown = project.json("status").data
+    shown = project.fast("status").data
     assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
-    assert "the plan is out of date" in project.idumb("status").out
+    assert "the plan is out of date" in project.quick("status").out
     assert not (project.repo.common_dir / "idumb/worktrees/main/pause.json").exists()
-    assert project.resume().code == 0
+    assert project.resume_here().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
 
 

@@ -85,11 +85,16 @@ def test_an_undeclared_change_stops_a_quick_task(project: Project) -> None:
 
 
 def test_without_a_check_a_change_of_the_named_file_is_the_proof_and_the_answer_says_so(project: Project) -> None:
+    """`status` shows a task only until it is finished."""
     done = consented(project, "Fix the typo", "--files", "README.md")
     assert done.code == 0
     assert any("Without --check" in words for words in done.object["warnings"])
+    assert "Q1" not in {row["phase"] for row in project.fast("status").data["phases"]}
     building(project, "true")
     assert consented(project, "Fix it again", "--files", "README.md").code == 1
+    shown = project.fast("status").data
+    assert "Q2" in {row["phase"] for row in shown["phases"]}
+    assert (shown["next"]["phase"], shown["next"]["command"]) == ("Q2", "idumb decisions")
 
 
 def test_without_any_change_no_pattern_proves_the_task(project: Project) -> None:
@@ -286,16 +291,6 @@ def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeyp
     answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
     assert answer.error["code"] == "lock.held"
     assert not project.exists(f"{FOLDER}/01-PLAN.md")
-
-
-def test_status_hides_finished_quick_tasks_and_shows_open_ones(project: Project) -> None:
-    assert consented(project, "Fix the typo", "--files", "README.md").code == 0
-    assert "Q1" not in {row["phase"] for row in project.quick("status", "--json").data["phases"]}
-    building(project, "true")
-    assert consented(project, "Do nothing", "--files", "README.md").code == 1
-    shown = project.quick("status", "--json").data
-    assert "Q2" in {row["phase"] for row in shown["phases"]}
-    assert (shown["next"]["phase"], shown["next"]["command"]) == ("Q2", "idumb decisions")
 
 
 class Person:

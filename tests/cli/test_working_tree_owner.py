@@ -27,15 +27,15 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
     with project.running("execute-phase", "1", "--approve", project.approval(), "--events") as run:
         run.wait_for("attempt.started")
-        owners = [project.json("status").data["owner"] for _ in range(2)]
-        words = project.idumb("next").out
+        owners = [project.fast("status").data["owner"] for _ in range(2)]
+        words = project.quick("next").out
         gate.write_text("")
         assert run.end() == 0
     for owner in owners:
         assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
     assert f"In use by process {run.pid} on " in words
-    assert project.json("status").data["owner"] is None
-    assert "In use" not in project.idumb("status").out
+    assert project.fast("status").data["owner"] is None
+    assert "In use" not in project.quick("status").out
 
 
 @pytest.mark.parametrize("command", [("rollback", "1", "--to", "T1-01", "--yes"), ("undo", "--yes")])

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, task, write
+from tests.support.project import Project, making
 
 STRICT = (
     "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
@@ -22,15 +22,11 @@ def strict_task(id: str, path: str, *, after: str = "none", fields: str = "", **
 
 
 def create(sandbox: GitSandbox) -> Project:
-    """Return a project with a strict plan of two tasks; the check of the first one reads a file."""
+    """Return a project with a strict plan of one task, whose check reads a file."""
     project = projects.create(
         sandbox, files={"README.md": "# A project\n", ".gitignore": "*.log\n", CHECK: "test -s a.txt\n"}
     )
-    tasks = [
-        task("T1-01", files="create `a.txt`", check=f"sh {CHECK}", steps=(write("a.txt", "made\n"),), fields=FIELDS),
-        strict_task("T1-02", "b.txt", after="T1-01"),
-    ]
-    project.plan(tasks, head=STRICT)
+    project.plan([strict_task("T1-01", "a.txt", criteria=f"  - [ ] it holds — check: `sh {CHECK}`\n")], head=STRICT)
     return project
 
 
