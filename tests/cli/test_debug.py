@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -19,8 +18,7 @@ from tests.support.project import Project, making, shell, task
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/debug.json").read_text(encoding="utf-8"))
 PLAN = ".planning/phases/1/01-PLAN.md"
-AGENT = "import sys; open('told.md', 'w').write(sys.stdin.read()); print(open(REPLY).read())\n"
-ROLES = "bindings: {{one: {{adapter: command, argv: [{python}, agent.py]}}}}\nroles: {{debugger: {{binding: one}}}}\n"
+ROLES = "bindings: {one: {adapter: command, argv: [sh, agent.sh]}}\nroles: {debugger: {binding: one}}\n"
 BROKEN = task(
     "T1-02",
     files="create `b.txt`",
@@ -32,15 +30,15 @@ BROKEN = task(
 
 def replying(project: Project) -> str:
     """An agent that works in a copy and answers with text from the project."""
-    return f"REPLY = {str(project.folder / 'reply.md')!r}\n{AGENT}"
+    return f"cat > told.md; cat '{project.folder}/reply.md'\n"
 
 
 def _failed(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed twice."""
     project = projects.create(sandbox)
-    (project.folder / "agent.py").write_text(replying(project), encoding="utf-8")
+    (project.folder / "agent.sh").write_text(replying(project), encoding="utf-8")
     project.repo.commit("agent")
-    project.configure(ROLES.format(python=json.dumps(sys.executable)))
+    project.configure(ROLES)
     project.plan([making("T1-01", "a.txt"), BROKEN])
     assert run(project, "--max-attempts", "2").code == 1
     return project
@@ -119,9 +117,9 @@ def answering(project: Project, reply: str) -> str:
 
 def test_the_debugger_s_usage_counts_against_the_run_s_ceiling(project: Project) -> None:
     """R-ADAPT-3."""
-    used = "import json, os; json.dump({'usage': {'tokens_in': 9}}, open(os.environ['IDUMB_STATE_FILE'], 'w'))\n"
-    (project.folder / "agent.py").write_text(used + replying(project), encoding="utf-8")
-    project.configure(ROLES.format(python=json.dumps(sys.executable)) + "ceilings: {run: {tokens: 9}}\n")
+    used = """echo '{"usage": {"tokens_in": 9}}' > $IDUMB_STATE_FILE\n"""
+    (project.folder / "agent.sh").write_text(used + replying(project), encoding="utf-8")
+    project.configure(ROLES + "ceilings: {run: {tokens: 9}}\n")
     assert run(project, "--max-attempts", "1").code == 1
     assert debug(project, "--approve", answering(project, "Look at b.txt:1.")).code == 0
     event = project.events("--kind", "role.asked")[-1]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import run
 from tests.support.project import Project, shell, task, write
 
 
@@ -46,16 +47,16 @@ def made(project: Project, tmp_path: Path) -> Project:
 def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Project, tmp_path: Path) -> None:
     """A check that deletes what was installed changes nothing for later ones."""
     _plan(made, "grep one deps/list && rm deps/list && rm -rf deps", "a.txt", "b.txt")
-    answer = made.execute()
+    answer = run(made, "--no-verify")
     assert answer.code == 0, answer.out
     assert not made.exists("deps")
     assert _runs(tmp_path) == 1
     proof = made.events("--kind", "evidence.recorded")[-1]["payload"]
     assert "weaker" not in proof
     assert "deps <- checks.prepare" in proof["locations"]
-    assert made.idumb("verify-work", "1").code == 0
+    assert made.quick("verify-work", "1").code == 0
     assert _runs(tmp_path) == 1
-    proven = made.idumb("prove", "1")
+    proven = made.quick("prove", "1")
     assert proven.code == 0, proven.out
     assert _runs(tmp_path) == 2, "in a fresh clone, they are installed again"
     assert "Installing what checks need: make deps" in proven.out + proven.err
@@ -71,7 +72,7 @@ def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     plant = f"echo x > a.txt; printf '#!/bin/sh\\nmkdir deps; echo two > deps/list\\n' > {programs}/make"
     steps = [shell(f"{plant}; chmod +x {programs}/make")]
     made.plan([task("T1-01", files="create `a.txt`", check="grep two deps/list", steps=steps)])
-    assert made.execute().code == 0
+    assert run(made, "--no-verify").code == 0
     proof = made.events("--kind", "evidence.recorded")[0]["payload"]
     assert proof["entry_points"] == [f"{programs}/make"]
     assert [words for words in proof["weaker"] if words.endswith("changed during the run")]
@@ -90,33 +91,33 @@ def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path
             ),
         ]
     )
-    answer = made.execute()
+    answer = run(made, "--no-verify")
     assert answer.code == 0, answer.out
     assert _runs(tmp_path) == 2
 
 
 def test_what_changed_since_it_was_installed_is_installed_again(made: Project, tmp_path: Path) -> None:
     _plan(made, "grep one deps/list", "a.txt")
-    assert made.execute().code == 0
+    assert run(made, "--no-verify").code == 0
     (kept,) = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/prepared-1/*/files/deps/list")
     status = kept.stat()
     kept.write_text("ONE\n")
     os.utime(kept, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert made.idumb("verify-work", "1").code == 0
+    assert made.quick("verify-work", "1").code == 0
     assert _runs(tmp_path) == 2
 
 
 def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) -> None:
     made.configure("checks: {prepare: ['echo no such package; exit 3']}\n")
     _plan(made, "test -e deps/list", "a.txt")
-    answer = made.execute()
+    answer = run(made, "--no-verify")
     assert answer.code == 1
     assert "`echo no such package; exit 3` (checks.prepare) failed: exit 3" in answer.out
     assert "Correct checks.prepare in .idumb/config.yaml" in answer.out
     assert "idumb execute-phase 1" in answer.out
     assert made.statuses()["T1-01"] != "failed"
     made.configure("checks: {prepare: [make deps]}\n")
-    assert made.execute().code == 0
+    assert run(made, "--no-verify").code == 0
 
 
 def test_before_the_work_a_command_may_fail(made: Project) -> None:
@@ -126,13 +127,13 @@ def test_before_the_work_a_command_may_fail(made: Project) -> None:
     assert made.quick("approve", "1", "--hash", made.approval()).code == 0
     ran = made.quick("check-plan", "1", "--run-checks", "--json")
     assert [row["result"] for row in ran.data["ran"]] == ["errored"]
-    assert made.execute().code == 0
+    assert run(made, "--no-verify").code == 0
 
 
 def test_a_command_that_changes_committed_files_is_refused(made: Project) -> None:
     made.configure("checks: {prepare: ['make deps && echo two > requirements.txt']}\n")
     _plan(made, "true", "a.txt")
-    answer = made.execute()
+    answer = run(made, "--no-verify")
     assert answer.code == 1
     assert "checks.prepare changed requirements.txt, which the commit holds" in answer.out
     assert made.read("requirements.txt") == "one\n"
@@ -140,12 +141,12 @@ def test_a_command_that_changes_committed_files_is_refused(made: Project) -> Non
 
 def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Path) -> None:
     _plan(made, "test -e deps/list", "a.txt")
-    asked = made.idumb("execute-phase", "1")
+    asked = made.quick("execute-phase", "1")
     assert (asked.code, _runs(tmp_path)) == (5, 0)
     assert "before checks: make deps" in asked.err
     consent = re.findall("--approve ([0-9a-f]{64})", asked.err)[0]
     made.configure("checks: {prepare: [make deps, 'echo more']}\n")
-    other = made.idumb("execute-phase", "1", "--approve", consent)
+    other = made.quick("execute-phase", "1", "--approve", consent)
     assert other.code != 0
     assert "its plan or the configuration changed" in other.err
     assert _runs(tmp_path) == 0
@@ -154,7 +155,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
 def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Path) -> None:
     project.configure(f"checks: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
     _plan(project, "test -e made.log", "a.txt", "b.txt")
-    assert project.execute().code == 0
+    assert run(project, "--no-verify").code == 0
     assert _runs(tmp_path) == 2
 
 
@@ -181,7 +182,7 @@ def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
     install = f"{python} -m pip install -q --no-index --no-deps --no-compile --target {site} -r requirements.txt"
     project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
     _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
-    answer = project.execute()
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert not project.exists(".venv")
 
@@ -213,7 +214,7 @@ def test_npm_with_a_local_dependency(project: Project) -> None:
             )
         ]
     )
-    answer = project.execute()
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert not project.exists("node_modules")
 
@@ -234,6 +235,6 @@ def test_cargo_without_dependencies(project: Project, monkeypatch: pytest.Monkey
     check = "cargo run --offline --locked -q | grep two"
     steps = [write("src/main.rs", 'fn main() { println!("two"); }\n')]
     project.plan([task("T1-01", files="modify `src/main.rs`", check=check, steps=steps)])
-    answer = project.execute()
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert not project.exists("target")
