@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,12 @@ def test_a_promised_name_that_a_task_removed_undeclared_is_named(
     assert all(line.startswith(word) for line, word in zip(lines, words, strict=True))
 
 
+def test_one_of_several_interfaces_that_a_task_removed_is_named() -> None:
+    both = Task("T1-02", "Both", interfaces=(Interface("save"), Interface("load")))
+    (line,) = judge(both, changed={"T1-02": ["removed load in a.go"]})
+    assert line == "T1-02 declares the interface load, and its ledger has load in a.go as removed"
+
+
 def test_a_declared_removal_contradicts_nothing() -> None:
     second = Task("T1-02", "Second", symbols=(SymbolClaim("remove", "load"),))
     assert judge(FIRST, second, changed={"T1-01": [ADDED], "T1-02": ["removed load in src/a.py"]}) == ()
@@ -113,6 +120,13 @@ def test_a_criterion_that_passed_while_the_tests_failed_is_named(control: str, l
     assert judge(PROVEN, rows={"T1-01": rows}) == lines
 
 
+def test_tests_that_did_not_run_or_do_not_all_pass_contradict_no_criterion() -> None:
+    early = {"subject": "AC-1", "result": evidence.PASSED, "control": evidence.PASSED}
+    assert judge(PROVEN, rows={"T1-01": [early]}) == ()
+    mixed = Evidence("T1-01 test 2", "", evidence.FAILED)
+    assert judge(PROVEN, final=(*final(evidence.PASSED, evidence.FAILED), mixed)) == ()
+
+
 def opinion(role: str, *, holds: bool, file: str = "a.py", resolves: bool = True) -> Opinion:
     judgement = Judgement("AC-1", holds, "", (Citation(file, 3, resolves),))
     return Opinion(role, "judge", "PASS" if holds else "FAIL", (judgement,))
@@ -142,6 +156,30 @@ def test_validator_verifier_and_skeptic_that_disagree_are_named() -> None:
         for opinions, lines in cases
         if judge(PROVEN, touched={"T1-01": ["a.py"]}, rows=VALIDATED, opinions=opinions) != lines
     ]
+
+
+def test_only_a_validator_of_the_task_that_passed_is_contradicted() -> None:
+    refuted = (opinion("skeptic", holds=False),)
+    for rows, count in (
+        ([{"subject": "AC-1", "result": evidence.PASSED}], 0),
+        ([{"subject": "validator strict", "result": evidence.UNPROVEN}], 0),
+        ([{"subject": "AC-1", "result": evidence.FAILED}, *VALIDATED["T1-01"]], 1),
+    ):
+        lines = judge(PROVEN, touched={"T1-01": ["a.py"]}, rows={"T1-01": rows}, opinions=refuted)
+        assert len(lines) == count, rows
+
+
+def test_opinions_contradict_one_another_about_one_criterion_and_between_two_roles() -> None:
+    no, yes = opinion("skeptic", holds=False), opinion("verifier", holds=True)
+    other = replace(yes, judgements=(replace(yes.judgements[0], criterion="AC-2"),))
+    lower = replace(yes, judgements=(replace(yes.judgements[0], criterion="ac-1"),))
+    both = replace(no, judgements=(*no.judgements, *yes.judgements))
+    assert judge(PROVEN, opinions=(no, other)) == judge(PROVEN, opinions=(both,)) == ()
+    assert judge(PROVEN, opinions=(no, lower)) == (
+        "the verifier says that ac-1 holds, and the skeptic that it does not",
+    )
+    reverse = judge(PROVEN, opinions=(opinion("verifier", holds=False), opinion("skeptic", holds=True)))
+    assert reverse == ("the skeptic says that AC-1 holds, and the verifier that it does not",)
 
 
 DONE = {"T1-01": outcome.COMPLETED}

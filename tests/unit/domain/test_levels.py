@@ -92,6 +92,36 @@ def test_lock_in_lists_the_roles_that_the_configuration_names() -> None:
     assert [rule.name for rule in levels.rules(settings)] == ["limits", "validator", "builder", "skeptic"]
 
 
+def test_a_gate_has_its_own_timeout_else_that_of_its_level() -> None:
+    """R-GATE-6: at level 0 it has the time of level 1."""
+    for own, times, seconds in (
+        (GateSettings(timeout=45), {}, 45.0),
+        (GateSettings(0), {}, 120.0),
+        (GateSettings(0), {"1": 100}, 100.0),
+        (GateSettings(2), {"1": 100}, 60.0),
+    ):
+        assert levels.time_to_judge(Settings(gates={"syntax": own}, levels=times), "syntax") == seconds
+
+
+def test_what_a_change_shows_only_reports_unless_it_was_approved_or_the_configuration_names_it() -> None:
+    """R-GATE-4, R-GATE-6."""
+    levels_of = {
+        name: (levels.of_change(Settings(), name, strict=True), levels.of_change(Settings(), name, strict=False))
+        for name in ("test-intent", "change-class", "types", "syntax", "theirs")
+    }
+    assert levels_of == {
+        "test-intent": (0, 0), "change-class": (1, 0), "types": (0, 0), "syntax": (0, 0), "theirs": (1, 1)
+    }  # fmt: skip
+    named = Settings(gates={name: GateSettings(2) for name in levels_of})
+    assert {levels.of_change(named, name, strict=strict) for name in levels_of for strict in (True, False)} == {2}
+
+
+def test_gates_with_commands_and_those_of_the_project_run_something() -> None:
+    names = ("types", "lint", "theirs", "syntax", "validator", "limits")
+    running = [name for name in names if levels.run_commands(Settings(gates={name: GateSettings()}))]
+    assert running == ["types", "lint", "theirs"]
+
+
 def test_a_third_party_gate_is_advisory_unless_configured() -> None:
     assert levels.rule(Settings(), "theirs") == levels.Rule("theirs", "gate", 1)
     assert levels.rule(Settings(gates={"theirs": GateSettings(level=0)}), "theirs").level == 0

@@ -33,6 +33,20 @@ def test_places_and_commands_are_read_and_written_in_the_same_form() -> None:
     assert [one.as_dict() for one in evidence] == rows
 
 
+def test_evidence_names_its_place_or_its_command() -> None:
+    assert ValidatorEvidence("AC-1", Citation("a.py", 3)).words == "AC-1 by a.py:3"
+    assert ValidatorEvidence("AC-1", command="make").words == "AC-1 by `make`"
+
+
+def test_more_evidence_than_is_read_is_refused_and_long_texts_are_cut() -> None:
+    row = {"criterion": "c" * 3000, "command": "m" * 3000, "output": "o" * 3000}
+    cut = ValidatorEvidence("c" * 2000, command="m" * 2000, output="o" * 2000)
+    assert validation.read({"evidence": [row] * 200}) == (cut,) * 200
+    assert "the limit is 200" in validation.read({"evidence": [row] * 201})
+    place = {"criterion": "AC-1", "file": "f" * 3000, "line": 1}
+    assert validation.read({"evidence": [place]}) == (ValidatorEvidence("AC-1", Citation("f" * 2000, 1)),)
+
+
 @pytest.mark.parametrize("answer", [{}, {"evidence": None}, {"evidence": []}])
 def test_missing_evidence_is_none(answer: dict[str, Any]) -> None:
     assert validation.read(answer) == ()
@@ -75,6 +89,9 @@ def test_evidence_counts_for_the_criterion_that_it_names() -> None:
         ("it is  friendly", {"AC-1"}),
         ("AC-10", {"AC-10"}),
         ("AC-100", set()),
+        ("AC-1 0", {"AC-1"}),
+        ("AC-1x", set()),
+        ("zebra", set()),
         ("everything", set()),
     ]
     assert not [
