@@ -20,27 +20,23 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
 
 
-def test_a_healthy_project_has_no_problem(project: Project) -> None:
-    answer = project.quick("doctor")
-    assert answer.code == 0, answer.out
-    assert "0 problems" in answer.out
-    data = doctor(project).data
-    # Of the machine, not of the project: an old git, a disk in memory.
-    assert {c["code"] for c in data["checks"] if c["state"] != "ok"} <= {"git.program", "disk.kind"}
-    assert len({check["code"] for check in data["checks"]}) == len(data["checks"])
-
-
-def test_doctor_only_reads(project: Project) -> None:
+def test_a_healthy_project_has_no_problem_and_is_only_read(project: Project) -> None:
     """S1: no byte changes anywhere, including idumb's own state and the state directory."""
+    places = [project.folder, Path(os.environ["XDG_STATE_HOME"])]
 
     def everything() -> dict[str, tuple[int, bytes]]:
-        places = [project.folder, Path(os.environ["XDG_STATE_HOME"])]
         files = [f for place in places for f in sorted(place.rglob("*")) if f.is_file()]
         return {str(f): (f.stat().st_mtime_ns, f.read_bytes()) for f in files}
 
     before = everything()
-    assert project.quick("doctor").code == 0
+    answer = project.quick("doctor")
+    assert answer.code == 0, answer.out
+    assert "0 problems" in answer.out
     assert everything() == before
+    data = doctor(project).data
+    # Of the machine, not of the project: an old git, a disk in memory.
+    assert {c["code"] for c in data["checks"] if c["state"] != "ok"} <= {"git.program", "disk.kind"}
+    assert len({check["code"] for check in data["checks"]}) == len(data["checks"])
 
 
 def test_doctor_runs_no_program_of_the_repository(project: Project, tmp_path: Path) -> None:

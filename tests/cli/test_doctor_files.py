@@ -26,19 +26,25 @@ def test_an_invalid_configuration_is_named_with_its_line(project: Project) -> No
     assert ".idumb/config.yaml:2" in symptoms_of(project, "config.reads", "problem")[0]["found"]
 
 
-def test_an_invalid_plan_is_named(project: Project) -> None:
+def test_other_faults_of_files_are_named_and_a_fix_restores_only_idumb_s_own(project: Project) -> None:
+    """M3, R-LOG-9: an invalid plan, a file that a power cut emptied, an outdated projection, files of an old idumb."""
     project.repo.write(".planning/phases/3/01-PLAN.md", "---\ntype: plan\n---\n")
-    assert symptoms_of(project, "plans.read", "warn")[0]["mend"] == "idumb check-plan 3"
-
-
-def test_a_file_emptied_by_a_power_cut_is_reported_with_the_command_that_shows_it(project: Project) -> None:
-    """M3: the check does not blame the user, and it does not restore the file."""
-    (project.folder / "a.txt").write_bytes(b"")
-    symptom = symptoms_of(project, "files.emptied", "problem")[0]
-    assert symptom["path"] == "a.txt"
-    assert project.repo.git(*symptom["mend"].split()[1:]) == "a"
-    doctor(project, "--fix")
-    assert (project.folder / "a.txt").read_bytes() == b""
+    project.repo.write("a.txt", b"")
+    progress = json.loads(project.read(PROGRESS))
+    project.repo.write(PROGRESS, json.dumps({**progress, "completed": ["T1-01"]}))
+    project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
+    answer = doctor(project)
+    assert problems(answer, "plans.read")[0]["mend"] == "idumb check-plan 3"
+    emptied = problems(answer, "files.emptied")[0]
+    assert (emptied["state"], emptied["path"]) == ("problem", "a.txt")
+    assert project.repo.git(*emptied["mend"].split()[1:]) == "a"
+    assert "completed" in problems(answer, "projections.true")[0]["found"]
+    assert problems(answer, "legacy.taken-over")[0]["mend"] == "idumb init"
+    fixed(project, "projections.true")
+    assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
+    assert project.read("a.txt") == ""
+    assert project.quick("init").code == 0
+    assert problems(doctor(project), "legacy.taken-over") == []
 
 
 PROGRESS = ".idumb/brain/execution/1/progress.json"
@@ -66,22 +72,6 @@ def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tup
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
     assert project.read(CHECKPOINT) == before[CHECKPOINT]
     assert json.loads(project.read(STATE))["history"][0]["run"] == json.loads(before[STATE])["history"][0]["run"]
-
-
-def test_an_outdated_projection_is_named_and_rebuilt(project: Project) -> None:
-    progress = json.loads(project.read(PROGRESS))
-    project.repo.write(PROGRESS, json.dumps({**progress, "completed": ["T1-01"]}))
-    assert "completed" in symptoms_of(project, "projections.true", "warn")[0]["found"]
-    fixed(project, "projections.true")
-    assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
-
-
-def test_files_of_an_old_idumb_are_named_until_init_migrates_them(project: Project) -> None:
-    """R-LOG-9."""
-    project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
-    assert symptoms_of(project, "legacy.taken-over", "warn")[0]["mend"] == "idumb init"
-    assert project.quick("init").code == 0
-    assert problems(doctor(project), "legacy.taken-over") == []
 
 
 _POINTS = frozenset(

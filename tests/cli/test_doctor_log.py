@@ -97,28 +97,27 @@ def test_a_damaged_copy_is_kept_and_rebuilt(project: Project) -> None:
     assert hashes[: len(lines)] == [json.loads(line)["hash"] for line in lines]
 
 
-def test_files_unpacked_by_an_agent_are_reported_and_removed_by_fix(project: Project) -> None:
-    """R-ADAPT-2, R-OPS-3: the files are not a problem, and removing them loses nothing."""
-    place = project.folder / ".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0"
-    place.mkdir(parents=True)
-    (place / "app.js").write_bytes(b"x" * 2_000_000)
-    answer = doctor(project)
-    [check] = [one for one in answer.data["checks"] if one["code"] == "agents.unpacked"]
-    assert answer.data["healthy"]
-    assert "2 MB" in check["symptoms"][0]["found"]
-    assert "was removed (2 MB)" in " ".join(fixed(project, "agents.unpacked"))
-    assert not place.parents[2].exists()
-
-
-def test_the_owner_file_of_a_dead_process_is_reported_and_replaced(project: Project) -> None:
-    """F41."""
+def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(project: Project) -> None:
+    """F41, R-ADAPT-2, R-OPS-3: what an agent unpacked, the card of a dead owner; refs of an unknown run are kept."""
+    place = project.repo.write(".git/idumb/worktrees/main/unpacked/copilot/pkg/1.0/app.js", b"x" * 2_000_000)
     card = store(project).parent / "worktrees/main/owner.json"
     owner = {"pid": DEAD, "started": 1, "boot": None, "host": os.uname().nodename, "command": "resume", "since": "x"}
     card.write_text(json.dumps(owner), encoding="utf-8")
     card.chmod(0o600)
-    assert f"process {DEAD}" in symptoms_of(project, "store.owner", "warn")[0]["found"]
-    fixed(project, "store.owner")
+    name = "refs/idumb/worktrees/main/runs/feed/base"
+    project.repo.git("update-ref", name, "HEAD")
+    answer = doctor(project)
+    (unpacked,) = [one for one in answer.data["checks"] if one["code"] == "agents.unpacked"]
+    assert answer.data["healthy"]
+    assert "2 MB" in unpacked["symptoms"][0]["found"]
+    assert f"process {DEAD}" in problems(answer, "store.owner")[0]["found"]
+    assert "run feed" in problems(answer, "log.unknown-refs")[0]["found"]
+    done = doctor(project, "--fix")
+    assert "was removed (2 MB)" in " ".join(done.data["mended"])
+    assert problems(done, "store.owner") + problems(done, "agents.unpacked") == []
     assert not card.exists()
+    assert not place.parents[3].exists()
+    assert name in project.repo.kept("refs/idumb/")
 
 
 def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None:
@@ -216,14 +215,6 @@ def test_snapshots_that_are_lost_or_damaged_for_good_stay_a_problem(project: Pro
     symptoms = symptoms_of(project, "log.refs", "problem")
     assert {one["path"]: one["mends"] for one in symptoms} == dict.fromkeys(bases, False)
     assert all(bases[one["path"]] in one["found"] for one in symptoms)
-
-
-def test_refs_of_a_run_that_is_not_in_the_log_are_reported_and_kept(project: Project) -> None:
-    name = "refs/idumb/worktrees/main/runs/feed/base"
-    project.repo.git("update-ref", name, "HEAD")
-    assert "run feed" in symptoms_of(project, "log.unknown-refs", "warn")[0]["found"]
-    doctor(project, "--fix")
-    assert name in project.repo.kept("refs/idumb/")
 
 
 def test_commits_made_elsewhere_are_reported(project: Project, tmp_path: Path) -> None:
