@@ -16,7 +16,6 @@ from tests.support.project import Project, making, shell, task, write
 from tests.support.refusals import RUNNING, all_bytes, refused
 
 PLAN = ".planning/phases/1/01-PLAN.md"
-HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: A plan\ngoal: A goal\n'
 
 
 def findings(error: Mapping[str, object]) -> list[Mapping[str, object]]:

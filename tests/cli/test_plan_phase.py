@@ -86,9 +86,10 @@ def test_nothing_runs_before_a_person_consents_to_the_agents(planning: PlanningP
 
 def test_after_three_rounds_the_last_draft_is_kept_for_the_user_to_fix(planning: PlanningProject) -> None:
     """R-ADAPT-4: a plan is only ever written when it is legal."""
-    planning.answers(planner=[DANGLING])
+    planning.answers(planner=["I would rather not.", DANGLING])
     answer = planning.run("plan-phase", "2")
     assert (answer.code, answer.error["code"], answer.data["rounds"]) == (5, "plan.not-legal", 3)
+    assert "The answer contained no plan" in planning.prompts("planner")[1]
     assert [f["code"] for f in answer.data["findings"]] == ["task.unknown-dependency"]
     assert not planning.project.exists(PLAN)
     draft = Path(answer.data["kept"])
