@@ -128,7 +128,8 @@ LONG: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("kind", LONG)
 def test_long_runs_of_one_character_are_read_in_linear_time(kind: str) -> None:
     def given(n: int) -> bytes:
-        return FIRST_IDUMB.replace("\n## ", f"\n{LONG[kind](n)}\n\n## ").encode()
+        lines = f"\n{LONG[kind](n)}\n" * 16  # a line that is long enough to be measured is too long to be read
+        return FIRST_IDUMB.replace("\n## ", f"{lines}\n## ").encode()
 
     assert_linear(lambda text: plan_parser.parse(text, PATH), given)
 
@@ -246,3 +247,13 @@ def test_a_title_can_say_the_kind_of_its_task_and_a_dependency_why_it_is_one() -
     assert [(task.title, task.kind) for task in plan.tasks] == [
         ("A", "build"), ("B", "decision"), ("(optional): C", "build"),
     ]  # fmt: skip
+
+
+def test_a_section_of_tasks_can_be_deeper_and_its_labels_say_kind_and_what_people_verify() -> None:
+    plan, findings, _ = read(
+        "# Plan\n\n### Tasks\n\n#### Task 1: A\n\n**Type:** checkpoint:human-verify\n\n"
+        "**Verify:** Look at the page\n\n#### Notes\n\nText.\n"
+    )
+    (task,) = plan.tasks
+    assert (task.title, task.kind, findings) == ("A", "human-verify", [])
+    assert [c.text for c in task.acceptance] == ["Look at the page"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from idumb.domain import contract
-from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Task
+from idumb.domain.plans.plan import CHECK, HUMAN, UNPROVEN, VERIFY, FileClaim, Plan, Setup, Task
 from idumb.markdown.plans import foreign_formats, plan_parser
 from idumb.markdown.plans.dialects import elements
 from idumb.markdown.syntax import writeback
@@ -78,7 +78,7 @@ def test_a_note_in_brackets_behind_a_path_says_that_it_goes(line: str, verb: str
 
 
 LONG: dict[str, Callable[[int], str]] = {
-    "tabs in a line of files": lambda n: tagged(task(BODY.replace("a.py", "x" + "\t" * n + "x"))),
+    "tabs in a line of files": lambda n: tagged(*[task(BODY.replace("a.py", "x" + "\t" * n + "x"))] * 16),
     "notes inside a line of files": lambda n: tagged(task(BODY.replace("a.py", "x" + " (a)" * n + "x"))),
     "notes behind a line of files": lambda n: tagged(task(BODY.replace("a.py", "x" + " (a)" * n))),
     "opened checks": lambda n: tagged(task(BODY.replace("</verify>", "<automated>\n" * n + "</verify>"))),
@@ -323,3 +323,23 @@ def test_each_item_of_a_list_under_done_is_a_criterion() -> None:
     plan = plan_parser.parse(text.encode(), ".planning/phases/03-greet/03-02-PLAN.md").plan
     assert plan
     assert [criterion.text for criterion in plan.tasks[0].acceptance] == ["one more", "two"]
+
+
+def test_the_frontmatter_names_files_what_must_be_set_up_and_what_only_people_see() -> None:
+    head = HEAD.replace("plan: 02", "plan: second").removesuffix("---\n") + (
+        "files_modified: [a.py, b-c]\nuser_setup:\n  - service: mail\n    why: it sends\n"
+        "    env_vars: [{name: MAIL_KEY}, not a name]\n    dashboard_config: [{task: Make a key, place: [a, b]}]\n"
+        "must_haves:\n  artifacts: [all pages]\n  key_links: [a.py calls b.py]\n---\n"
+    )
+    plan, findings = read(tagged(task("<name>A</name><action>b</action><done>c</done>"), head=head), "notes/plan.md")
+    assert plan is not None
+    assert [(t.id, t.files) for t in plan.tasks] == [("T03-0001", (FileClaim("change", "a.py"),))]
+    assert plan.setup == (Setup("mail", "it sends", ("MAIL_KEY",), "task: Make a key; place: a, b"),)
+    assert [(c.text, c.proof) for c in plan.success_criteria] == [("all pages", HUMAN), ("a.py calls b.py", HUMAN)]
+    assert findings == [("dialect.unread-path", 8)]
+
+
+def test_a_task_in_a_fence_is_an_example_and_the_next_one_is_not() -> None:
+    plan, findings = read(f"{HEAD}\n```xml\n{task()}```\n\n{task()}")
+    assert plan is not None
+    assert ([t.id for t in plan.tasks], findings) == (["T03-0201"], [])
