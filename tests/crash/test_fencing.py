@@ -8,7 +8,6 @@ import pytest
 
 from tests.crash import fencing, programme
 from tests.crash.fencing import AFTER, Scene
-from tests.support import seed
 from tests.support.warm import Warm
 
 
@@ -59,7 +58,8 @@ def _before_append(scene: Scene, kinds: str) -> int:
     return scene.names.index(f"before SqliteEventLog.append {kinds}")
 
 
-@pytest.mark.parametrize("kinds", seed.one_on_a_push(APPENDS, "append"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("kinds", APPENDS)
 def test_the_fence_of_the_log_alone_refuses_an_old_owner(scene: Scene, kinds: str) -> None:
     """R-LOG-5, F38: the two other guards of the log are disabled, and the old token still appends nothing."""
     late, before, after = fencing.late_append(scene, _before_append(scene, kinds), plant=fencing.FENCE_ALONE)

@@ -30,7 +30,8 @@ def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance
     scene.case(int(chance * len(scene.names)), number)
 
 
-@pytest.mark.parametrize("chance", seed.one_on_a_push(SAMPLE[1:4], "two signals"))
+@pytest.mark.nightly
+@pytest.mark.parametrize("chance", SAMPLE[1:4])
 def test_a_run_interrupted_twice_anywhere_resumes_to_the_same_end(scene: Scene, chance: float) -> None:
     scene.case(int(chance * len(scene.names)), signal.SIGINT, twice=True)
 

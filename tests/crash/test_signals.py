@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system.processes import process_tree
 from tests.crash import harness
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
+from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
 
@@ -46,7 +46,7 @@ def test_an_interrupted_run_records_it_and_can_be_resumed(project: Project, tmp_
         os.kill(run.pid, signal.SIGINT)
         assert run.end() == 130
     assert "idumb resume 1" in run.err
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     assert harness.left_behind(project) == []
     kinds = [event["kind"] for event in run.seen]
     assert "run.interrupted" in kinds
@@ -121,7 +121,7 @@ def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp
         os.kill(run.pid, signal.SIGKILL)
     answer = project.resume()
     assert answer.code == 0, answer.out
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     assert harness.left_behind(project) == []
     assert project.read("b.txt") == "half\nwhole\n"
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
