@@ -19,7 +19,11 @@ HIDING = (
     ("pytest -q | grep -q '3 passed'", "pytest -q", PIPE),
     ("bash -c 'pytest | tee log'", "pytest", PIPE),
     ("set -o pipefail; pytest | tee log", "pytest", PIPE),
+    ("grep -q a f | cat", "grep -q a f", PIPE),
+    ("pytest | true", "pytest", PIPE),
     ("npm test || true", "npm test", FALLBACK),
+    ("npm test || (true && true)", "npm test", FALLBACK),
+    ("npm test || { sleep 9 & }", "npm test", FALLBACK),
     ("npm test || :", "npm test", FALLBACK),
     ("pytest && echo ok || echo failed", "pytest", FALLBACK),
     ("pytest || { echo failed; exit 0; }", "pytest", FALLBACK),
@@ -49,6 +53,18 @@ def test_a_hidden_failure_is_reported() -> None:
         for command, program, way in HIDING
         if [(hidden.command, hidden.way) for hidden in exit_code.hidden_failures(command)] != [(program, way)]
     ]
+
+
+def test_each_failure_that_a_nested_script_hides_is_reported() -> None:
+    """A failure that another one of the script repeats is not hidden."""
+    scripts = {
+        "make check || (pytest || true)": [("pytest", FALLBACK), ("make check", FALLBACK)],
+        "pytest a || (pytest b && true); true": [("pytest a", SEQUENCE), ("pytest b", SEQUENCE)],
+        "pytest a || (pytest b && false); true": [("pytest a", SEQUENCE)],
+        "if pytest; then make check; else exit 1; fi; true": [("make check", SEQUENCE)],
+    }
+    found = {script: [(each.command, each.way) for each in exit_code.hidden_failures(script)] for script in scripts}
+    assert found == scripts
 
 
 JUDGING = (
@@ -97,6 +113,12 @@ JUDGING = (
     "f() { pytest || true; }; f",
     "trap 'rm x' EXIT; pytest; true",
     "diff <(pytest) want",
+    "python app.py | python check.py",
+    "pytest || (false && true)",
+    "pytest && exit 0; exit 1",
+    "exit 1; pytest; true",
+    "if pytest; then exit 0; fi; exit 1",
+    "if pytest; then exit 0; else echo no; fi; exit 1",
     "pytest || ",
     "| pytest",
     "",
