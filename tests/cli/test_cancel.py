@@ -14,9 +14,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from idumb.system.processes import process_tree
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, making, shell, task
 
@@ -82,7 +82,7 @@ def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     assert answer.data["owner"]["pid"] == process.pid
     assert answer.data["next"] == ["idumb resume 1"]
     assert process.wait(60) == 143
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     stopped = last(project, "run.interrupted")
     assert stopped["by"] == "cancel"
     assert str(stopped["reason"]).startswith("cancelled by ")
@@ -130,7 +130,7 @@ def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Proj
         hanging = int(door.read_text())
         assert cancel(project).data["ended"] == "interrupted"
         assert process.wait(60) == 143
-    assert not process_tree.is_alive(hanging)
+    assert has_ended(hanging)
     assert not (project.repo.git_dir / "index.lock").exists()
     hook.unlink()
     assert project.resume_here().code == 0
@@ -156,7 +156,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     assert forced.code == 0, forced.out
     assert (forced.data["cancelled"], forced.data["ended"], forced.data["forced"]) == (True, "killed", True)
     assert process.wait(60) == -signal.SIGKILL
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     assert last(project, "run.interrupted")["forced"] is True
     assert project.resume_here().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
@@ -180,7 +180,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     forced = cancel(project, "--force")
     assert forced.code == 0, forced.out
     assert (forced.data["ended"], forced.data["owner"]["standing"]) == ("fenced off", "elsewhere")
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     assert project.resume_here().code == 0
     before, head = project.repo.ledger(), project.events()
     process.send_signal(signal.SIGCONT)
@@ -217,7 +217,7 @@ def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, t
     assert process.returncode == 130
     assert "Traceback" not in output
     assert "Stopped at once" in output
-    assert not process_tree.is_alive(builder)
+    assert has_ended(builder)
     assert project.resume_here().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]
 
@@ -249,7 +249,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
         sleeper = int(door.readline())
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGHUP
-    assert not process_tree.is_alive(sleeper)
+    assert has_ended(sleeper)
     assert last(project, "run.interrupted") == {"reason": "stopped by SIGHUP", "by": "signal"}
     assert project.resume_here().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
