@@ -282,7 +282,7 @@ def test_the_builder_is_asked_to_commit_with_a_user_s_template_too(sandbox: GitS
 
 def test_too_many_commits_are_refused(sandbox: GitSandbox) -> None:
     lines = (
-        "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> %d +0000\\n"
+        "i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf 'commit refs/heads/idumb\\ncommitter A <a@x.y> %d +0000\\n"
     )
     lines += "data 1\\nx\\n' $i; [ $i = 1 ] && printf 'from refs/heads/idumb^0\\n'; done | git fast-import --quiet"
     project = project_with(sandbox, lines)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import pwd
 import re
@@ -159,27 +157,15 @@ def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Pa
     assert _runs(tmp_path) == 2
 
 
-def _wheel(path: Path, name: str, code: str) -> None:
-    info = f"{name}-1.dist-info"
-    files = {
-        f"{name}.py": code,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    digests = {n: base64.urlsafe_b64encode(hashlib.sha256(t.encode()).digest()).rstrip(b"=") for n, t in files.items()}
-    record = "".join(f"{n},sha256={digests[n].decode()},{len(t)}\n" for n, t in files.items())
-    with zipfile.ZipFile(path, "w") as archive:
-        for file, text in {**files, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
-            archive.writestr(file, text)
-
-
 def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
+    """A wheel is an archive, so that the installation needs no pip."""
     (project.repo.root / "wheels").mkdir()
-    _wheel(project.repo.root / "wheels/lib-1-py3-none-any.whl", "lib", "VALUE = 1\n")
+    with zipfile.ZipFile(project.repo.root / "wheels/lib-1-py3-none-any.whl", "w") as archive:
+        archive.writestr("lib.py", "VALUE = 1\n")
     _commit(project, {"requirements.txt": "./wheels/lib-1-py3-none-any.whl\n", "app.py": "import lib\n"}, ".venv")
     python = sys.executable
     site = f".venv/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-    install = f"{python} -m pip install -q --no-index --no-deps --no-compile --target {site} -r requirements.txt"
+    install = f"{python} -m zipfile -e wheels/lib-1-py3-none-any.whl {site}"
     project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
     _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
     answer = run(project, "--no-verify")

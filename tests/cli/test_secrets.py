@@ -224,7 +224,7 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(pr
     failed = run(project, "--max-attempts", "1", "--no-verify")
     assert failed.code == 1, failed.out
     assert "the names of files hold a known secret" in failed.out
-    assert shown_in_records(project, VALUE, failed) == []
+    assert shown_in_records(project, VALUE, failed, *asked_of(project)) == []
     tree = project.events("--kind", "attempt.finished")[0]["payload"]["left"]
     assert VALUE in project.repo.git("ls-tree", "-r", "--name-only", tree)
     bound(project, ("out/VALUE.txt", None), ("out/other.txt", "x\n"))
@@ -234,7 +234,10 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(pr
 
 def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[str]:
     """As `shown`, without the trees of snapshots: they have the user's files under the names that these have."""
-    places = shown(project, secret, answers=(*answers, *asked_of(project)))
+    looks = [
+        project.quick(*line.split()) for line in ("show T1-01", "status", "log --json --limit 100000", "diff T1-01")
+    ]
+    places = shown(project, secret, answers=(*answers, *looks))
     return [name for name in places if name != "objects of git"]
 
 

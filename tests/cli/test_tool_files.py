@@ -9,6 +9,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import Project, task
 
 LEAVES = (
@@ -50,7 +51,7 @@ def test_builders_and_checks_leave_them_and_the_run_ends_well(project: Project, 
     )
     commits = "git add -- *.py; git commit -qm work" if kind == "builder" else ":"
     configure(project, f"{LEAVES}; test -e a.py && echo b > b.py; echo a > a.py; {commits}", kind)
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 0, ended
     assert "__pycache__/ (Python: compiled modules)" in str(about_tools(ended))
     assert len(about_tools(ended)) == len(set(about_tools(ended))) <= 2  # the builder's, the check's
@@ -66,7 +67,7 @@ def test_a_task_whose_glob_covers_the_user_s_own_ones_is_not_refused(project: Pr
     project.repo.write_all({"src/__pycache__/a.pyc": "mine\n"})
     project.plan([task("T1-01", files="create `src/**`", check="test -s src/a.py")])
     configure(project, "echo a > src/a.py; echo other > src/__pycache__/a.pyc")
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 0, ended
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split()[-1] == "src/a.py"
     (base,) = (event["payload"]["ref"] for event in project.events("1", "--kind", "attempt.started"))
@@ -76,10 +77,10 @@ def test_a_task_whose_glob_covers_the_user_s_own_ones_is_not_refused(project: Pr
 def test_settings_of_an_agent_beside_the_local_ones_stay_protected(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.py`", check="test -s a.py")])
     configure(project, "echo a > a.py; mkdir -p .claude; echo {} > .claude/settings.local.json")
-    assert project.execute().code == 0
+    assert run(project).code == 0
     project.plan([task("T2-01", files="create `b.py`", check="test -s b.py")], phase="2")
     configure(project, "echo b > b.py; echo {} > .claude/settings.json")
-    ended = project.execute(phase="2")
+    ended = project.quick("execute-phase", "2", "--approve", project.approval("2"), "--json")
     assert ended.code != 0
     assert ".claude/settings.json" in ended.error["message"]
 
@@ -90,19 +91,19 @@ def test_packages_that_nobody_ignores_are_provided_as_a_folder(project: Project)
     project.repo.write_all({"__pycache__/a.pyc": "x\n"})
     project.plan([task("T1-01", files="create `a.py`", check="test -s a.py && test -s node_modules/p7/index.js")])
     configure(project, "echo a > a.py; echo y >> node_modules/p7/index.js")
-    ended = project.execute()
+    ended = run(project)
     assert "needs node_modules, which the commit does not hold: a tool left it, or git ignores it" in ended.out, ended
     assert "checks: {provide: [node_modules]}" in ended.out
     config = project.folder / ".idumb" / "config.yaml"
     config.write_text(f"{config.read_text()}checks: {{provide: [node_modules]}}\n")
     project.commit_own()
-    assert project.execute().code == 0
+    assert run(project).code == 0
 
 
 def test_packages_that_the_builder_installed_prove_nothing(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.py`", check="test -s node_modules/p/index.js")])
     configure(project, "echo a > a.py; mkdir -p node_modules/p; echo x > node_modules/p/index.js")
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 1
     assert "provide" not in ended.out
 
@@ -112,6 +113,6 @@ def test_a_builder_that_commits_them_is_refused(project: Project) -> None:
     configure(
         project, "mkdir __pycache__; echo x > __pycache__/a.pyc; echo a > a.py; git add -A; git commit -qm a", "builder"
     )
-    ended = project.execute()
+    ended = run(project)
     assert ended.code == 1
     assert "__pycache__/a.pyc" in ended.data["tasks"][0]["reason"]

@@ -13,6 +13,7 @@ import pytest
 from tests.meta import source
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run
 from tests.support.project import task
 
 PAGE = source.ROOT / "docs" / "what-proof-means.md"
@@ -68,7 +69,7 @@ def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
     sandbox.write(".git/hooks/pre-commit", HOOK, mode=0o755)
     sandbox.write_all({"ignored.log": "x\n", "README.md": "mine\n"})
     before = len(project.subjects())
-    answer = project.execute()
+    answer = run(project)
     assert answer.data["outcome"] == "complete", answer
     made = [subject for subject in project.subjects()[before:] if not subject.startswith("Phase 1: reports")]
     assert len(made) == way.commits
