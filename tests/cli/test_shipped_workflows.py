@@ -119,6 +119,7 @@ def test_the_check_of_a_release_says_why_it_cannot_be_made(sandbox: GitSandbox) 
         ("pyproject.toml", '[project]\nname = "x"\nversion = "1.0.0"\n[tool.x]\nversion = "9"\n'),
         ("package.json", '{\n  "name": "x",\n  "version": "1.0.0",\n  "private": true\n}\n'),
     ],
+    ids=["pyproject.toml", "package.json"],
 )
 def test_a_release_replaces_the_first_version_of_a_file(sandbox: GitSandbox, file: str, text: str) -> None:
     sandbox.write_all({file: text, "CHANGELOG.md": CHANGES.replace("Unreleased", "[Unreleased]")})
