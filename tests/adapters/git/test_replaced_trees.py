@@ -146,7 +146,7 @@ def test_a_tree_of_names_that_a_ref_of_the_user_names_is_not_deleted(
     sandbox.git(*save, root)
     if refs == "packed":
         sandbox.git("pack-refs", "--all")
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     assert root in loose(sandbox)
     run.verify()
@@ -159,7 +159,7 @@ def test_a_tree_of_names_in_a_commit_or_a_tree_of_the_user_is_not_deleted(sandbo
     inside = sandbox.git("rev-parse", ROOT)
     tree = sandbox.git("mktree", given=f"040000 tree {inside}\tkept\n".encode())
     sandbox.git("tag", "mine", tree)
-    run.tasks(*range(11, 30))
+    run.tasks(*range(11, 22))
     run.trees.close()
     assert {committed, inside} <= loose(sandbox)
     run.verify()
@@ -170,7 +170,7 @@ def test_a_tree_of_names_stays_if_a_pack_that_came_later_may_name_it(sandbox: Gi
     root, commit = committed_root(sandbox)
     sandbox.git("pack-objects", "-q", str(sandbox.common_dir / "objects/pack/pack"), given=f"{commit}\n".encode())
     (sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}").unlink()
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     assert root in loose(sandbox)
     run.verify()
@@ -200,7 +200,7 @@ def test_a_damaged_object_of_the_user_stops_no_run_and_nothing_is_deleted(
     else:
         path.write_bytes(content)
     before = loose(sandbox) | all_packed(sandbox)
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     path.unlink()
     assert before <= loose(sandbox) | all_packed(sandbox) | {"ab" + "0" * 38}
@@ -212,7 +212,7 @@ def test_a_file_that_is_no_object_changes_nothing(sandbox: GitSandbox, run: Run,
     (sandbox.common_dir / "objects/ab").mkdir(exist_ok=True)
     run.tasks(*range(12))
     (sandbox.common_dir / "objects/ab" / name).write_bytes(b"git begins to write")
-    run.tasks(*range(12, 40))
+    run.tasks(*range(12, 26))
     run.trees.close()
     assert len(unreachable(sandbox)) <= 2 + 16
     run.verify()
@@ -233,7 +233,7 @@ def test_an_object_that_vanishes_does_not_hide_another(sandbox: GitSandbox, run:
     root, commit = committed_root(sandbox)
     for number in range(50):  # as a file that is listed, and gone when it is opened
         (sandbox.common_dir / f"objects/{commit[:2]}/tmp_obj_{number}").symlink_to("nothing")
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     assert root in loose(sandbox)
     run.verify()
@@ -279,7 +279,7 @@ def test_an_early_tree_of_names_that_is_a_chunk_now_stays_if_an_agent_sets_the_r
     assert early not in replaced(run)
     assert replaced(run)
     monkeypatch.setattr(object_writer, "MANY", MANY)
-    run.tasks(*range(11, 30))
+    run.tasks(*range(11, 22))
     run.trees.close()
     run.verify()
 
@@ -307,7 +307,7 @@ def test_a_tree_of_names_stays_if_a_folder_of_the_user_is_a_copy_of_it(
     run.tasks(10)
     assert sandbox.git("rev-parse", f"{run.kept[f'{RUN}/T10/1/checkpoint']}:worktree/backup") == root
     shutil.rmtree(backup)
-    run.tasks(*range(11, 30))
+    run.tasks(*range(11, 22))
     run.trees.writer.packed = True
     run.trees.close()
     assert root in loose(sandbox) | all_packed(sandbox)
@@ -331,7 +331,7 @@ def test_a_tree_of_names_stays_if_another_working_tree_has_a_copy_of_it(
     other.tasks(*range(2, 12))
     other.trees.writer.packed = True
     other.trees.close()
-    run.tasks(*range(12, 30))
+    run.tasks(*range(12, 24))
     run.trees.close()
     other.verify()
     run.verify()
@@ -341,7 +341,7 @@ def test_a_tree_of_names_stays_while_git_has_it_among_packed_refs(sandbox: GitSa
     """If an agent removes the file of the ref, that is what the ref names."""
     run.tasks(*range(12))
     sandbox.git("pack-refs", "--all")
-    run.tasks(*range(12, 40))
+    run.tasks(*range(12, 26))
     (sandbox.common_dir / ROOT).unlink()
     run.tasks(40)
     run.verify()
@@ -375,7 +375,7 @@ def test_a_tree_of_names_that_a_ref_of_another_working_tree_names_is_not_deleted
     run.tasks(*range(10))
     root = sandbox.git("rev-parse", ROOT)
     sandbox.git("-C", other, "update-ref", "refs/worktree/names", root)
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     assert root in loose(sandbox)
     run.verify()
@@ -386,7 +386,7 @@ def test_a_tree_of_names_stays_if_a_commit_names_it_that_is_older_by_the_clock(s
     run.tasks(*range(10))
     root, commit = committed_root(sandbox)
     os.utime(sandbox.common_dir / f"objects/{commit[:2]}/{commit[2:]}", (1, 1))
-    run.tasks(*range(10, 30))
+    run.tasks(*range(10, 22))
     run.trees.close()
     assert root in loose(sandbox)
     run.verify()
