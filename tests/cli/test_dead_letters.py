@@ -54,7 +54,7 @@ def parked(project: Project, *words: str) -> list[str]:
 
 
 def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(project: Project) -> None:
-    """R-HAND-3."""
+    """R-HAND-3; R-RUN-5, R-OPS-4: there are as many attempts as `--max-attempts` says."""
     letters = dlq(project, "list").data["dead_letters"]
     assert [(one["kind"], one["task"], one["class"]) for one in letters] == [
         ("task", "T1-01", "permanent"),
