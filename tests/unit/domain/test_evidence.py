@@ -19,10 +19,11 @@ LOAD = symbols.Line("load", "a.py", ledger.DECLARED, symbols.ADDED, "add load")
 
 
 def test_the_log_leaves_out_what_is_empty_or_usual() -> None:
-    assert PASSED.as_dict() == {
+    assert Evidence("AC-1", "it holds", evidence.PASSED, command="make").as_dict() == {
         "subject": "AC-1", "text": "it holds", "result": "passed", "command": "make", "argv": [], "exit_code": None,
-        "output": "", "output_sha256": None, "truncated": False, "tree": None, "seconds": 1.235, "cause": None,
+        "output": "", "output_sha256": None, "truncated": False, "tree": None, "seconds": 0.0, "cause": None,
     }  # fmt: skip
+    assert PASSED.as_dict()["seconds"] == 1.235
     assert [replace(PASSED, level=level).as_dict().get("level") for level in (0, 1, 2)] == [0, None, 2]
 
 
