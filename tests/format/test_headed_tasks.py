@@ -128,7 +128,7 @@ LONG: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("kind", LONG)
 def test_long_runs_of_one_character_are_read_in_linear_time(kind: str) -> None:
     def given(n: int) -> bytes:
-        lines = f"\n{LONG[kind](n)}\n" * 16  # a line that is long enough to be measured is too long to be read
+        lines = f"\n{LONG[kind](n)}\n" * 4  # a line that is long enough to be measured is too long to be read
         return FIRST_IDUMB.replace("\n## ", f"{lines}\n## ").encode()
 
     assert_linear(lambda text: plan_parser.parse(text, PATH), given)

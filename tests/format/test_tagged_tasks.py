@@ -78,7 +78,7 @@ def test_a_note_in_brackets_behind_a_path_says_that_it_goes(line: str, verb: str
 
 
 LONG: dict[str, Callable[[int], str]] = {
-    "tabs in a line of files": lambda n: tagged(*[task(BODY.replace("a.py", "x" + "\t" * n + "x"))] * 16),
+    "tabs in a line of files": lambda n: tagged(*[task(BODY.replace("a.py", "x" + "\t" * n + "x"))] * 4),
     "notes inside a line of files": lambda n: tagged(task(BODY.replace("a.py", "x" + " (a)" * n + "x"))),
     "notes behind a line of files": lambda n: tagged(task(BODY.replace("a.py", "x" + " (a)" * n))),
     "opened checks": lambda n: tagged(task(BODY.replace("</verify>", "<automated>\n" * n + "</verify>"))),
