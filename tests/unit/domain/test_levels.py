@@ -120,6 +120,7 @@ def test_gates_with_commands_and_those_of_the_project_run_something() -> None:
     names = ("types", "lint", "theirs", "syntax", "validator", "limits")
     running = [name for name in names if levels.run_commands(Settings(gates={name: GateSettings()}))]
     assert running == ["types", "lint", "theirs"]
+    assert levels.run_commands(Settings(gates={name: GateSettings() for name in names}))
 
 
 def test_a_third_party_gate_is_advisory_unless_configured() -> None:
