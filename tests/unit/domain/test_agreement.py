@@ -197,7 +197,9 @@ DONE = {"T1-01": outcome.COMPLETED}
         ({"result": "timed_out"}, "completed", ("T1-01 has an open warning: gate change-class is timed out",)),
         ({"level": 0, "result": "failed"}, "completed", ()),
         ({"result": "passed"}, "completed", ()),
+        ({"result": "failed"}, "completed", ("T1-01 has an open warning: gate change-class is failed",)),
         ({"result": "failed"}, "accepted", ()),
+        ({"result": "failed"}, "skipped", ()),
     ],
 )
 def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
