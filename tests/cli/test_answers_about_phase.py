@@ -28,15 +28,15 @@ def _waiting(sandbox: GitSandbox) -> Project:
     draft(project, "first = 1\n")
     build = task("T1-01", files="create `x.py`", check="test -s x.py", steps=[shell("cat draft.log > x.py")])
     project.plan([build], tail=CRITERION.format(check="test -e README.md"))
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     assert listed(project) == [QUESTION]
     return project
 
 
 def _answered(sandbox: GitSandbox) -> Project:
     project = _waiting(sandbox)
-    assert project.fast("decide", QUESTION, "yes").code == 0
-    assert project.fast("verify-work", "1").code == 0
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert project.json("verify-work", "1").code == 0
     return project
 
 
@@ -57,7 +57,7 @@ def draft(project: Project, text: str) -> None:
 
 
 def listed(project: Project) -> list[str]:
-    return [row["id"] for row in project.fast("decisions").data["decisions"]]
+    return [row["id"] for row in project.json("decisions").data["decisions"]]
 
 
 def proof(answer: Answer) -> str:
@@ -66,20 +66,20 @@ def proof(answer: Answer) -> str:
 
 
 def rolled_back(project: Project) -> None:
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("x.py")
 
 
 def undone(project: Project) -> None:
     """Undo the newest run or rollback, also if another command followed it."""
-    refused = project.fast("undo", "--yes")
+    refused = project.json("undo", "--yes")
     assert refused.error["code"] == "undo.other-operation"
-    assert project.fast("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
+    assert project.json("undo", "--operation", refused.error["details"]["operation"], "--yes").code == 0
 
 
 def built_again(project: Project) -> None:
     """The work is built, and the phase waits for a person."""
-    assert project.resume_here().code == 5
+    assert project.resume().code == 5
     assert listed(project) == [QUESTION]
 
 
@@ -87,24 +87,24 @@ def test_a_question_about_rolled_back_work_is_void_until_the_work_is_built_again
     """R-PLAN-12, R-ASK-2: nobody can judge work that is not there."""
     rolled_back(project)
     assert listed(project) == []
-    assert project.fast("next").data["next"]["command"] == "idumb resume 1"
-    assert project.fast("status").data["next"]["command"] == "idumb resume 1"
+    assert project.json("next").data["next"]["command"] == "idumb resume 1"
+    assert project.json("status").data["next"]["command"] == "idumb resume 1"
     before = project.events("--kind", "decision.answered")
-    void = project.fast("decide", QUESTION, "yes")
+    void = project.json("decide", QUESTION, "yes")
     assert (void.code, void.error["code"], void.error["hint"]) == (4, "decision.void", "idumb resume 1")
     assert "T1-01 (pending) is not done" in void.error["message"]
     assert project.events("--kind", "decision.answered") == before
     draft(project, "second = 2\n")
     built_again(project)
-    judged = project.fast("verify-work", "1")
+    judged = project.json("verify-work", "1")
     assert (judged.code, proof(judged)) == (5, "waiting"), judged
-    assert project.fast("decide", QUESTION, "yes").code == 0
-    assert proof(project.fast("verify-work", "1")) == "passed"
+    assert project.json("decide", QUESTION, "yes").code == 0
+    assert proof(project.json("verify-work", "1")) == "passed"
 
 
 def test_an_answer_from_before_a_rollback_does_not_count_for_other_bytes(project: Project) -> None:
     """R-PLAN-12, R-GIT-3."""
-    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert project.json("decide", QUESTION, "yes").code == 0
     rolled_back(project)
     draft(project, "second = 2\n")
     built_again(project)
@@ -112,20 +112,20 @@ def test_an_answer_from_before_a_rollback_does_not_count_for_other_bytes(project
 
 def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Project) -> None:
     """R-PLAN-12, R-GIT-3: the person saw exactly this work."""
-    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert project.json("decide", QUESTION, "yes").code == 0
     rolled_back(project)
-    assert project.fast("undo", "--yes").code == 0
+    assert project.json("undo", "--yes").code == 0
     assert project.read("x.py") == "first = 1\n"
-    assert proof(project.fast("verify-work", "1")) == "passed"
+    assert proof(project.json("verify-work", "1")) == "passed"
 
 
 def test_an_undone_rollback_brings_the_open_question_back(project: Project) -> None:
     """R-PLAN-12."""
     rolled_back(project)
-    assert project.fast("decide", QUESTION, "yes").error["code"] == "decision.void"
-    assert project.fast("undo", "--yes").code == 0
+    assert project.json("decide", QUESTION, "yes").error["code"] == "decision.void"
+    assert project.json("undo", "--yes").code == 0
     assert listed(project) == [QUESTION]
-    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert project.json("decide", QUESTION, "yes").code == 0
 
 
 def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answered: Project) -> None:
@@ -139,14 +139,14 @@ def test_an_answer_does_not_count_for_what_a_run_builds_after_an_undone_run(answ
 def added(project: Project) -> None:
     place = project.folder.parent / "task.md"
     place.write_text(making("T1-02", "y.py"), encoding="utf-8")
-    assert project.fast("amend", "1", "--add-task", str(place), "--yes").code == 0
+    assert project.json("amend", "1", "--add-task", str(place), "--yes").code == 0
 
 
 def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
     added(answered)
     assert listed(answered) == []
-    assert answered.fast("decide", QUESTION, "yes").error["code"] == "decision.void"
+    assert answered.json("decide", QUESTION, "yes").error["code"] == "decision.void"
     built_again(answered)
 
 
@@ -155,20 +155,20 @@ def test_an_undone_rollback_does_not_bring_the_answer_back_if_an_amendment_added
     rolled_back(answered)
     added(answered)
     undone(answered)
-    assert answered.fast("status").data["phases"][0]["verification"] is None
+    assert answered.json("status").data["phases"][0]["verification"] is None
     assert listed(answered) == []
     built_again(answered)
 
 
 def test_an_answer_does_not_count_for_a_criterion_that_says_something_else(project: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
-    assert project.fast("decide", QUESTION, "yes").code == 0
+    assert project.json("decide", QUESTION, "yes").code == 0
     plan = project.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("The API reads well", "The API is safe"), encoding="utf-8")
-    assert project.fast("amend", "1", "--from-file", "--yes").code == 0
-    judged = project.fast("verify-work", "1")
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+    judged = project.json("verify-work", "1")
     assert (judged.code, proof(judged)) == (5, "waiting"), judged
-    (row,) = project.fast("decisions").data["decisions"]
+    (row,) = project.json("decisions").data["decisions"]
     assert "The API is safe" in row["what"]
 
 

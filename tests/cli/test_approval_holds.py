@@ -67,7 +67,7 @@ def ran(prepared: Prepared, mode: str) -> Project:
 
 
 def _verify(project: Project) -> Answer:
-    return project.fast("verify-work", "1")
+    return project.json("verify-work", "1")
 
 
 def _expire(home: Path) -> None:
@@ -215,7 +215,7 @@ def test_an_approval_can_be_revoked_without_its_plan(project: Project) -> None:
             shutil.rmtree(folder)
         else:
             (folder / "01-PLAN.md").write_text(left)
-        answer = project.fast("approve", spelling, "--revoke")
+        answer = project.json("approve", spelling, "--revoke")
         assert (answer.code, answer.data["revoked"], answer.data["phase"]) == (0, 1, "1"), answer
         folder.mkdir(exist_ok=True)
         (folder / "01-PLAN.md").write_text(text)

@@ -132,7 +132,7 @@ def test_at_a_terminal_the_question_shows_what_yes_means_and_records_who_answere
     ended, output = at_terminal(project, ("approve", "1"), "yes")
     assert ended == 0, output
     assert "you answer yes to design: Is the quality of the design acceptable?" in output
-    assert project.fast("approve", "1", "--revoke").data["revoked"] == 1
+    assert project.json("approve", "1", "--revoke").data["revoked"] == 1
 
 
 def test_the_question_for_consent_lists_what_is_not_judged(project: Project) -> None:

@@ -75,7 +75,7 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(
     screen = answering(monkeypatch, typed)
     assert project.quick("approve", "1").code == code
     assert f"commands use {CHECK}" in screen.getvalue()
-    assert project.fast("approve", "1", "--revoke").code == code
+    assert project.json("approve", "1", "--revoke").code == code
 
 
 def test_a_file_of_a_command_is_bound(sandbox: GitSandbox) -> None:
@@ -124,7 +124,7 @@ def test_an_approval_expires_at_its_end(project: Project, home: Path) -> None:
 
 
 def test_an_invalid_expiry_is_a_usage_error(project: Project) -> None:
-    answer = project.fast("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "soon")
+    answer = project.json("approve", "1", *project.answers(), "--hash", contract(project), "--expires", "soon")
     assert (answer.code, answer.error["code"]) == (2, "usage")
 
 
@@ -161,7 +161,7 @@ def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Projec
     assert refused(run(project), "approval.void")["changed"] == ["base"]
     approve(project, "--pin-base")
     assert run(project, "--max-attempts", "1").code == 0
-    assert project.fast("verify-work", "1").code == 0
+    assert project.json("verify-work", "1").code == 0
     project.quick("rollback", "1", "--to", "start", "--yes", "--json")
     assert project.quick("resume", "1", "--json").code == 0
 
@@ -181,7 +181,7 @@ def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict
 def test_a_phase_without_a_name_is_refused_with_the_next_step(project: Project) -> None:
     """R-LOCK-3."""
     for phase in ("", " "):
-        answer = project.fast("approve", phase)
+        answer = project.json("approve", phase)
         assert (answer.code, answer.error["code"], answer.error["hint"]) == (3, "phase.not-found", "idumb roadmap")
 
 
@@ -216,13 +216,13 @@ def test_an_approval_stays_valid_if_roles_outside_the_run_are_bound(project: Pro
 def test_binding_another_role_does_not_stop_a_run_but_changing_its_settings_does(project: Project) -> None:
     """R-LOCK-4, R-LOG-7."""
     project.plan([making("T1-01", "a.txt"), task("T1-02", check="test -e go", after="T1-01", steps=[shell("true")])])
-    assert project.execute_here().code == 1
+    assert project.execute().code == 1
     project.repo.write("go", "")
     project.repo.commit("go")
     project.configure("protected: [x]\n")
-    assert project.fast("resume", "1", "--retry-failed").error["code"] == "run.contract-changed"
+    assert project.json("resume", "1", "--retry-failed").error["code"] == "run.contract-changed"
     project.configure(OTHERS)
-    assert project.fast("resume", "1", "--retry-failed").code == 0
+    assert project.json("resume", "1", "--retry-failed").code == 0
 
 
 # The lock while a run goes on

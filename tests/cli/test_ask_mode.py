@@ -41,13 +41,13 @@ def ask(project: Project, *flags: str) -> list[dict[str, object]]:
 def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, home: Path) -> None:
     """R-ADAPT-2: for the first attempt, and for the one after a failure with its cause."""
     first = ask(project)
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     assert (home / "prompt-0").read_text(encoding="utf-8") == first[0]["prompt"]
 
     second = ask(project, "--all")[0]
     assert second["attempt"] == 2
     assert "test -s a.txt" in str(second["feedback"])
-    assert project.resume_here("--retry-failed").code == 0
+    assert project.resume("--retry-failed").code == 0
     assert (home / "prompt-1").read_text(encoding="utf-8") == second["prompt"]
     assert ask(project) == []
 
@@ -91,11 +91,11 @@ def test_the_builder_gets_the_plan_s_assumptions_and_decisions(project: Project,
     choosing = task("T1-01", criteria="  - [ ] chosen — human\n", fields=fields)
     built = task("T1-02", files="create `a.txt`", check="test -s a.txt", after="T1-01")
     project.plan([choosing, built], head="assumptions: [Paint is dry]\n")
-    assert project.execute_here().code == 5
-    (decision,) = project.fast("decisions").data["decisions"]
+    assert project.execute().code == 5
+    (decision,) = project.json("decisions").data["decisions"]
     decide = ("decide", decision["id"], "blue", "--guidance", "as dark as can be")
     assert project.quick(*decide).code == 0
-    assert project.resume_here("--max-attempts", "1").code == 1
+    assert project.resume("--max-attempts", "1").code == 1
     prompt = (home / "prompt-0").read_text(encoding="utf-8")
     assert "- Paint is dry" in prompt
     assert "blue (the cold one). as dark as can be" in prompt

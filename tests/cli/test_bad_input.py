@@ -86,7 +86,7 @@ def test_a_builder_that_writes_through_a_link_is_detected_at_the_link(project: P
     outside.mkdir()
     steps = [shell(f"ln -s '{outside}' door"), write("door/x.txt", "x\n")]
     project.plan([task("T1-01", files="create `door`, `door/x.txt`", check="true", steps=steps)])
-    answer = project.execute_here("--max-attempts", "1")
+    answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert list(outside.iterdir()) == []
 
@@ -136,7 +136,7 @@ def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tm
     with project.running("execute-phase", "1", "--approve", project.approval()) as first:
         first.wait_for("attempt.started")
         for arguments in (("execute-phase", "1"), ("resume", "1"), ("rollback", "1", "--to", "start", "--yes")):
-            answer = project.fast(*arguments)
+            answer = project.json(*arguments)
             assert (answer.code, answer.error["code"]) == (4, "lock.held"), answer.out
             assert answer.error["details"]["pid"] == first.pid
             assert {"host", "since", "command"} <= set(answer.error["details"])
@@ -158,7 +158,7 @@ def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox)
     for arguments in (*RUNNING, ("rollback", "1", "--to", "start"), ("accept", "T1-01", "--why", "x"), ("undo",)):
         error, _ = refused(project, *arguments, exit=4, code="state.not-initialised")
         assert error["hint"] == "idumb init"
-    assert project.fast("status").data["next"]["command"] == "idumb init"
+    assert project.json("status").data["next"]["command"] == "idumb init"
 
 
 def test_consent_to_another_contract_is_refused(project: Project) -> None:

@@ -50,7 +50,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
 
 
 def cancel(project: Project, *flags: str) -> Answer:
-    answer = project.fast("cancel", *flags)
+    answer = project.json("cancel", *flags)
     if answer.code == 0:
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
     return answer
@@ -92,7 +92,7 @@ def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
     assert not owner_file(project, "cancel.json").exists()
     assert cancel(project).data["owner"] is None
     shows_the_checkpoint(project, answer.data["checkpoint"])
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
@@ -109,13 +109,13 @@ def shows_the_checkpoint(project: Project, kept: dict[str, object]) -> None:
     document = project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
     assert "status: partial\n" in document
     assert recorded["snapshot"] in document
-    shown = project.fast("show", "T1-02").data["attempts"][-1]
+    shown = project.json("show", "T1-02").data["attempts"][-1]
     assert shown["checkpoint"] == recorded["snapshot"]
     printed = subprocess.run(shlex.split(shown["kept"][0]), cwd=project.folder, capture_output=True, check=True)
     assert printed.stdout == b"half\n"
     words = project.quick("show", "T1-02").out
     assert f"Its files are kept in {recorded['snapshot']}:\n    {shown['kept'][0]}\n" in words
-    assert project.fast("doctor").code == 0
+    assert project.json("doctor").code == 0
 
 
 def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Project, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Proj
     assert has_ended(hanging)
     assert not (project.repo.git_dir / "index.lock").exists()
     hook.unlink()
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]
     assert [e["attempt"] for e in project.events("--kind", "attempt.started")] == [1]
 
@@ -145,7 +145,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     process, sleeper = busy
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    refused = project.fast("resume", "1")
+    refused = project.json("resume", "1")
     assert (refused.code, refused.error["code"]) == (4, "lock.held")
     assert "stopped" in refused.error["message"]
     assert "idumb cancel --force" in refused.error["hint"]
@@ -158,7 +158,7 @@ def test_a_suspended_owner_is_named_and_only_ended_by_force(
     assert process.wait(60) == -signal.SIGKILL
     assert has_ended(sleeper)
     assert last(project, "run.interrupted")["forced"] is True
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.repo.status() == []
 
@@ -173,7 +173,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     card = owner_file(project, "owner.json")
     card.write_text(json.dumps({**json.loads(card.read_text()), "host": "elsewhere", "boot": "another"}))
     for command in (("resume", "1"), ("cancel",)):
-        refused = project.fast(*command)
+        refused = project.json(*command)
         assert (refused.code, refused.error["code"]) == (4, "lock.elsewhere")
         assert "elsewhere" in refused.error["message"]
         assert "idumb cancel --force" in refused.error["hint"]
@@ -181,7 +181,7 @@ def test_an_owner_on_another_machine_is_refused_until_it_is_fenced_off(
     assert forced.code == 0, forced.out
     assert (forced.data["ended"], forced.data["owner"]["standing"]) == ("fenced off", "elsewhere")
     assert has_ended(sleeper)
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     before, head = project.repo.ledger(), project.events()
     process.send_signal(signal.SIGCONT)
     _, output = process.communicate(timeout=60)
@@ -218,7 +218,7 @@ def test_further_interrupts_exit_at_once_and_resume_recovers(project: Project, t
     assert "Traceback" not in output
     assert "Stopped at once" in output
     assert has_ended(builder)
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]
 
 
@@ -251,7 +251,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGHUP
     assert has_ended(sleeper)
     assert last(project, "run.interrupted") == {"reason": "stopped by SIGHUP", "by": "signal"}
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
@@ -268,7 +268,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stre
 def test_an_answer_that_is_only_partly_read_is_not_a_failure(project: Project) -> None:
     """F36: `idumb log | head`."""
     project.plan([making("T1-01", "a.txt")])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     for arguments in (("log", "1", "--json"), ("--help",)):
         code, output = gone_after_a_line(project, "stdout", *arguments)
         assert (code in (0, 141), output) == (True, ""), arguments

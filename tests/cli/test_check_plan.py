@@ -282,7 +282,7 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
 def test_next_suggests_the_check_of_a_plan_that_became_invalid(project: Project) -> None:
     """R-LOCK-1: execute-phase would only refuse it."""
     place = project.plan([projects.task("T1-01", files="create `b.txt`", steps=[projects.shell("exit 1")])])
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     text = place.read_text(encoding="utf-8")
     place.write_text(text.replace("create `b.txt`", "create `../b.txt`"), encoding="utf-8")
     suggestion = project.quick("next", "--json").data["next"]

@@ -34,9 +34,9 @@ def _rolled_back(sandbox: GitSandbox) -> Project:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     with pytest.MonkeyPatch.context() as patch:
         _use_first(project, patch)
-        assert project.execute_here().code == 0
+        assert project.execute().code == 0
     assert project.read("a.txt") == "one\n"
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     return project
 
 
@@ -165,7 +165,7 @@ def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: 
     assert ".idumb/config.yaml:3 first" in checked.error["hint"]
     agreed = ("--approve", checked.data["contract_hash"])
     quick = project.quick("quick", "make b", "--files", "b.txt", "--check", "test -s b.txt", "--json")
-    for refused in (project.fast("execute-phase", "1"), project.fast("execute-phase", "1", *agreed), quick):
+    for refused in (project.json("execute-phase", "1"), project.json("execute-phase", "1", *agreed), quick):
         assert (refused.code, refused.error["code"]) == (4, "agent.inside-repository")
         assert refused.error["message"].startswith("The binding b: Program tools/coder is inside the repository")
     assert project.quick("check-plan", "1", "--json").data["consent"] is False

@@ -32,7 +32,7 @@ def everything(project: Project) -> dict[str, Any]:
 def rehearse(project: Project, *flags: str, approve: bool = True) -> Answer:
     consent = ("--approve", project.approval()) if approve else ()
     before = everything(project)
-    answer = project.fast("execute-phase", "1", "--dry-run", *consent, *flags)
+    answer = project.json("execute-phase", "1", "--dry-run", *consent, *flags)
     after = everything(project)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()
     if answer.data:
@@ -94,7 +94,7 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
     ]
     assert project.quick("status", "--json").data["phases"][0]["state"] == "ready"
     base = project.repo.head()
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     names = ["a.txt", "edited.txt", "old.txt"]
     real = project.repo.git("diff", "--full-index", "--no-renames", base, "HEAD", "--", *names)
     assert report["diff"].strip() == real
@@ -149,13 +149,13 @@ def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
             task("T1-02", files="create `b.txt`", check="test -e go.txt", steps=[write("b.txt", "b\n")], after="T1-01"),
         ]
     )
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("go.txt", "go\n")
     project.repo.commit("go", "go.txt")
     answer = rehearse(project, approve=False)
     assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
     assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
-    assert project.resume_here("--retry-failed").code == 0
+    assert project.resume("--retry-failed").code == 0
     refused = rehearse(project, approve=False)
     assert refused.error["code"] == "phase.verified"
     commands = [row["command"] for row in refused.error["details"]["choices"]]
@@ -219,7 +219,7 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Proje
     assert rehearsals(copies) == ["1", "1.lock"]
     plan = project.read(PLAN)
     project.plan([making("T1-01", "a.txt")], commit=False)
-    assert project.execute_here("--dry-run").code == 0
+    assert project.execute("--dry-run").code == 0
     assert rehearsals(copies) == ["1", "1.lock"]
     assert process.poll() is None
     project.repo.write(PLAN, plan)
@@ -228,7 +228,7 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Proje
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
     assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers), leftovers
     project.plan([making("T1-01", "a.txt")], commit=False)
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 0
     assert any("rehearsals" in warning for warning in answer.object["warnings"])
     assert not copies.exists()
@@ -251,7 +251,7 @@ def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> No
     only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
     project.plan([only], head=head)
     assert rehearse(project).error["code"] == "approval.missing"
-    assert project.fast("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    assert project.json("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 
@@ -262,11 +262,11 @@ def test_a_step_plan_can_have_a_dry_run(sandbox: GitSandbox) -> None:
     project.repo.write("web.yaml", steps)
     project.repo.commit("a step plan")
     assert (
-        project.fast("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
+        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
         == 0
     )
     before = everything(project)
-    answer = project.fast("execute", "web.yaml", "--dry-run")
+    answer = project.json("execute", "web.yaml", "--dry-run")
     assert everything(project) == before
     assert answer.data["next"] == ["idumb execute web.yaml"]
     report = answer.data["dry_run"]
@@ -312,13 +312,13 @@ def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) ->
     assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
     commands = {row["id"]: row["command"] for row in details["choices"]}
     assert set(commands) == {"correct", "accept"}
-    assert project.fast(*commands["correct"].split()[1:]).code == 0
-    accepted = project.fast(*commands["accept"].split()[1:], "--approve", project.approval())
+    assert project.json(*commands["correct"].split()[1:]).code == 0
+    accepted = project.json(*commands["accept"].split()[1:], "--approve", project.approval())
     assert (accepted.code, [f["path"] for f in accepted.data["dry_run"]["files"]]) == (0, ["a.txt", "stray.txt"])
-    assert project.fast("decisions").data["decisions"] == []
-    run = project.execute_here()
+    assert project.json("decisions").data["decisions"] == []
+    run = project.execute()
     assert run.code == report.code == 5
     assert (run.data["outcome"], run.data["reason"]) == (report.data["outcome"], report.data["reason"])
-    run = project.resume_here("--on-deviation", "accept")
+    run = project.resume("--on-deviation", "accept")
     assert (run.code, run.data["outcome"]) == (0, accepted.data["outcome"])
     assert run.data["tasks"][0]["files"] == ["a.txt", "stray.txt"]

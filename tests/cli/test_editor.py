@@ -52,7 +52,7 @@ def _planned(sandbox: GitSandbox) -> Project:
 
 def _open_one(sandbox: GitSandbox) -> Project:
     project = _planned(sandbox)
-    started = project.fast("start", "T1-01", "--by", "an agent", "--approve", project.approval())
+    started = project.json("start", "T1-01", "--by", "an agent", "--approve", project.approval())
     assert started.code == 0, started.out
     return project
 
@@ -71,7 +71,7 @@ def open_one(prepared: Prepared) -> Project:
 def _done_one(sandbox: GitSandbox) -> Project:
     project = _open_one(sandbox)
     put(project, "a.txt", "right\n")
-    assert project.fast("submit", "T1-01").code == 0
+    assert project.json("submit", "T1-01").code == 0
     return project
 
 
@@ -93,11 +93,11 @@ def files(project: Project) -> list[str]:
 
 def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Project, tmp_path: Path) -> None:
     """R-ADAPT-7."""
-    begun = follows(project.fast("start", "T1-01", "--approve", project.approval()), "start")
+    begun = follows(project.json("start", "T1-01", "--approve", project.approval()), "start")
     assert (begun["task"]["allowed"], begun["task"]["attempt"], begun["task"]["feedback"]) == (["a.txt"], 1, "")
     assert "create `a.txt`" in begun["task"]["prompt"]
     put(project, "a.txt", "wrong\n")
-    wrong = project.fast("submit", "T1-01", "--say", "all is well")
+    wrong = project.json("submit", "T1-01", "--say", "all is well")
     message = follows(wrong, "submit")
     assert (wrong.code, message["accepted"], message["verdict"], wrong.error["code"]) == (
         1,
@@ -108,43 +108,43 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
     assert "$ grep -q right a.txt" in message["feedback"]
     assert message["next"][0] == "idumb start T1-01"
     assert project.trailers("Idumb-Task") == []
-    upcoming = follows(project.fast("next", "1"), "upcoming")
+    upcoming = follows(project.json("next", "1"), "upcoming")
     assert (upcoming["task"]["id"], upcoming["task"]["attempt"]) == ("T1-01", 2)
-    again = follows(project.fast("start", "T1-01"), "start")["task"]
+    again = follows(project.json("start", "T1-01"), "start")["task"]
     assert again["feedback"] == message["feedback"]
     assert "grep -q right a.txt" in again["prompt"]
     assert project.read("a.txt") == "wrong\n"
     put(project, "a.txt", "right\n")
-    right = follows(project.fast("submit", "T1-01"), "submit")
+    right = follows(project.json("submit", "T1-01"), "submit")
     assert (right["accepted"], right["ended"], right["next"]) == (True, None, ["idumb start T1-02"])
-    assert project.fast("start", "T1-02").code == 0
+    assert project.json("start", "T1-02").code == 0
     put(project, "b.txt", "b\n")
-    last = project.fast("submit", "T1-02")
+    last = project.json("submit", "T1-02")
     ended = follows(last, "submit")["ended"]
     assert (last.code, ended["outcome"], ended["verification"]["status"]) == (0, "complete", "passed")
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-    assert project.fast("audit", "verify").code == 0
+    assert project.json("audit", "verify").code == 0
 
     other = projects.create(GitSandbox.create(tmp_path / "other"))
     other.plan(tasks(write("a.txt", "right\n"), write("b.txt", "b\n")))
-    assert other.execute_here().code == 0
+    assert other.execute().code == 0
     assert files(project) == files(other)
 
 
 def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> None:
     """R-ADAPT-7: before any task starts, and with the reason why the others wait."""
-    data = follows(project.fast("next", "1"), "upcoming")
+    data = follows(project.json("next", "1"), "upcoming")
     assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
     assert data["task"]["acceptance"][0]["command"] == "grep -q right a.txt"
     assert [(t["id"], t["why"]) for t in data["others"]] == [("T1-02", "waits for T1-01 (ready)")]
     assert "T1-01" in project.quick("next", "1").out
-    assert project.fast("status").data["next"]["command"] == "idumb start T1-01"
+    assert project.json("status").data["next"]["command"] == "idumb start T1-01"
 
 
 def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one: Project) -> None:
     """R-ADAPT-7: one open attempt, which other commands name with its next actions."""
     put(open_one, "a.txt", "ri")
-    shown = follows(open_one.fast("status"), "status")
+    shown = follows(open_one.json("status"), "status")
     row = shown["phases"][0]
     assert (row["open"]["task"], row["open"]["by"], shown["next"]["command"]) == (
         "T1-01",
@@ -152,7 +152,7 @@ def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one
         "idumb submit T1-01",
     )
     assert "T1-01 has been open since" in open_one.quick("status").out
-    assert follows(open_one.fast("next", "1"), "upcoming")["open"]["by"] == "an agent"
+    assert follows(open_one.json("next", "1"), "upcoming")["open"]["by"] == "an agent"
     for arguments in (
         ("execute-phase", "1"),
         ("resume", "1"),
@@ -163,7 +163,7 @@ def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one
         ("skip", "T1-02", "--why", "no"),
         ("deinit", "--yes"),
     ):
-        refused = open_one.fast(*arguments)
+        refused = open_one.json(*arguments)
         assert (refused.code, refused.error["code"]) == (4, "attempt.open"), refused.out
         assert "idumb submit T1-01" in refused.error["hint"]
     assert open_one.read("a.txt") == "ri"
@@ -171,7 +171,7 @@ def test_an_open_attempt_is_reported_and_nothing_else_changes_the_files(open_one
 
 
 def _doctor(project: Project) -> list[dict[str, Any]]:
-    checks = project.fast("doctor").data["checks"]
+    checks = project.json("doctor").data["checks"]
     return [s for c in checks if c["code"] == "run.open" for s in c["symptoms"]]
 
 
@@ -179,16 +179,16 @@ def test_undeclared_files_are_named_and_nothing_is_committed(open_one: Project) 
     """R-ADAPT-7."""
     put(open_one, "a.txt", "right\n")
     put(open_one, "stray.txt", "mine\n")
-    refused = open_one.fast("submit", "T1-01")
+    refused = open_one.json("submit", "T1-01")
     data = follows(refused, "submit")
     assert (refused.code, data["accepted"], data["undeclared"]) == (1, False, ["stray.txt"])
     assert open_one.trailers("Idumb-Task") == []
     assert data["next"][0] == "idumb start T1-01 --retry"
     ways = [choice["command"] for choice in refused.error["details"]["choices"]]
     assert "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept" in ways
-    assert open_one.fast("start", "T1-01").error["code"] == "task.failed"
-    assert open_one.fast("start", "T1-01", "--retry").code == 0
-    assert open_one.fast("submit", "T1-01", "--on-deviation", "accept").data["accepted"]
+    assert open_one.json("start", "T1-01").error["code"] == "task.failed"
+    assert open_one.json("start", "T1-01", "--retry").code == 0
+    assert open_one.json("submit", "T1-01", "--on-deviation", "accept").data["accepted"]
     assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "stray.txt"]
 
 
@@ -198,13 +198,13 @@ def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Projec
     plan = open_one.folder / ".planning/phases/1/01-PLAN.md"
     kept = plan.read_text()
     plan.write_text(kept.replace("grep -q right a.txt", "true"))
-    refused = open_one.fast("submit", "T1-01")
+    refused = open_one.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
     # What is refused while an attempt is open is no way on.
     assert refused.error["hint"].startswith("idumb give-up T1-01 --why REASON")
     assert [choice["id"] for choice in refused.error["details"]["choices"]] == ["give-up", "put-back"]
     plan.write_text(kept)
-    assert open_one.fast("submit", "T1-01").data["feedback"]
+    assert open_one.json("submit", "T1-01").data["feedback"]
 
 
 def test_commits_by_the_builder_are_judged_like_any_change(open_one: Project) -> None:
@@ -212,7 +212,7 @@ def test_commits_by_the_builder_are_judged_like_any_change(open_one: Project) ->
     put(open_one, "stray.txt", "mine\n")
     open_one.repo.git("add", "a.txt", "stray.txt")
     open_one.repo.git("commit", "--quiet", "-m", "done")
-    refused = open_one.fast("submit", "T1-01")
+    refused = open_one.json("submit", "T1-01")
     assert (refused.code, refused.data["undeclared"]) == (1, ["stray.txt"])
 
 
@@ -225,38 +225,38 @@ def test_a_redirected_repository_is_refused_until_it_is_restored(open_one: Proje
         ("config core.fsmonitor harm", "git.guarded-changed", "config --unset core.fsmonitor"),
     ):
         open_one.repo.git(*before.split())
-        refused = open_one.fast("submit", "T1-01")
+        refused = open_one.json("submit", "T1-01")
         assert (refused.code, refused.error["code"]) == (4, code)
         assert "idumb resume" not in refused.error["hint"]
         open_one.repo.git(*after.split())
-    accepted = open_one.fast("submit", "T1-01")
+    accepted = open_one.json("submit", "T1-01")
     assert accepted.data["accepted"], accepted.out
 
 
 def test_only_an_open_task_can_be_submitted(project: Project) -> None:
     """R-ADAPT-7: without a start, and twice."""
-    assert project.fast("submit", "T1-01").error["code"] == "run.none"
+    assert project.json("submit", "T1-01").error["code"] == "run.none"
     hint = f"idumb start T1-01 --approve {project.approval()}"
-    assert project.fast("start", "T1-01").error["hint"] == hint
-    assert project.fast("start", "T1-02", "--approve", project.approval()).error["code"] == "task.not-ready"
-    assert project.fast("submit", "T1-01").error["code"] == "attempt.not-open"
-    assert project.fast("start", "T1-01").code == 0
+    assert project.json("start", "T1-01").error["hint"] == hint
+    assert project.json("start", "T1-02", "--approve", project.approval()).error["code"] == "task.not-ready"
+    assert project.json("submit", "T1-01").error["code"] == "attempt.not-open"
+    assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "right\n")
-    assert project.fast("submit", "T1-01").code == 0
-    assert project.fast("submit", "T1-01").error["code"] == "task.already-done"
-    assert project.fast("give-up", "T1-01", "--why", "no").error["code"] == "task.already-done"
+    assert project.json("submit", "T1-01").code == 0
+    assert project.json("submit", "T1-01").error["code"] == "task.already-done"
+    assert project.json("give-up", "T1-01", "--why", "no").error["code"] == "task.already-done"
 
 
 def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) -> None:
     put(open_one, "a.txt", "half\n")
     put(open_one, "mine.txt", "mine\n")
-    data = follows(open_one.fast("give-up", "T1-01", "--why", "too hard"), "give-up")
+    data = follows(open_one.json("give-up", "T1-01", "--why", "too hard"), "give-up")
     assert (data["put_back"], open_one.exists("a.txt"), open_one.read("mine.txt")) == (["a.txt"], False, "mine\n")
     assert open_one.repo.git("show", f"{data['kept']}:worktree/a.txt") == "half"
     interruption = open_one.events("1", "--kind", "attempt.interrupted")[0]["payload"]
     assert "too hard" in interruption["reason"]
     assert _doctor(open_one) == []
-    begun = open_one.fast("start", "T1-01")
+    begun = open_one.json("start", "T1-01")
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
 
 
@@ -268,23 +268,23 @@ def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project
     hook.chmod(0o755)
     blocker = project.folder / ".git/held"
     blocker.touch()
-    assert project.fast("start", "T1-01", "--approve", project.approval()).code == 0
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
     put(project, "a.txt", "right\n")
-    refused = project.fast("submit", "T1-01")
+    refused = project.json("submit", "T1-01")
     data = follows(refused, "submit")
     assert (refused.code, refused.error["code"], data["verdict"]) == (1, "git.commit-refused", "PASS")
     assert "not so" in refused.error["message"]
     assert (refused.error["hint"], data["next"][0]) == ("idumb submit T1-01", "idumb submit T1-01")
-    assert project.fast("next", "1").data["next"] == ["idumb submit T1-01"]
-    assert follows(project.fast("status"), "status")["next"]["command"] == "idumb submit T1-01"
+    assert project.json("next", "1").data["next"] == ["idumb submit T1-01"]
+    assert follows(project.json("status"), "status")["next"]["command"] == "idumb submit T1-01"
     for command in ("start", "submit"):
-        again = project.fast(command, "T1-01")
+        again = project.json(command, "T1-01")
         assert (again.error["code"], again.error["hint"].rpartition("then ")[2]) == (
             "git.commit-refused",
             "idumb submit T1-01",
         )
     blocker.unlink()
-    assert project.fast("submit", "T1-01").data["accepted"]
+    assert project.json("submit", "T1-01").data["accepted"]
 
 
 def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbox) -> None:
@@ -295,20 +295,20 @@ def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbo
     both = "create `a.txt`, create `b.txt`, modify `old.txt`"
     project.plan([task("T1-01", files=both, check="test -s a.txt && test -s b.txt && grep -q new old.txt")], head=MINE)
     put(project, "a.txt", "mine\n")
-    refused = project.fast("start", "T1-01", "--approve", project.approval())
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert refused.error["code"] == "task.dirty-path"
     assert refused.error["hint"].endswith("then idumb start T1-01")
     assert "untracked" in refused.error["message"]
     os.unlink(project.folder / "a.txt")
-    assert project.fast("start", "T1-01").code == 0
+    assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "a\n")
-    assert project.fast("submit", "T1-01").data["accepted"] is False
+    assert project.json("submit", "T1-01").data["accepted"] is False
     put(project, "b.txt", "b\n")
     put(project, "old.txt", "new\n")
-    assert project.fast("resume", "1").error["code"] == "run.in-editor"
-    again = project.fast("start", "T1-01")
+    assert project.json("resume", "1").error["code"] == "run.in-editor"
+    again = project.json("start", "T1-01")
     assert again.code == 0, again.out
-    accepted = project.fast("submit", "T1-01")
+    accepted = project.json("submit", "T1-01")
     assert accepted.data["accepted"], accepted.out
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt", "b.txt", "old.txt"]
 
@@ -316,17 +316,17 @@ def test_fixed_declared_files_become_part_of_the_next_attempt(sandbox: GitSandbo
 @pytest.mark.parametrize("text", ["right\n", "wrong\n"])
 def test_after_a_pause_submit_suggests_resume(open_one: Project, text: str) -> None:
     """R-ADAPT-7: `start` is refused until the run continues, whatever happened to the work."""
-    assert open_one.fast("pause", "1").code == 0
+    assert open_one.json("pause", "1").code == 0
     put(open_one, "a.txt", text)
-    assert open_one.fast("submit", "T1-01").data["next"] == ["idumb resume 1"]
-    assert open_one.fast("resume", "1").error["code"] == "run.in-editor"
-    assert open_one.fast("start", "T1-02" if text == "right\n" else "T1-01").code == 0
+    assert open_one.json("submit", "T1-01").data["next"] == ["idumb resume 1"]
+    assert open_one.json("resume", "1").error["code"] == "run.in-editor"
+    assert open_one.json("start", "T1-02" if text == "right\n" else "T1-01").code == 0
 
 
 def test_a_task_of_another_builder_cannot_be_started_here(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
-    refused = project.fast("start", "T1-01", "--approve", project.approval())
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert (refused.code, refused.error["code"]) == (4, "task.other-builder")
 
 
@@ -335,53 +335,53 @@ def test_execute_phase_stops_at_a_task_for_the_editor(sandbox: GitSandbox) -> No
     project = projects.create(sandbox)
     mine = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", fields="- **Builder:** editor\n")
     project.plan([making("T1-01", "a.txt"), mine, making("T1-03", "c.txt", after="T1-02")])
-    stopped = project.execute_here()
+    stopped = project.execute()
     assert (stopped.code, stopped.error["code"], stopped.data["next"][0]) == (5, "run.in-editor", "idumb start T1-02")
-    assert project.fast("start", "T1-02").code == 0
+    assert project.json("start", "T1-02").code == 0
     put(project, "b.txt", "b\n")
-    assert project.fast("submit", "T1-02").data["next"] == ["idumb resume 1"]
-    assert project.resume_here().data["outcome"] == "complete"
+    assert project.json("submit", "T1-02").data["next"] == ["idumb resume 1"]
+    assert project.resume().data["outcome"] == "complete"
 
 
 def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     needs = "- **Preconditions:**\n  - file exists `needed.txt`\n"
     project.plan([task("T1-01", files="create `a.txt`", check="true", fields=needs)], head=MINE)
-    refused = project.fast("start", "T1-01", "--approve", project.approval())
+    refused = project.json("start", "T1-01", "--approve", project.approval())
     assert refused.code == 5, refused.out
     assert _doctor(project) == []
     put(project, "needed.txt", "here\n")
-    assert project.fast("decide", "T1-01.precondition.1", "retry").code == 0
-    assert project.fast("start", "T1-01").code == 0
+    assert project.json("decide", "T1-01.precondition.1", "retry").code == 0
+    assert project.json("start", "T1-01").code == 0
 
 
 def test_a_criterion_for_a_person_makes_submit_wait(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: exit code 5, and the run continues with the answer."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", criteria="  - [ ] it is liked — human\n")], head=MINE)
-    assert project.fast("start", "T1-01", "--approve", project.approval()).code == 0
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
     put(project, "a.txt", "a\n")
-    waiting = project.fast("submit", "T1-01")
+    waiting = project.json("submit", "T1-01")
     assert (waiting.code, follows(waiting, "submit")["accepted"]) == (5, False)
-    decision = project.fast("decisions").data["decisions"][0]["id"]
-    assert project.fast("decide", decision, "yes").code == 0
-    assert project.resume_here().data["outcome"] == "complete"
+    decision = project.json("decisions").data["decisions"][0]["id"]
+    assert project.json("decide", decision, "yes").code == 0
+    assert project.resume().data["outcome"] == "complete"
 
 
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Project) -> None:
     """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the working tree, and a bundle that claims no signature."""
-    whole = follows(done_one.fast("audit", "workspace", "1"), "audit")
+    whole = follows(done_one.json("audit", "workspace", "1"), "audit")
     assert (whole["intact"], whole["broken"]) == (True, [])
-    audit = done_one.fast("audit", "bundle", "1")
+    audit = done_one.json("audit", "bundle", "1")
     bundle = follows(audit, "audit")
     assert bundle["signed"] is False
     assert "not signed" in audit.object["warnings"][0]
     first = bundle["bundle"]["tasks"][0]
     assert first["commit"] == done_one.repo.git("rev-parse", "HEAD").strip()
     assert [(e["subject"], e["result"], e["exit_code"]) for e in first["evidence"]] == [("AC-1", "passed", 0)]
-    assert bundle["bundle"]["log"]["head"] == done_one.fast("audit", "verify").data["head"]
+    assert bundle["bundle"]["log"]["head"] == done_one.json("audit", "verify").data["head"]
     put(done_one, "a.txt", "tampered\n")
-    broken = done_one.fast("audit", "workspace", "1")
+    broken = done_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]
 
@@ -393,7 +393,7 @@ def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_
     script = tmp_path / "check.sh"
     script.write_text(f"echo x > {tmp_path}/at-work; sleep 60\n", encoding="ascii")
     project.plan([task("T1-01", files="create `a.txt`", check=f"sh {script}")], head=MINE)
-    assert project.fast("start", "T1-01", "--approve", project.approval()).code == 0
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
     put(project, "a.txt", "right\n")
     with project.started("submit", "T1-01", "--json") as process:
         (tmp_path / "at-work").read_text(encoding="ascii")
@@ -402,14 +402,14 @@ def test_an_interrupted_submit_leaves_the_attempt_open(sandbox: GitSandbox, tmp_
     assert (process.returncode, json.loads(out)["error"]["hint"]) == (130, "idumb submit T1-01")
     assert project.read("a.txt") == "right\n"
     script.write_text("true\n", encoding="ascii")
-    assert project.fast("submit", "T1-01").data["accepted"]
+    assert project.json("submit", "T1-01").data["accepted"]
 
 
 def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) -> None:
-    assert done_one.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert done_one.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert not done_one.exists("a.txt")
-    assert done_one.fast("undo", "--yes").code == 0
-    assert (done_one.read("a.txt"), done_one.fast("start", "T1-02").code) == ("right\n", 0)
+    assert done_one.json("undo", "--yes").code == 0
+    assert (done_one.read("a.txt"), done_one.json("start", "T1-02").code) == ("right\n", 0)
 
 
 def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
@@ -419,12 +419,12 @@ def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
     consent = project.approval()
-    assert project.fast("approve", "1", *project.answers(), "--hash", consent).code == 0
-    assert project.fast("start", "T1-01").code == 0
+    assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "a\n")
-    assert project.fast("approve", "1", "--revoke").code == 0
-    refused = project.fast("submit", "T1-01")
+    assert project.json("approve", "1", "--revoke").code == 0
+    refused = project.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "approval.revoked")
-    assert project.fast("status").data["next"]["command"] == "idumb submit T1-01"
-    assert project.fast("approve", "1", *project.answers(), "--hash", consent).code == 0
-    assert project.fast("submit", "T1-01").data["accepted"]
+    assert project.json("status").data["next"]["command"] == "idumb submit T1-01"
+    assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    assert project.json("submit", "T1-01").data["accepted"]

@@ -27,7 +27,7 @@ def folders(project: Project) -> list[str]:
 
 
 def back(project: Project) -> dict[str, object]:
-    answer = project.fast("rollback", "1", "--to", "start", "--yes")
+    answer = project.json("rollback", "1", "--to", "start", "--yes")
     assert answer.code == 0, answer
     return answer.data
 
@@ -43,7 +43,7 @@ def test_empty_folders_made_by_a_task_are_removed_and_restored(project: Project)
     """R-GIT-3: a folder that was there before stays, though the task wanted it too, and one with the user's file."""
     steps = [*makes("mine", "mine/inner", "new/deep", "full"), write("full/a.txt", "a\n")]
     project.plan([task("T1-01", files="create `full/a.txt`", check="test -e full/a.txt", steps=steps)])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     after = ["full", "mine", "mine/inner", "new", "new/deep"]
     assert folders(project) == after
     back(project)
@@ -63,6 +63,6 @@ def test_a_folder_of_a_killed_attempt_is_removed_too(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
     assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == -9
     assert folders(project) == ["mine", "new"]
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
     back(project)
     assert folders(project) == ["mine"]

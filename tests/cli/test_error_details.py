@@ -34,7 +34,7 @@ def kinds(details: dict[str, Any]) -> list[str]:
 def test_a_failed_verification_names_criterion_check_and_plan(project: Project) -> None:
     """R-RUN-7."""
     plan = project.plan([making("T1-01", "a.txt")], head=CRITERION)
-    for ended in (project.execute_here(), project.fast("verify-work", "1")):
+    for ended in (project.execute(), project.json("verify-work", "1")):
         assert (ended.code, ended.error["code"]) == (1, "verification.failed")
         details = ended.error["details"]
         assert (details["status"], details["tool"]) == ("failed", "test -e never.txt")
@@ -78,11 +78,11 @@ def test_an_interrupted_run_names_the_interrupted_step(project: Project, tmp_pat
 def test_a_cancelled_run_names_who_cancelled_it(project: Project, tmp_path: Path) -> None:
     """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, the owner of the working tree is evidence for a second run."""
     with waiting(project, tmp_path) as process:
-        held = project.fast("execute-phase", "1")
+        held = project.json("execute-phase", "1")
         assert held.error["code"] == "lock.held"
         assert f"pid: {process.pid}" in held.error["details"]["evidence"]
         assert [row["id"] for row in held.error["details"]["choices"]] == ["wait", "cancel", "force"]
-        assert project.fast("cancel").code == 0
+        assert project.json("cancel").code == 0
         details = answer_of(process).error["details"]
     assert (details["status"], details["step_id"]) == ("interrupted", "T1-01")
     assert details["error"].startswith("cancelled by ")
@@ -95,10 +95,10 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
     hook.write_text("#!/bin/sh\necho no; exit 1\n", encoding="ascii")
     hook.chmod(0o755)
     project.plan([making("T1-01", "a.txt")], commit=False)
-    ended = project.execute_here()
+    ended = project.execute()
     assert (ended.code, ended.error["code"]) == (1, "git.commit-refused")
     assert ended.error["details"]["step_id"] == "T1-01"
-    again = project.resume_here()
+    again = project.resume()
     assert again.error["code"] == "git.commit-refused"
     assert len(again.error["details"]["plan_hash"]) == 64
 
@@ -125,34 +125,34 @@ def planned(sandbox: GitSandbox) -> Project:
 def dirty(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(planned)
     project.repo.write("a.txt", "mine\n")
-    return project, project.execute_here()
+    return project, project.execute()
 
 
 def merging(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(planned)
     approval = project.approval()
     (project.repo.git_dir / "MERGE_HEAD").write_text(project.repo.head() + "\n", encoding="ascii")
-    return project, project.fast("execute-phase", "1", "--approve", approval)
+    return project, project.json("execute-phase", "1", "--approve", approval)
 
 
 def rolled_back(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(ended_runs.done)
-    return project, project.fast("rollback", "1", "--to", "T9-09")
+    return project, project.json("rollback", "1", "--to", "T9-09")
 
 
 def unconfirmed(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(ended_runs.done)
-    return project, project.fast("rollback", "1", "--to", "start")
+    return project, project.json("rollback", "1", "--to", "start")
 
 
 def without_run(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(planned)
-    return project, project.fast("resume", "1")
+    return project, project.json("resume", "1")
 
 
 def amended(prepared: Prepared) -> tuple[Project, Answer]:
     project = prepared.get(ended_runs.failed)
-    return project, project.fast("amend", "1", "--drop-dependency", "T1-01", "T1-02")
+    return project, project.json("amend", "1", "--drop-dependency", "T1-01", "T1-02")
 
 
 SITUATIONS = (

@@ -35,13 +35,13 @@ def test_a_retry_never_reverts_an_undeclared_change(project: Project) -> None:
     project.repo.write("notes.txt", "first\n")
     project.repo.commit("notes", "notes.txt")
     project.plan([straying("T1-01")])
-    assert project.execute_here().code == 5
-    again = project.resume_here("--retry-failed")
+    assert project.execute().code == 5
+    again = project.resume("--retry-failed")
     assert again.code == 5
     assert project.read("notes.txt") == "first\nmine\n"
     assert "notes.txt" in again.error["message"]
     project.repo.commit("mine", "notes.txt")
-    settled = project.resume_here("--retry-failed", "--no-verify")
+    settled = project.resume("--retry-failed", "--no-verify")
     assert settled.code == 0, settled.out
     assert project.read("notes.txt") == "first\nmine\n"
     assert project.repo.status() == []
@@ -54,12 +54,12 @@ def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry
     """R-RUN-5: the hint says to commit, and then the run continues; the user's bytes stay."""
     project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
                        steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("README.md", "good\n")
-    refused = project.resume_here("--retry-failed")
+    refused = project.resume("--retry-failed")
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
     project.repo.commit("mended", "README.md")
-    again = project.resume_here("--retry-failed")
+    again = project.resume("--retry-failed")
     assert "task.changed-since" not in again.out
     assert project.read("README.md") == "good\n"
 
@@ -80,7 +80,7 @@ def test_a_plan_fixed_after_a_failure_can_be_run(prepared: Prepared) -> None:
     """R-RUN-12: files left by a failed attempt of the previous run are not taken for the user's."""
     project = prepared.get(ended_runs.failed)
     project.plan([failing("T1-01", "a.txt", "good\n")])
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "good\n"
 
@@ -91,7 +91,7 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
         task("T1-02", files="modify `README.md`", check="true", steps=[shell("echo more >> README.md")]),
         making("T1-03", "c.txt"),
     ])  # fmt: skip
-    answer = project.execute_here()
+    answer = project.execute()
     assert (answer.code, answer.error["code"]) == (1, "run.halted")
     assert "T1-01 (failed) left unfinished work" in answer.error["message"]
     assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
@@ -102,11 +102,11 @@ def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(
     """R-RUN-12: the refusal names the next step, and that leads to the end."""
     project = prepared.get(ended_runs.done)
     project.plan([making("T1-01", "a.txt", "other\n")])
-    refused = project.execute_here()
+    refused = project.execute()
     assert (refused.code, refused.error["code"]) == (4, "plan.done-changed")
     assert "idumb rollback 1 --to start" in refused.error["hint"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "other\n"
 
@@ -115,7 +115,7 @@ def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepar
     """R-GIT-3."""
     project = prepared.get(ended_runs.failed)
     assert project.quick("accept", "T1-01", "--why", "good enough").code == 0
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
     assert project.quick("undo", "--yes", "--json").data["tasks"] == ["T1-02"]
     assert project.exists("a.txt")
 
@@ -123,10 +123,10 @@ def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepar
 def test_after_a_rollback_uncommitted_user_changes_are_refused_again(project: Project) -> None:
     """R-GIT-6: the user's edit does not go into the task's commit."""
     project.plan([task("T1-01", files="modify `README.md`", steps=[shell("echo more >> README.md")], check="true")])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.repo.write("README.md", "# A project\nof mine\n")
-    answer = project.resume_here()
+    answer = project.resume()
     assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
 
@@ -135,12 +135,12 @@ def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project
     test = "touch cache.bin && test -e a.txt -o -e done.txt"
     tests = f"- **Tests:**\n  - `{test}` — fails before, passes after: a is there\n"
     project.plan([making("T1-01", "a.txt", fields=tests)])
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert (answer.code, answer.data["tasks"][0]["files"]) == (0, ["a.txt"]), answer.out
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     project.repo.write("done.txt", "")
     project.repo.commit("done", "done.txt")
-    answer = project.resume_here()
+    answer = project.resume()
     assert answer.code == 1
     assert "must fail before" in answer.data["tasks"][0]["reason"]
 
@@ -170,7 +170,7 @@ def test_commits_by_the_user_after_a_kill_are_not_reverted(prepared: Prepared) -
     project = prepared.get(killed_in_readme)
     project.repo.write("README.md", "mine\n")
     project.repo.commit("mine", "README.md")
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
     assert project.read("README.md").startswith("mine\n")
 
 
@@ -189,14 +189,14 @@ def test_a_rollback_reverts_what_a_killed_attempt_left(prepared: Prepared) -> No
     project = prepared.get(killed_in_new_file)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 def test_a_plan_fixed_after_a_kill_can_be_run(prepared: Prepared) -> None:
     """R-RUN-12, R-LOG-6."""
     project = prepared.get(killed_in_new_file)
     project.plan([making("T1-01", "a.txt", "whole\n")])
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "whole\n"
 
@@ -204,8 +204,8 @@ def test_a_plan_fixed_after_a_kill_can_be_run(prepared: Prepared) -> None:
 def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
     """R-RUN-5: accepted work is in the working tree."""
     project.plan([failing("T1-01", "a.txt")])
-    assert project.execute_here("--workspace", "clone").code == 1
-    assert project.fast("accept", "T1-01", "--why", "good enough").code == 0
+    assert project.execute("--workspace", "clone").code == 1
+    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
     assert project.read("a.txt") == "bad\n"
     assert project.repo.git("show", "HEAD:a.txt") == "bad"
 
@@ -221,11 +221,11 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
     project.plan(
         [making("T1-01", "a.txt"), HUMAN.format(id="T1-02", kind="human-verify", fields="- **Depends on:** T1-01\n")]
     )
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     assert project.quick("decide", "T1-02.work", "yes").code == 0
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    answer = project.resume_here()
+    answer = project.resume()
     assert answer.code == 5, answer.out
     assert project.statuses()["T1-02"] == "waiting"
 
@@ -234,10 +234,10 @@ def test_a_file_that_a_person_was_asked_to_create_counts(project: Project) -> No
     """R-PLAN-12: between the question and the answer the person works."""
     fields = "- **Files:** create `key.txt`\n- **Acceptance:**\n  - [ ] it is there — check: `test -s key.txt`\n"
     project.plan([HUMAN.format(id="T1-01", kind="human-action", fields=fields)])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     project.repo.write("key.txt", "k\n")
     assert project.quick("decide", "T1-01.work", "done").code == 0
-    answer = project.resume_here("--no-verify")
+    answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
 
 
@@ -248,9 +248,9 @@ def test_answering_no_ends_a_task_that_has_no_attempt_left(project: Project) -> 
     project.plan(
         [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria, fields=blocks)]
     )
-    assert project.execute_here("--max-attempts", "1").code == 5
+    assert project.execute("--max-attempts", "1").code == 5
     assert project.quick("decide", "T1-01.AC-1.1", "no").code == 0
-    answer = project.resume_here("--max-attempts", "1")
+    answer = project.resume("--max-attempts", "1")
     assert answer.code == 1, answer.out
     assert project.statuses() == {"T1-01": "failed"}
 
@@ -267,7 +267,7 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
         assert project.quick("decide", decisions[0]["id"], answer).code == 0
         assert project.quick("verify-work", "1").code == then
 
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     decide(2, "yes", then=5)
     decide(1, "no", then=1)
     assert project.quick("verify-work", "1").code == 5
@@ -279,13 +279,13 @@ def test_a_skipped_task_is_named_and_can_be_resumed(prepared: Prepared) -> None:
     """R-RUN-5: the skipped task is named as the obstacle, and the suggested commands remove it."""
     project = prepared.get(ended_runs.failed)
     assert project.quick("skip", "T1-01", "--why", "later").code == 0
-    answer = project.resume_here()
+    answer = project.resume()
     assert answer.code == 1
     assert any("T1-01" in c or "T1-02" in c for c in answer.data["next"]), answer.data["next"]
     project.repo.write("a.txt", "good\n")
     project.repo.commit("by hand", "a.txt")
     assert project.quick("accept", "T1-01", "--why", "done by hand").code == 0
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 # -- builders that take liberties ---------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None
     project.repo.write("mine.txt", "mine\n")
     mine = project.repo.commit("mine", "mine.txt")
     project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git reset -q --soft HEAD~2")])])
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code != 0, answer.out
     assert project.trailers("Idumb-Task") == []
     assert mine in answer.out or "HEAD" in answer.error["message"]
@@ -306,7 +306,7 @@ def test_a_builder_can_commit_its_own_work(project: Project) -> None:
     project.plan([
         making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
     ])  # fmt: skip
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 0, answer.out
     assert project.repo.status() == []
 
@@ -319,20 +319,20 @@ def test_a_formatting_hook_blocks_nothing(project: Project) -> None:
     formatter = "[ ! -e a.txt ] || grep -q formatted a.txt || { echo formatted >> a.txt; git add a.txt; }\n"
     project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\n" + formatter, mode=0o755)
     project.plan([making("T1-01", "a.txt")])
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 0, answer.out
     assert project.repo.git("show", "HEAD:a.txt") == "made\nformatted"
     assert project.repo.status() == []
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
 
 
 def test_a_run_in_a_clone_can_be_verified_and_rolled_back(project: Project) -> None:
     """R-GIT-3."""
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute_here("--workspace", "clone")
+    answer = project.execute("--workspace", "clone")
     assert answer.code == 0, answer.out
-    back = project.fast("rollback", "1", "--to", "T1-01", "--yes")
+    back = project.json("rollback", "1", "--to", "T1-01", "--yes")
     assert back.code == 0, back.out
     assert project.exists("a.txt")
     assert not project.exists("b.txt")
@@ -343,12 +343,12 @@ def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Pr
     project.configure("git: {commit: none}\n")
     first = making("T1-01", "a.txt", "good\n")
     project.plan([first])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     more = task(
         "T1-02", files="modify `a.txt`", check="grep -q more a.txt", after="T1-01", steps=[shell("echo more >> a.txt")]
     )
     project.plan([first, more])
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
 
 
@@ -357,12 +357,12 @@ def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Pro
     head = "requirements:\n  REQ-1: A\n  REQ-2: B\n"
     project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n"),
                   failing("T1-02", "b.txt", fields="- **Requirements:** REQ-2\n")], head=head)  # fmt: skip
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     assert project.quick("skip", "T1-02", "--why", "later").code == 0
-    answer = project.resume_here()
+    answer = project.resume()
     assert answer.code == 0
     assert answer.object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
-    assert project.fast("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
+    assert project.json("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
 
 
 def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:
@@ -370,6 +370,6 @@ def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: P
     slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],
                 fields="- **Timeout:** 1s\n- **On timeout:** skip\n")  # fmt: skip
     project.plan([slow, making("T1-02", "b.txt")])
-    answer = project.execute_here()
+    answer = project.execute()
     assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed"}
     assert not project.exists("half.txt") or "half.txt" in json.dumps(answer.object)

@@ -46,7 +46,7 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
     started = project.events("--kind", "operation.started")
     assert [event["payload"].get("overtook", {}).get("pid") for event in started] == [None, busy.pid]
 
-    answer = project.resume_here()
+    answer = project.resume()
 
     warnings = [line for line in answer.object["warnings"] if "still owned it" in line]
     assert len(warnings) == 1
@@ -54,7 +54,7 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
     assert f"(process {busy.pid})" in warnings[0]
     assert "T1-01 was accepted by" in warnings[0]
     assert "looks fine" in warnings[0]
-    assert [line for line in project.resume_here().object["warnings"] if "still owned it" in line] == []
+    assert [line for line in project.resume().object["warnings"] if "still owned it" in line] == []
 
 
 def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, busy: Running, tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, bus
         busy.end()
         assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
     assert [event for event in project.events("--kind", "operation.started") if "overtook" in event["payload"]] == []
-    assert [line for line in project.resume_here().object["warnings"] if "owned it" in line] == []
+    assert [line for line in project.resume().object["warnings"] if "owned it" in line] == []

@@ -97,7 +97,7 @@ def write(project: Project, **plans: str) -> None:
 def test_a_plan_of_gsd_runs_to_its_verification_and_is_never_written(project: Project) -> None:
     """R-PLAN-2, R-LOCK-1: approved by its hash, locked, executed in order, verified."""
     write(project, p01=FIRST)
-    answer = project.execute_here(phase="3")
+    answer = project.execute(phase="3")
     assert answer.code == 0, answer
     assert project.statuses("3") == {"T03-0101": "completed", "T03-0102": "completed"}
     assert project.trailers("Idumb-Task") == ["T03-0101", "T03-0102"]
@@ -125,10 +125,10 @@ def test_the_answer_names_dialect_tasks_and_dependencies_of_every_plan(project: 
 def test_a_task_without_a_check_waits_until_its_author_adds_one_and_idumb_writes_nothing(project: Project) -> None:
     """R-RUN-3: or until a person accepts it. The amendment adopts the author's change."""
     write(project, p01=FIRST, p02=SECOND)
-    answer = project.execute_here(phase="3")
+    answer = project.execute(phase="3")
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
     assert project.statuses("3")["T03-0201"] == "waiting"
-    (decision,) = project.fast("decisions").data["decisions"]
+    (decision,) = project.json("decisions").data["decisions"]
     assert "nothing proves this task" in json.dumps(decision)
     refused = project.quick("amend", "3", "--widen", "T03-0201", "modify more.txt", "--yes", "--json")
     assert (refused.code, refused.error["code"]) == (4, "amend.foreign-plan")
@@ -138,7 +138,7 @@ def test_a_task_without_a_check_waits_until_its_author_adds_one_and_idumb_writes
     write(project, p02=proven)
     amended = project.quick("amend", "3", "--from-file", "--yes", "--json")
     assert amended.code == 0, amended
-    assert project.resume_here(phase="3").code in (0, 5)
+    assert project.resume(phase="3").code in (0, 5)
     assert project.statuses("3")["T03-0201"] == "completed"
     assert project.read(f"{FOLDER}/03-02-PLAN.md") == proven
 

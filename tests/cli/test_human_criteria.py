@@ -11,30 +11,30 @@ def test_a_criterion_for_a_person_waits_and_the_answer_completes_the_task(projec
     """R-ASK-1, R-ASK-2, R-ASK-3, R-PLAN-12, R-RUN-3: pending, exit 5, answered later, in the record."""
     criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it reads well — human\n    - Read it aloud\n"
     project.plan([making("T1-01", "a.txt", criteria=criteria), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute_here()
+    answer = project.execute()
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
-    (decision,) = project.fast("decisions").data["decisions"]
+    (decision,) = project.json("decisions").data["decisions"]
     assert "Read it aloud" in decision["evidence"]
     assert [choice["id"] for choice in decision["choices"]] == ["yes", "no"]
     assert all(choice["consequence"] for choice in decision["choices"])
     assert decision["why"]
-    assert project.fast("status").data["next"]["command"] == "idumb decisions"
+    assert project.json("status").data["next"]["command"] == "idumb decisions"
     assert decision["id"] in project.quick("decisions").out
     assert project.trailers("Idumb-Task") == []
     for _ in range(2):  # however often it is resumed, no answer means no
-        assert project.resume_here().code == 5
+        assert project.resume().code == 5
     assert "## Decisions" not in project.read(".planning/phases/1/01-PLAN.md")
-    wrong = project.fast("decide", decision["id"], "perhaps")
+    wrong = project.json("decide", decision["id"], "perhaps")
     assert (wrong.code, wrong.error["code"]) == (3, "decision.bad-choice")
-    assert project.fast("decide", "T9-99.x", "yes").error["code"] == "decision.unknown"
-    decided = project.fast("decide", decision["id"], "yes", "--guidance", "reads like a song")
+    assert project.json("decide", "T9-99.x", "yes").error["code"] == "decision.unknown"
+    decided = project.json("decide", decision["id"], "yes", "--guidance", "reads like a song")
     assert decided.code == 0
     assert "idumb resume 1" in decided.data["next"]
-    assert project.fast("decide", decision["id"], "no").error["code"] == "decision.answered"
-    assert project.resume_here().code == 0
+    assert project.json("decide", decision["id"], "no").error["code"] == "decision.answered"
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-    assert project.fast("decisions").data["decisions"] == []
-    assert "reads like a song" in json.dumps(project.fast("show", "T1-01").data)
+    assert project.json("decisions").data["decisions"] == []
+    assert "reads like a song" in json.dumps(project.json("show", "T1-01").data)
 
 
 def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None:
@@ -55,16 +55,16 @@ def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None
             making("T1-06", "c.txt", criteria="  - [ ] it reads well — human\n"),
         ]
     )
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 5
     assert project.statuses()["T1-04"] == "completed"
-    decisions = {row["task"]: row for row in project.fast("decisions").data["decisions"]}
+    decisions = {row["task"]: row for row in project.json("decisions").data["decisions"]}
     assert set(decisions) == {"T1-01", "T1-02", "T1-03", "T1-06"}
     assert [choice["id"] for choice in decisions["T1-02"]["choices"]] == ["red", "blue"]
     for id, choice in (("T1-01", "done"), ("T1-02", "blue"), ("T1-03", "yes"), ("T1-06", "no")):
         assert project.quick("decide", decisions[id]["id"], choice).code == 0
-    assert project.resume_here("--max-attempts", "1").code == 1
+    assert project.resume("--max-attempts", "1").code == 1
     status = project.statuses()
     assert status.pop("T1-06") == "failed"
     assert set(status.values()) == {"completed"}
-    assert "blue" in json.dumps(project.fast("show", "T1-02").data)
+    assert "blue" in json.dumps(project.json("show", "T1-02").data)

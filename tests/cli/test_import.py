@@ -45,7 +45,7 @@ def done(sandbox: GitSandbox) -> Project:
     project = with_source(sandbox)
     assert project.quick("import", SOURCE, "--to", "7", "--json").data["path"] == PLAN
     add_checks(project)
-    assert project.execute_here("--no-verify", phase="7").code == 0
+    assert project.execute("--no-verify", phase="7").code == 0
     return project
 
 
@@ -68,7 +68,7 @@ def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(p
     findings = project.quick("check-plan", "7", "--json").data["findings"]
     assert {f["code"] for f in findings if f["severity"] == "error"} == {"task.no-proof"}
     add_checks(project)
-    assert project.execute_here(phase="7").code == 0
+    assert project.execute(phase="7").code == 0
     shown = project.quick("export", "--done", "--json")
     assert (shown.code, shown.error["code"]) == (4, "export.not-confirmed")
     assert project.read(SOURCE) == TASKS
@@ -105,7 +105,7 @@ def halted(sandbox: GitSandbox) -> Project:
     text = project.read(PLAN).replace("test -s b.txt", "test -s wanted.txt")
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     project.commit_own()
-    assert project.execute_here("--max-attempts", "1", phase="7").code == 1
+    assert project.execute("--max-attempts", "1", phase="7").code == 1
     return project
 
 
@@ -205,7 +205,7 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     )
     (project.folder / PLAN).write_text(text[:second], encoding="utf-8")
     project.commit_own()
-    assert [project.execute_here("--no-verify", phase=phase).code for phase in ("7", "8")] == [0, 0]
+    assert [project.execute("--no-verify", phase=phase).code for phase in ("7", "8")] == [0, 0]
     (project.folder / "TODO.md").unlink()
     answer = project.quick("export", "--done", "--yes", "--json")
     assert answer.code == 0, answer
@@ -234,7 +234,7 @@ def test_a_change_of_one_list_names_the_command_that_imports_that_list(project: 
     text = project.read(PLAN).replace("- **Acceptance:**", "- **Files:** create `a.txt`\n- **Acceptance:**")
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     add_checks(project)
-    assert project.execute_here(phase="7").code == 0
+    assert project.execute(phase="7").code == 0
     place.write_text(tasks.replace("Make", "Ship"), encoding="utf-8")
     answer = project.quick("export", "--done", "--json")
     (row,) = answer.data["unmarked"]

@@ -30,7 +30,7 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
     assert answer.code == 0, answer.err
     assert "failed validator reviewer" in answer.err
     assert "(level 0: only reported)" in answer.err
-    evidence = project.fast("show", "T1-01").data["attempts"][0]["evidence"]
+    evidence = project.json("show", "T1-01").data["attempts"][0]["evidence"]
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence] == [
         ("AC-1", "passed", None),
         ("validator reviewer", "failed", 0),
@@ -40,7 +40,7 @@ def test_an_informational_validator_is_reported_and_blocks_nothing(project: Proj
 def test_a_validator_of_a_higher_level_blocks_the_task(project: Project, tmp_path: Path) -> None:
     """R-GATE-6, R-GATE-3, R-RUN-3."""
     reviewed(project, tmp_path, 1)
-    answer = project.execute_here("--max-attempts", "1")
+    answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "validator reviewer failed" in answer.data["tasks"][0]["reason"]
     rules = {rule["name"]: rule for rule in answer.data["lock_in"]["levels"]}
@@ -58,12 +58,12 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
     )
     long = task("T1-02", files="create `c.txt`", steps=(write("c.txt", "a\nb\nc\n"),))
     project.plan([two, long], head="limits: {lines: 2}\n")
-    exceeded = project.execute_here("--max-attempts", "1")
+    exceeded = project.execute("--max-attempts", "1")
     assert ["limit files failed" in exceeded.data["tasks"][0]["reason"],
             "limit lines failed" in exceeded.data["tasks"][1]["reason"]] == [True, True]  # fmt: skip
     project.configure("gates: {limits: {level: 0}}\n")
-    assert project.execute_here("--force").code == 0
-    evidence = project.fast("show", "T1-01").data["attempts"][-1]["evidence"]
+    assert project.execute("--force").code == 0
+    evidence = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [
         ("limit files", "failed", 0)
     ]
@@ -79,7 +79,7 @@ def test_a_timed_out_check_or_validator_never_counts_as_passed(project: Project,
     project.configure(CONFIG.format(program=program, level=1) + limits)
     slow = making("T1-01", "a.txt", criteria=f"  - [ ] it ends — check: `read line < {tmp_path}/fifo`\n")
     project.plan([slow, making("T1-02", "b.txt")])
-    answer = project.execute_here("--max-attempts", "1")
+    answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert "AC-1 timed_out" in answer.data["tasks"][0]["reason"]
     assert "validator reviewer timed_out" in answer.data["tasks"][1]["reason"]
@@ -92,7 +92,7 @@ def test_every_role_accepts_a_level(project: Project) -> None:
     """R-GATE-6: it is shown at lock-in, and a run is locked under it."""
     project.configure("gates: {" + ", ".join(f"{role}: {{level: 2}}" for role in OTHERS) + "}\n")
     project.plan([making("T1-01", "a.txt")])
-    answer = project.execute_here("--no-verify")
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer
     for role in OTHERS:
         time = None if role == agent.BUILDER else 60.0

@@ -23,7 +23,7 @@ def replaced(sandbox: GitSandbox) -> Project:
     project = ended_runs.done(sandbox)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     project.plan([making("T1-01", "a.txt", "y\n")])
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     return project
 
 
@@ -51,7 +51,7 @@ def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
     kept = "Nothing to move: the newest 3 runs are kept (--keep-runs 3).\n"
     assert project.quick("archive", "--keep-runs", "3").out == kept
     project.plan([making("T2-01", "b.txt", "x\n")], phase="2")
-    assert project.execute_here("--no-verify", phase="2").code == 0
+    assert project.execute("--no-verify", phase="2").code == 0
     assert project.quick("archive").out == "Nothing to move: the newest run of each phase is kept.\n"
 
 

@@ -128,7 +128,7 @@ def test_no_task_is_handed_out_while_an_attempt_of_another_phase_is_open(project
     """R-ADAPT-7: one attempt is open at most, and the session's phase has to wait for it."""
     project.plan([task("T2-01", files="create `c.txt`", check="true")], phase="2", head="builder: editor\n")
     assert project.quick("start", "T2-01", "--approve", project.approval("2")).code == 0
-    assert project.fast("next", "1").data["task"] is None
+    assert project.json("next", "1").data["task"] is None
     session = _session(project)
 
     async def first_task() -> dict[str, Any]:
@@ -227,7 +227,7 @@ def test_without_the_extra_the_error_names_the_install_command(
 
 
 def test_the_tools_are_listed_without_the_extra(project: Project) -> None:
-    assert [tool["name"] for tool in project.fast("mcp", "--list").data["tools"]] == TOOLS
+    assert [tool["name"] for tool in project.json("mcp", "--list").data["tools"]] == TOOLS
 
 
 class Tools:
@@ -316,7 +316,7 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened:
         assert persons(no) == [f"idumb decide T1-01.exhausted.3 {choice}"]
     assert opened.project.statuses()["T1-01"] == "failed"
     assert opened.call("retry_task", task="T1-01")["data"]["open"]["task"] == "T1-01"
-    assert opened.project.fast("decisions").data["decisions"] == []
+    assert opened.project.json("decisions").data["decisions"] == []
     put(opened.project, "a.txt", "right\n")
     assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
 
@@ -356,7 +356,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     project.repo.commit("more", "more.txt")
     judged = tools.call("verify_phase")
     assert (judged["ok"], judged["error"]["code"]) == (False, "verification.partial")
-    question = project.fast("decisions").data["decisions"][0]
+    question = project.json("decisions").data["decisions"][0]
     assert question["kind"] == "verification"
     choice = question["choices"][0]["id"]
     no = tools.call("decide", decision=question["id"], choice=choice)
@@ -365,7 +365,7 @@ def test_a_completed_unverified_phase_is_judged_again_by_a_tool(sandbox: GitSand
     waits = tools.call("next_task")
     assert (waits["ok"], waits["error"]["code"]) == (False, "session.nothing-to-do")
     assert question["id"] in waits["error"]["message"]
-    assert [row["id"] for row in project.fast("decisions").data["decisions"]] == [question["id"]]
+    assert [row["id"] for row in project.json("decisions").data["decisions"]] == [question["id"]]
 
 
 def test_a_task_of_another_builder_is_refused_with_the_command_that_runs_it(sandbox: GitSandbox) -> None:

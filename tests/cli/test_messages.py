@@ -22,7 +22,7 @@ CHOICE = (
 def test_a_phase_that_waits_for_a_person_shows_the_question_first(project: Project) -> None:
     """R-ASK-1: the first next command lists the question; one criterion is not called criteria."""
     project.plan([making("T1-01", "a.txt")], head=ASKED)
-    ended = project.execute_here()
+    ended = project.execute()
     assert ended.code == 5
     assert ended.error["hint"] == "idumb decisions"
     assert "1 criterion waits for your answer" in ended.error["message"]
@@ -37,7 +37,7 @@ def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_
     """R-GIT-3, R-RUN-1, R-RUN-12: `show` of the carried task has the attempt of the run that made it."""
     project = prepared.get(ended_runs.done)
     project.plan([making("T1-01", "a.txt"), ended_runs.SECOND])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
     shown = project.quick("show", "T1-01", "--json").data
     assert [a["outcome"] for a in shown["attempts"]] == ["completed"]
@@ -50,9 +50,9 @@ def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_
 def test_log_accepts_the_event_names_of_workflow_engines(project: Project) -> None:
     """R-LOG-1: the events that they select are ours, in order also if of several kinds, and no more than asked for."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria:\n  - {text: It is right, check: test -e b.txt}\n")
-    assert project.execute_here().code == 1
+    assert project.execute().code == 1
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[shell("exit 1")])])
-    assert project.execute_here("--max-attempts", "2").code == 1
+    assert project.execute("--max-attempts", "2").code == 1
     kinds = {name: [e["kind"] for e in project.events("--kind", name)] for name in ALIASES}
     assert kinds["workflow_started"] == kinds["phase_started"] == ["run.started"] * 2
     assert (kinds["workflow_completed"], kinds["workflow_failed"]) == (["run.completed"], ["run.failed"])
@@ -103,7 +103,7 @@ def test_show_has_a_restore_command_for_every_undeclared_change(project: Project
     names = [f"own {i}.txt" for i in range(7)]
     project.repo.write_all({name: f"{name}\n" for name in names})
     project.plan([making("T1-01", "a.txt", steps=[shell('echo x > a.txt; for f in own*; do echo y > "$f"; done')])])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     back = project.quick("show", "T1-01", "--json").data["attempts"][-1]["bring_back"]
     output = project.quick("show", "T1-01").out
     assert "may be your own" in output
@@ -126,20 +126,20 @@ def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(prepare
 def test_a_phase_that_creates_files_is_rolled_back_before_it_is_forced(prepared: Prepared) -> None:
     """R-RUN-1: `--force` fails over an existing created file; the message names the first step, and it works."""
     project = prepared.get(ended_runs.done)
-    forced = project.execute_here("--force")
+    forced = project.execute("--force")
     assert (forced.code, forced.error["code"]) == (4, "phase.created")
     assert "First idumb rollback 1 --to start" in forced.error["hint"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.quick("undo", "--yes").code == 0
     assert project.subjects()[-1] == "Undo: rollback of phase 1 to start"  # it says undo once
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.execute_here("--force", "--no-verify").code == 0
+    assert project.execute("--force", "--no-verify").code == 0
 
 
 def test_a_failure_names_step_tool_error_plan_and_trail(project: Project) -> None:
     """R-RUN-7: each of the six fields has its documented content."""
     place = project.plan([task("T1-01", files="create `a.txt`", steps=[shell("echo x > a.txt"), shell("exit 3")])])
-    failure = project.execute_here().data["failure"]
+    failure = project.execute().data["failure"]
     assert failure["status"] == "failed"
     assert failure["step_id"] == "T1-01.1"  # steps are counted from 0
     assert failure["tool"] == "run"
@@ -155,9 +155,9 @@ def test_a_file_that_differs_from_its_task_s_result_fails_the_verification(proje
     A completed phase is verified by `execute-phase` too, which starts no run, and leaves no report uncommitted.
     """
     project.plan([making("T1-01", "a.txt")])
-    first = project.execute_here("--no-verify")
+    first = project.execute("--no-verify")
     assert first.code == 0
-    again = project.execute_here()
+    again = project.execute()
     assert (again.code, again.data["run"]) == (0, first.data["run"])
     assert again.data["verification"]["status"] == "passed"
     words = "only by the tasks' own checks; the phase itself declares no check"
@@ -174,7 +174,7 @@ def test_a_phase_numbered_between_two_others_is_listed_there_and_runs(project: P
     """R-PLAN-11: a folder named 1.1 is enough; its status comes from the log."""
     for phase in ("2", "1.1", "1"):
         project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase, commit=phase == "1")
-    assert project.execute_here(phase="1.1").code == 0
+    assert project.execute(phase="1.1").code == 0
     listed = [line.split()[0] for line in project.quick("roadmap").out.splitlines() if line[:1].isdigit()]
     assert listed == ["1", "1.1", "2"]
     states = {row["phase"]: row["state"] for row in project.quick("roadmap", "--json").data["phases"]}

@@ -43,9 +43,9 @@ def test_a_stranger_reaches_a_verified_phase_in_five_commands(sandbox: GitSandbo
     offered = next(choice["command"] for choice in refused.error["details"]["choices"] if choice["id"] == "run")
     assert stranger.quick(*shlex.split(offered)[1:]).code == 0
     sandbox.write("hello.txt", "hello\n")
-    submitted = stranger.fast("submit", "T1-01")
+    submitted = stranger.json("submit", "T1-01")
     assert submitted.code == 0, submitted.out
-    assert stranger.fast("status").data["phases"][0]["verification"] == "passed"
+    assert stranger.json("status").data["phases"][0]["verification"] == "passed"
 
 
 def test_without_a_terminal_the_refusal_is_the_whole_command_line(project: Project) -> None:

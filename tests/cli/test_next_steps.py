@@ -199,10 +199,10 @@ def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(veri
     assert checked.endswith("\nThis contract is verified.\n")
     assert compared == "No changes in phase 1 since run 1.\n"
     verified.plan([making("T2-01", "b.txt")], phase="2")
-    following = verified.fast("status").data["next"]["command"]
+    following = verified.json("status").data["next"]["command"]
     assert following == "idumb execute-phase 2"
     for command in ("check-plan", "plan-diff"):
-        answer = verified.fast(command, "1").data
+        answer = verified.json(command, "1").data
         validate(answer, command)
         assert (answer["verified"], answer["next"]) == (True, [following])
         assert verified.quick(command, "1").out.endswith(f"\nNext: {following}\n")

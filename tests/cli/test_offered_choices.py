@@ -25,7 +25,7 @@ def step_plan(project: Project, *steps: dict[str, Any]) -> None:
     write_steps(project, *steps)
     project.repo.commit("a step plan")
     assert (
-        project.fast("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
+        project.json("approve", "web.yaml", *project.answers("web.yaml"), "--hash", project.approval("web.yaml")).code
         == 0
     )
 
@@ -56,13 +56,13 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     """R-ASK-1, R-LOCK-5, R-RUN-7: no choice allows a forbidden write; the plan is restored before a retry."""
     steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    failed = project.execute_here("--on-deviation", "halt")
+    failed = project.execute("--on-deviation", "halt")
     assert (failed.code, failed.error["code"], offered(failed)) == (1, "run.halted", ways)
-    assert project.fast("decisions").data["decisions"] == []
+    assert project.json("decisions").data["decisions"] == []
     at_once = [c for c in failed.data["next"] if c.startswith(("idumb resume", "idumb accept", "idumb skip"))]
     assert bool(at_once) == ("put-back" not in ways)
     assert choices.refused(project, failed) == {}
-    again = project.resume_here()
+    again = project.resume()
     assert given(again) == given(failed) or choices.refused(project, again) == {}
 
 
@@ -73,19 +73,19 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
 def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways: list[str]) -> None:
     """R-ASK-1, R-PLAN-7: idumb never writes a step plan, so no choice widens it."""
     step_plan(project, write("a.txt", "a"), shell(deed), write("b.txt", "b"))
-    failed = project.fast("execute", "web.yaml")
+    failed = project.json("execute", "web.yaml")
     assert offered(failed) == ways
     assert choices.refused(project, failed) == {}
-    again = project.fast("execute", "web.yaml")
+    again = project.json("execute", "web.yaml")
     assert given(again) == given(failed) or choices.refused(project, again) == {}
 
 
 def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> None:
     """R-ASK-1, R-LOCK-8: completed steps cannot be amended, so a new run is offered, after a rollback."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"), write("b.txt", "b"))
-    assert project.fast("execute", "web.yaml").code == 1
+    assert project.json("execute", "web.yaml").code == 1
     write_steps(project, write("a.txt", "b"))
-    refused = project.fast("resume", "web.yaml")
+    refused = project.json("resume", "web.yaml")
     assert refused.error["code"] == "run.contract-changed"
     assert offered(refused) == ["look", "approve", "put-back", "start-fresh"]
     assert choices.refused(project, refused) == {}
@@ -103,9 +103,9 @@ def test_after_a_plan_changed_between_two_commands(project: Project, first: str,
     """R-ASK-1, R-LOCK-8: an amendment is offered only for tasks that are not completed."""
     broken = making("T1-02", "b.txt", after="T1-01", steps=[shell("exit 3")])
     project.plan([making("T1-01", "a.txt"), broken])
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     project.plan([making("T1-01", first), making("T1-02", second, after="T1-01")], commit=False)
-    refused = project.resume_here()
+    refused = project.resume()
     assert refused.error["code"] == "run.contract-changed"
     assert offered(refused) == ways
     assert choices.refused(project, refused) == {}
@@ -115,7 +115,7 @@ def test_after_a_plan_became_unreadable(project: Project) -> None:
     """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is restored."""
     steps = [write("a.txt", "made\n"), shell(f"printf -- '- **Nonsense' > {PLAN}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
-    failed = project.execute_here("--on-deviation", "halt")
+    failed = project.execute("--on-deviation", "halt")
     assert offered(failed) == ["put-back"]
     assert choices.refused(project, failed) == {}
 
@@ -123,16 +123,16 @@ def test_after_a_plan_became_unreadable(project: Project) -> None:
 def test_a_paused_step_plan_offers_a_replan_with_its_consequences(project: Project) -> None:
     """R-ASK-1, R-RUN-12: a strict plan is approved before the run adopts the change."""
     step_plan(project, write("a.txt", "a"), shell("exit 3"))
-    assert project.fast("execute", "web.yaml").code == 1
-    paused = project.fast("pause", "web.yaml")
+    assert project.json("execute", "web.yaml").code == 1
+    paused = project.json("pause", "web.yaml")
     assert (paused.code, paused.data["choices"][0]["id"]) == (0, "replan")
     write_steps(project, write("a.txt", "a"), shell("echo y > c.txt"))
     commands = paused.data["choices"][0]["command"].split("; ")
     assert [command.split()[1] for command in commands] == ["plan-diff", "approve", "amend"]
-    assert project.fast(*commands[0].split()[1:]).code == 0
-    approved = project.fast(*commands[1].split()[1:])
+    assert project.json(*commands[0].split()[1:]).code == 0
+    approved = project.json(*commands[1].split()[1:])
     assert approved.error["code"] == "approval.not-given"
-    assert project.fast(*str(approved.error["hint"]).split()[1:]).code == 0
-    amended = project.fast(*commands[2].split()[1:])
+    assert project.json(*str(approved.error["hint"]).split()[1:]).code == 0
+    amended = project.json(*commands[2].split()[1:])
     assert amended.error["code"] == "amend.not-confirmed"
-    assert project.fast(*str(amended.error["hint"]).split()[1:]).code == 0
+    assert project.json(*str(amended.error["hint"]).split()[1:]).code == 0

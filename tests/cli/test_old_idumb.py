@@ -67,12 +67,12 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def imported(project: Project) -> list[dict[str, Any]]:
-    return [e["payload"] for e in project.fast("log", "--kind", "legacy.imported").data["events"]]
+    return [e["payload"] for e in project.json("log", "--kind", "legacy.imported").data["events"]]
 
 
 def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: Project) -> None:
     """R-LOG-9, R-LOG-4: session, phase, tasks with their commits, anchors and history; once."""
-    answer = project.fast("init")
+    answer = project.json("init")
     migrated = answer.data["taken_over"]
     jsonschema.validate(answer.data, json.loads((SCHEMAS / "init.json").read_text(encoding="utf-8")))
     assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
@@ -80,14 +80,14 @@ def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: P
     phase = migrated["phases"][0]
     assert (phase["phase"], phase["completed"], phase["failed"]) == ("1", ["T1-01"], ["T1-02"])
     assert phase["tasks"]["T1-01"]["git_hash"] == HASH
-    assert project.fast("init").data["taken_over"] is None
+    assert project.json("init").data["taken_over"] is None
     assert [migrated] == imported(project)
 
 
 def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Project) -> None:
     """R-LOG-9: the originals are kept byte for byte in the git folder."""
     before = project.repo.ledger()
-    migrated = project.fast("init").data["taken_over"]
+    migrated = project.json("init").data["taken_over"]
     assert {row["path"].rpartition("/")[2] for row in migrated["not_understood"]} == {
         "checkpoint-T1-03.json",
         "notes.bin",
@@ -101,15 +101,15 @@ def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Proj
 
 
 def test_a_project_without_old_files_has_nothing_to_migrate(prepared: Prepared) -> None:
-    assert prepared.get(ended_runs.done).fast("init").data["taken_over"] is None
+    assert prepared.get(ended_runs.done).json("init").data["taken_over"] is None
 
 
 def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) -> None:
     """R-LOG-9: the task of the old checkpoint still has to run; `state.json` keeps its old lines."""
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")])
-    row = project.fast("status").data["phases"][0]
-    jsonschema.validate(project.fast("status").data, json.loads((SCHEMAS / "status.json").read_text(encoding="utf-8")))
+    row = project.json("status").data["phases"][0]
+    jsonschema.validate(project.json("status").data, json.loads((SCHEMAS / "status.json").read_text(encoding="utf-8")))
     assert (row["state"], row["elsewhere"]["by"], row["tasks"]) == (
         "recorded",
         "an old iDumb",
@@ -117,9 +117,9 @@ def test_status_mentions_it_and_counts_nothing_as_completed(project: Project) ->
     )
     text = project.quick("status").out
     assert "done elsewhere according to an old iDumb, not recorded here: 1 completed, 1 failed" in text
-    assert project.execute_here().data["counts"]["completed"] == 1
-    assert project.fast("status").data["phases"][0]["state"] == "verified"
-    assert project.fast("init").data["taken_over"] is None  # what idumb wrote since
+    assert project.execute().data["counts"]["completed"] == 1
+    assert project.json("status").data["phases"][0]["state"] == "verified"
+    assert project.json("init").data["taken_over"] is None  # what idumb wrote since
     state = json.loads(project.read(".idumb/brain/state.json"))
     assert (state["anchors"], state["history"][0]) == (STATE["anchors"], STATE["history"][0])
 
@@ -130,7 +130,7 @@ def test_a_damaged_state_file_does_not_stop_the_migration(tmp_path: Path) -> Non
     for number, damage in enumerate(damages):
         sandbox = GitSandbox.create(tmp_path / str(number))
         sandbox.write(".idumb/brain/state.json", damage)
-        answer = Project(sandbox, sandbox.root).fast("init")
+        answer = Project(sandbox, sandbox.root).json("init")
         assert answer.code == 0
         assert answer.data["taken_over"]["files"][0]["size"] == len(damage)
 
@@ -140,11 +140,11 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
     project = projects.create(sandbox)
     project.configure("git: {commit_reports: false}\n")
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     sandbox.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    row = clone.fast("status").data["phases"][0]
+    row = clone.json("status").data["phases"][0]
     assert (row["state"], row["elsewhere"]["by"], row["elsewhere"]["counts"]) == (
         "recorded",
         "commits",
@@ -152,7 +152,7 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
     )
     assert project.quick("undo", "--yes").code == 0
     clone.repo.git("pull", "--quiet")
-    assert clone.fast("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
+    assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
 
 AGENT = """import os, pathlib, sys
@@ -199,10 +199,10 @@ def taken_over(
 def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(project: Project, home: Path) -> None:
     """R-LOG-9: no builder, no commit of its own, no failed attempt."""
     taken_over(project, home)
-    codes = [one["code"] for one in project.fast("check-plan", "1").data["findings"]]
+    codes = [one["code"] for one in project.json("check-plan", "1").data["findings"]]
     assert "path.exists" not in codes
     before = project.repo.head()
-    answer = project.execute_here()
+    answer = project.execute()
     assert (answer.code, calls(home)) == (0, [])
     row = answer.data["tasks"][0]
     assert (row["status"], row["attempts"]) == ("completed", 0)
@@ -212,9 +212,9 @@ def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(projec
     assert (proof["subject"], proof["result"], proof["command"]) == ("AC-1", "passed", "grep -q made a.txt")
     shown = project.quick("show", "T1-01").out
     assert "an old iDumb says that it is done, and its checks hold" in shown
-    assert project.fast("metrics", "1").data["calls"] == []
+    assert project.json("metrics", "1").data["calls"] == []
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), making("T1-02", "b.txt")])
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     begun = [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
     assert begun == [("T1-01", True), ("T1-02", None)]
 
@@ -238,11 +238,11 @@ def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(p
         content="no\n",
     )  # fmt: skip
     project.repo.write("mine.txt", "x\n")
-    answer = project.execute_here()
+    answer = project.execute()
     assert (answer.code, calls(home)) == (5, [])
     waiting = dict.fromkeys(("T1-01", "T1-04", "T1-05"), "waiting")
     assert project.statuses() == {**waiting, "T1-02": "completed", "T1-03": "pending"}
-    failed, lacking, human = sorted(project.fast("decisions").data["decisions"], key=lambda one: str(one["id"]))
+    failed, lacking, human = sorted(project.json("decisions").data["decisions"], key=lambda one: str(one["id"]))
     jsonschema.validate(failed, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
     assert [choice["id"] for choice in failed["choices"]] == ["accept", "build"]
     assert "AC-1 failed: grep -q made a.txt" in failed["evidence"]
@@ -251,7 +251,7 @@ def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(p
     assert project.quick("accept", "T1-05", "--why", "I read it").code == 0
     assert project.quick("decide", lacking["id"], "accept").code == 0
     assert project.quick("decide", failed["id"], "build").code == 0
-    ended = project.resume_here("--no-verify")
+    ended = project.resume("--no-verify")
     assert ended.code == 0, ended
     completed = dict.fromkeys(("T1-01", "T1-02", "T1-03"), "completed")
     assert project.statuses() == {**completed, "T1-04": "accepted", "T1-05": "accepted"}
@@ -264,16 +264,16 @@ def test_completed_work_without_a_check_is_offered_for_acceptance(project: Proje
     """R-LOG-9: an accepted task stays done, also in a later run."""
     unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
     taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
-    assert project.execute_here().code == 5
-    (decision,) = project.fast("decisions").data["decisions"]
+    assert project.execute().code == 5
+    (decision,) = project.json("decisions").data["decisions"]
     before = project.repo.head()
-    assert project.fast("decide", decision["id"], "accept").code == 0
-    assert project.resume_here("--no-verify").code in (0, 1)
+    assert project.json("decide", decision["id"], "accept").code == 0
+    assert project.resume("--no-verify").code in (0, 1)
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed"}
     assert calls(home) == []
     assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
     project.plan([unproven, making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
-    project.execute_here("--no-verify")
+    project.execute("--no-verify")
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
     assert calls(home) == []
 
@@ -290,7 +290,7 @@ def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Proj
         assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
     else:
         taken_over(project, home, task("T1-01", fields="- **Kind:** human-action\n", check="test -s a.txt"))
-    project.execute_here("--max-attempts", "1", "--no-verify")
+    project.execute("--max-attempts", "1", "--no-verify")
     begun = [event["payload"] for event in project.events("--kind", "attempt.started")]
     assert begun
     assert not any(event.get("adopted") for event in begun)
@@ -299,17 +299,17 @@ def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Proj
 def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home: Path) -> None:
     """R-GIT-3: idumb does not remove what it did not create; the proof is repeated."""
     taken_over(project, home)
-    assert project.execute_here("--no-verify").code == 0
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.execute("--no-verify").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("a.txt") == "made\n"
-    assert project.resume_here("--no-verify").code == 0
+    assert project.resume("--no-verify").code == 0
     assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
 
 
 def test_a_dry_run_proves_it_like_a_run(project: Project, home: Path) -> None:
     """R-RUN-8."""
     taken_over(project, home)
-    answer = project.execute_here("--dry-run")
+    answer = project.execute("--dry-run")
     assert (answer.code, calls(home)) == (0, [])
     assert project.events("--kind", "attempt.started") == []
 
@@ -330,9 +330,9 @@ def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
         ended.setattr(adoption, "question_events", killed)
         with pytest.raises(Killed):
             project.quick("execute-phase", "1", "--approve", project.approval())
-    assert project.fast("decisions").data["decisions"] == []
-    assert (project.resume_here().code, calls(home)) == (5, [])
-    assert [decision["id"] for decision in project.fast("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
+    assert project.json("decisions").data["decisions"] == []
+    assert (project.resume().code, calls(home)) == (5, [])
+    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
 
 
 def test_start_reports_that_the_task_is_already_completed(project: Project, home: Path) -> None:
@@ -342,7 +342,7 @@ def test_start_reports_that_the_task_is_already_completed(project: Project, home
     project.configure("builder: editor\n")
     execution = ".idumb/brain/execution/1/progress.json"
     assert json.loads(project.read(execution))["completed"] == ["T1-01"]
-    answer = project.fast("start", "T1-01", "--by", "me", "--approve", project.approval())
+    answer = project.json("start", "T1-01", "--by", "me", "--approve", project.approval())
     assert (answer.code, answer.error["code"]) == (4, "task.already-done")
     assert project.statuses()["T1-01"] == "completed"
-    assert project.fast("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"
+    assert project.json("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"

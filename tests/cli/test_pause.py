@@ -68,7 +68,7 @@ def paused(halted: Project) -> Project:
 
 
 def pause(project: Project, *flags: str) -> Answer:
-    answer = project.fast("pause", "1", *flags)
+    answer = project.json("pause", "1", *flags)
     if answer.code == 0:
         jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(answer.data)
     return answer
@@ -95,11 +95,11 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
     (event,) = paused_events(project)
     assert event["why"] == "the plan is out of date"
     assert event["reason"] == f"paused by {event['by']}: the plan is out of date"
-    shown = project.fast("status").data
+    shown = project.json("status").data
     assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
     assert "the plan is out of date" in project.quick("status").out
     assert not (project.repo.common_dir / "idumb/worktrees/main/pause.json").exists()
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03"]
 
 
@@ -129,13 +129,13 @@ def test_a_stopped_run_waits_for_resume_and_shows_the_next_actions(halted: Proje
         ("start-fresh", "idumb rollback 1 --to start"),
     ]
     assert user_bytes(before, halted.repo.ledger()) == []
-    refused = halted.execute_here()
+    refused = halted.execute()
     assert (refused.code, refused.error["code"]) == (4, "run.paused")
     assert [c["id"] for c in refused.error["details"]["choices"]] == WAYS
     assert halted.quick("next").out.startswith("Next: idumb resume 1  (paused by ")
     halted.repo.write("later.txt", "later\n")
     halted.repo.commit("later", "later.txt")
-    assert halted.resume_here("--retry-failed").code == 0
+    assert halted.resume("--retry-failed").code == 0
     assert pause(halted).error["code"] == "pause.done"
     assert halted.quick("pause", "7", "--json").code == 3
 
@@ -153,7 +153,7 @@ def test_the_next_actions_of_a_paused_run_work(paused: Project) -> None:
     assert paused.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not paused.exists("a.txt")
     paused.plan([making("T1-01", "a.txt")])
-    assert paused.execute_here().code == 0
+    assert paused.execute().code == 0
 
 
 def test_a_reason_with_control_characters_is_escaped(halted: Project) -> None:
@@ -167,11 +167,11 @@ def test_a_paused_run_adopts_the_changed_plan_and_continues_with_resume_alone(ha
     pause(halted, "--why", "the check was wrong")
     plan = halted.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text(encoding="utf-8").replace("later.txt", "a.txt"), encoding="utf-8")
-    assert halted.fast("plan-diff", "1").code == 0
-    amended = halted.fast("amend", "1", "--from-file", "--yes")
+    assert halted.json("plan-diff", "1").code == 0
+    amended = halted.json("amend", "1", "--from-file", "--yes")
     assert amended.code == 0, amended
-    assert halted.fast("status").data["phases"][0]["state"] == "paused"
-    assert halted.fast("execute-phase", "1").error["code"] == "run.paused"
-    resumed = halted.resume_here("--retry-failed")
+    assert halted.json("status").data["phases"][0]["state"] == "paused"
+    assert halted.json("execute-phase", "1").error["code"] == "run.paused"
+    resumed = halted.resume("--retry-failed")
     assert resumed.code == 0, resumed
     assert [e["attempt"] for e in halted.events("--kind", "attempt.started", "--task", "T1-01")] == [1]

@@ -159,7 +159,7 @@ def test_another_program_makes_another_question(
     moved = run(project)
     assert (moved.code, moved.error["code"]) == (5, "consent.other-program"), moved
     assert decide(project, moved.error["details"]["decision"], "run").code == 0
-    assert project.fast("check-plan", "1").data["consent"]
+    assert project.json("check-plan", "1").data["consent"]
 
 
 def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, home: Path) -> None:
@@ -282,12 +282,12 @@ def test_work_needs_no_consent_to_its_judges(unjudged: Project) -> None:
     assert unjudged.statuses() == {"T1-01": "completed"}
     (recorded,) = unjudged.events("--kind", "verification.recorded")
     assert [one["verdict"] for one in recorded["payload"]["judged_by"]] == [None, None]
-    stopped = unjudged.fast("verify-work", "1")
+    stopped = unjudged.json("verify-work", "1")
     assert (stopped.code, stopped.error["code"]) == (5, "consent.missing")
     question = stopped.error["details"]["decision"]
     assert question in waiting(unjudged)
     assert decide(unjudged, question, "run").data["next"] == ["idumb verify-work 1"]
-    assert unjudged.fast("verify-work", "1").code == 0
+    assert unjudged.json("verify-work", "1").code == 0
 
 
 def test_consent_does_not_cover_agents_that_changed_since_the_question(judged: Project) -> None:
@@ -319,14 +319,14 @@ def test_status_and_next_show_pending_consent_as_a_decision(project: Project) ->
 
 def test_status_and_next_show_pending_consent_to_judges(unjudged: Project) -> None:
     """R-ASK-2: it is about no phase."""
-    question = unjudged.fast("verify-work", "1").error["details"]["decision"]
-    view = follows(unjudged.fast("status"), "status")
+    question = unjudged.json("verify-work", "1").error["details"]["decision"]
+    view = follows(unjudged.json("status"), "status")
     assert [one["id"] for one in view["decisions"]] == [question]
     assert view["next"]["command"] == "idumb decisions"
     assert question in unjudged.quick("status").out
     assert question in unjudged.quick("next").out
     (unjudged.folder / "judge.sh").write_text(JUDGE + "\n", encoding="utf-8")
-    assert unjudged.fast("status").data["decisions"] == []
+    assert unjudged.json("status").data["decisions"] == []
 
 
 def test_a_state_directory_that_others_can_write_does_not_break_status(project: Project, home: Path) -> None:

@@ -20,7 +20,7 @@ def outcome_of(project: Project, *command: str) -> tuple[int, str]:
 
 def test_every_command_finds_the_run_under_each_name(project: Project) -> None:
     project.plan([making("T1-01", "a.txt")], folder="01-first")
-    assert project.execute_here("--no-verify").data["outcome"] == "complete"
+    assert project.execute("--no-verify").data["outcome"] == "complete"
     for command in COMMANDS:
         outcomes = {outcome_of(project, *command, name) for name in ("01", "01-first")}
         assert len(outcomes) == 1, (command, outcomes)

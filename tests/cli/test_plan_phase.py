@@ -303,7 +303,7 @@ def test_verification_gaps_become_another_plan(planning: PlanningProject) -> Non
     more = plan_text([making("T2-02", "b.txt")], phase="2", name="02").rstrip("\n") + "\n"
     planning.answers(planner=[more.replace("T2-02", "T2-01"), more])
     assert planning.run("plan-phase", "2", "--gaps").error["code"] == "plan.no-verification"
-    assert planning.project.execute_here(phase="2").code == 1
+    assert planning.project.execute(phase="2").code == 1
     answer = planning.run("plan-phase", "2", "--gaps")
     assert (answer.code, answer.data["rounds"]) == (0, 2), answer.out
     assert planning.project.read(PLAN) == before

@@ -48,7 +48,7 @@ def forget(project: Project, *keep: str) -> None:
 
 
 def fixed(project: Project) -> list[str]:
-    answer = project.fast("doctor", "--fix")
+    answer = project.json("doctor", "--fix")
     check = next(check for check in answer.data["checks"] if check["code"] == "projections.true")
     assert [one for one in check["symptoms"] if one["state"] != "ok"] == []
     return list(answer.data["mended"])
@@ -69,12 +69,12 @@ def eventful(sandbox: GitSandbox) -> Project:
     handed = making("T1-01", "a.txt", fields="- **Handoff to:** human\n")
     project.plan([handed, wrong])
     project.plan([making("T2-01", "c.txt")], phase="2")
-    assert project.execute_here("--max-attempts", "1").code == 1
-    assert project.fast("accept", "T1-02", "--why", "so").code == 0
-    assert project.resume_here().code == 0
-    assert project.execute_here(phase="2").code == 0
-    assert project.fast("rollback", "2", "--to", "start", "--yes").code == 0
-    assert project.resume_here(phase="2").code == 0
+    assert project.execute("--max-attempts", "1").code == 1
+    assert project.json("accept", "T1-02", "--why", "so").code == 0
+    assert project.resume().code == 0
+    assert project.execute(phase="2").code == 0
+    assert project.json("rollback", "2", "--to", "start", "--yes").code == 0
+    assert project.resume(phase="2").code == 0
     return project
 
 
@@ -97,12 +97,12 @@ def test_projections_are_rebuilt_after_archiving_and_under_another_plan(sandbox:
     for number in (1, 2):
         project.plan([making("T1-01", "a.txt", f"{number}\n")])
         if number > 1:
-            assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
-        assert project.execute_here().code == 0
+            assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+        assert project.execute().code == 0
     assert [line["run"] for line in state(project)["history"]] == list(
         dict.fromkeys(e["run"] for e in project.events("--kind", "run.started"))
     )
-    assert project.fast("archive", "--keep-runs", "1").data["moved"] > 0
+    assert project.json("archive", "--keep-runs", "1").data["moved"] > 0
     before = brain(project)
     (project.folder / ".planning/phases/1/01-PLAN.md").write_text("# Nothing yet\n", encoding="utf-8")
     forget(project)
@@ -122,9 +122,9 @@ def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(
     project.repo.commit("the agent")
     by_agent = task("T1-02", files="create `b.txt`", check="test -s b.txt")
     project.plan([making("T1-01", "a.txt"), by_agent])
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     project.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     before = brain(project)
     names = sorted(Path(name).name for name in before if name.startswith("execution"))
     assert names == [*(f"checkpoint-T1-0{n}.md" for n in (1, 2, 3)), "context-T1-02-1.md", "progress.json"]
@@ -139,11 +139,11 @@ def test_a_document_shows_the_state_at_its_checkpoint_after_a_later_attempt_too(
     """R-LOG-4: a reset of its task does not change it."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])])
-    assert project.execute_here("--max-attempts", "2").code == 1
+    assert project.execute("--max-attempts", "2").code == 1
     document = f"{EXECUTION}/checkpoint-T1-01.md"
     before = project.read(document)
     assert "\nretry_count: 1\n" in before
-    assert project.fast("accept", "T1-01", "--why", "so").code == 0
+    assert project.json("accept", "T1-01", "--why", "so").code == 0
     assert project.read(document) == before
     forget(project)
     fixed(project)
@@ -161,13 +161,13 @@ def test_runs_of_an_idumb_that_recorded_no_line_counts_keep_theirs(
             project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
             assert project.quick("execute-phase", phase, "--approve", project.approval(phase), "--json").code == 0
     project.plan([making("T3-01", "c.txt")], phase="3")
-    assert project.execute_here(phase="3").code == 0
+    assert project.execute(phase="3").code == 0
     assert history(project) == [(f"execute-phase:{n}", "pass") for n in (1, 2, 3)]
     ended = [e["at"] for e in project.events("--kind", "run.completed")]
     assert [line["timestamp"] for line in state(project)["history"]][:2] == ended[:2]
     earlier = [event["payload"].get("earlier", []) for event in project.events("--kind", "history.recorded")]
     assert [len(lines) for lines in earlier] == [2]
-    assert project.fast("accept", "T3-01", "--why", "x").code != 0
+    assert project.json("accept", "T3-01", "--why", "x").code != 0
     before = brain(project)
     forget(project)
     fixed(project)
@@ -180,10 +180,10 @@ def test_an_unreadable_state_file_is_kept_and_stops_nothing(sandbox: GitSandbox)
     project.repo.write("mine.json", "{}\n")
     (project.folder / STATE).symlink_to("../../mine.json")
     project.plan([making("T1-01", "a.txt")])
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 0
     assert f"{STATE} is left as it is" in " ".join(answer.object["warnings"])
-    assert project.fast("doctor", "--fix").data["mended"] == []
+    assert project.json("doctor", "--fix").data["mended"] == []
     assert (project.folder / STATE).is_symlink()
     (project.folder / STATE).unlink()
     fixed(project)
@@ -197,7 +197,7 @@ def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbo
     old = {"initialized": "2025-01-01", "mine": {"a": 1}, "validationCount": 2, "anchors": [{"id": "x"}]}
     lines = [{"timestamp": "t", "action": "execute-phase:7", "agent": "idumb", "result": "pass", "run": "0123"}]
     project.repo.write(STATE, json.dumps({**old, "history": lines}))
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     state_before = state(project)
     assert {key: state_before[key] for key in ("initialized", "mine", "anchors")} == {
         k: old[k] for k in old if k != "validationCount"
@@ -205,10 +205,10 @@ def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbo
     assert (state_before["validationCount"], state_before["history"][0]) == (3, lines[0])
     (event,) = project.events("--kind", "legacy.imported")
     assert Path(event["payload"]["files"][0]["kept"]).is_file()
-    assert project.fast("init").data["taken_over"] is None
+    assert project.json("init").data["taken_over"] is None
     # Doctor records what another tool adds, before it rebuilds the file.
     project.repo.write(STATE, json.dumps({**state(project), "more": 7}))
-    check = next(c for c in project.fast("doctor").data["checks"] if c["code"] == "projections.true")
+    check = next(c for c in project.json("doctor").data["checks"] if c["code"] == "projections.true")
     assert [(s["path"], s["mends"]) for s in check["symptoms"]] == [(STATE, True)]
     fixed(project)
     assert state(project)["more"] == 7
@@ -226,7 +226,7 @@ def test_foreign_files_are_left_or_kept(sandbox: GitSandbox) -> None:
     project.repo.write(NOTES, "mine\n")
     project.repo.write(f"{EXECUTION}/checkpoint-T1-01.md", theirs)
     project.commit_own()
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     assert project.read(NOTES) == "mine\n"
     kept = [path.read_text() for path in (project.repo.common_dir / "idumb/set-aside").rglob("*") if path.is_file()]
     assert kept == [theirs]

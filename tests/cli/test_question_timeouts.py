@@ -20,7 +20,7 @@ STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt
 
 
 def waiting(project: Project) -> list[str]:
-    return [d["id"] for d in project.fast("decisions").data["decisions"]]
+    return [d["id"] for d in project.json("decisions").data["decisions"]]
 
 
 def run(project: Project, *flags: str) -> Answer:
@@ -35,8 +35,8 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
     assert code == 5, shown
     assert "No answer within 1.0s: no answer." in shown
     assert waiting(project) == ["T1-01.deviation.1"]
-    assert project.fast("decide", "T1-01.deviation.1", "accept").code == 0
-    assert project.resume_here().code == 0  # the work tree was released
+    assert project.json("decide", "T1-01.deviation.1", "accept").code == 0
+    assert project.resume().code == 0  # the work tree was released
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_question_of_a_run_becomes_a_pending_decision(
     assert stopped.code == 5, stopped
     assert waiting(project) == [kind]
     assert screen.getvalue().count("No answer within") == 1
-    assert project.fast("status").data["owner"] is None
+    assert project.json("status").data["owner"] is None
 
 
 def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, screen: io.StringIO) -> None:
@@ -84,7 +84,7 @@ def test_a_timed_out_question_before_a_command_ends_it(
     """R-ASK-3: a missing answer means no, and nothing was done."""
     project = prepared.get(_complete)
     if command == ("undo",):
-        assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+        assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     before = project.repo.ledger()
     ended = project.quick(*command)
     assert ended.code == 4, ended

@@ -46,7 +46,7 @@ def in_files(project: Project) -> None:
 def consented(project: Project, *arguments: str) -> Answer:
     refused = project.quick("quick", *arguments, "--json")
     assert refused.error["code"] == "consent.missing", refused.out
-    return project.fast("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    return project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
 
 def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
@@ -58,7 +58,7 @@ def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: 
     assert not project.exists(FOLDER)
     before = len(project.subjects())
 
-    done = project.fast("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    done = project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
     assert done.code == 0, done.out
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
@@ -89,10 +89,10 @@ def test_without_a_check_a_change_of_the_named_file_is_the_proof_and_the_answer_
     done = consented(project, "Fix the typo", "--files", "README.md")
     assert done.code == 0
     assert any("Without --check" in words for words in done.object["warnings"])
-    assert "Q1" not in {row["phase"] for row in project.fast("status").data["phases"]}
+    assert "Q1" not in {row["phase"] for row in project.json("status").data["phases"]}
     building(project, "true")
     assert consented(project, "Fix it again", "--files", "README.md").code == 1
-    shown = project.fast("status").data
+    shown = project.json("status").data
     assert "Q2" in {row["phase"] for row in shown["phases"]}
     assert (shown["next"]["phase"], shown["next"]["command"]) == ("Q2", "idumb decisions")
 
@@ -119,11 +119,11 @@ def test_commits_from_the_editor_are_work_of_the_task(project: Project) -> None:
     """R-ADAPT-7: the files are judged, whoever committed them."""
     project.configure("builder: editor\n")
     assert consented(project, "Fix the typo", "--files", "README.md").code in (0, 5)
-    started = project.fast("start", "TQ1-01")
+    started = project.json("start", "TQ1-01")
     assert started.code == 0, started.out
     (project.folder / "README.md").write_text("# The project\n", encoding="utf-8")
     project.repo.git("commit", "-qam", "mine")
-    done = project.fast("submit", "TQ1-01")
+    done = project.json("submit", "TQ1-01")
     assert (done.code, done.data["accepted"]) == (0, True), done.out
 
 
@@ -167,7 +167,7 @@ def test_the_hint_for_an_impossible_plan_names_the_fix(project: Project) -> None
         (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
     ):
         project.configure(configuration)
-        answer = project.fast("quick", "Fix it", "--files", "README.md", *arguments)
+        answer = project.json("quick", "Fix it", "--files", "README.md", *arguments)
         assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
         assert answer.error["hint"] == f"Nothing was written. {mend}"
     assert not project.exists(".planning/quick")

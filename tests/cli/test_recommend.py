@@ -32,22 +32,22 @@ def project(sandbox: GitSandbox) -> Project:
 def test_files_that_changed_together_are_named_with_the_edit(project: Project) -> None:
     """R-PLAN-10: nothing is written, and the answer is the same each time."""
     before = project.repo.ledger()
-    answer = project.fast("recommend", "1")
+    answer = project.json("recommend", "1")
     rows = [row for row in answer.data["recommendations"] if row["code"] == "recommend.files"]
     assert [(row["edit"]["task"], row["edit"]["text"], row["command"]) for row in rows] == [
         ("T1-02", "modify `test_a.py`", None)
     ]
     assert rows[0]["why"] == ["in 3 of the last 3 commits that changed a.py"]
     assert project.repo.ledger() == before
-    assert project.fast("recommend", "1").data == answer.data
-    assert project.fast("recommend", "1", "--task", "T1-01").data["recommendations"] == []
+    assert project.json("recommend", "1").data == answer.data
+    assert project.json("recommend", "1", "--task", "T1-01").data["recommendations"] == []
     assert "modify `test_a.py`" in project.quick("recommend", "1").out
 
 
 def test_in_a_phase_with_a_run_the_edit_is_an_amendment(project: Project) -> None:
     """R-PLAN-10, R-LOCK-8."""
-    project.execute_here()
-    rows = project.fast("recommend", "1").data["recommendations"]
+    project.execute()
+    rows = project.json("recommend", "1").data["recommendations"]
     assert "idumb amend 1 --widen T1-02 'modify test_a.py'" in [row["command"] for row in rows]
 
 

@@ -15,7 +15,7 @@ FAILING = task("T1-02", files="create `b.txt`", check="test -e ready", after="T1
 
 def halted(sandbox: GitSandbox) -> Project:
     project = _project(sandbox, making("T1-01", "a.txt"), FAILING)
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     return project
 
 
@@ -36,7 +36,7 @@ def test_a_halt_commits_no_report_and_a_run_commits_its_reports_once(prepared: P
     project.repo.write("ready", "")
     project.repo.git("add", "ready")
     project.repo.git("commit", "-qm", "ready", "ready")
-    done = project.fast("resume", "1", "--retry-failed")
+    done = project.json("resume", "1", "--retry-failed")
     assert done.code == 0, done.out
     assert project.trailers("Idumb-Reports") == ["1"]
     assert project.repo.status() == []
@@ -47,7 +47,7 @@ def test_a_halt_commits_no_report_and_a_run_commits_its_reports_once(prepared: P
 def test_messages_follow_the_template_and_keep_their_trailers(sandbox: GitSandbox) -> None:
     """R-GIT-3."""
     project = _project(sandbox, configuration='git: {message: "feat({phase}): {title} [{id}]"}\n')
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert project.subjects()[-4:] == [
         "feat(1): Task T1-01 [T1-01]",
@@ -74,7 +74,7 @@ def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox
     """R-OPS-2, R-GIT-1."""
     project = _project(sandbox, configuration=REF)
     before = project.repo.head()
-    done = project.execute_here()
+    done = project.execute()
     assert (done.code, done.data["reports"]) == (0, "ref")
     assert project.subjects()[-2:] == ["Task T1-01", "Task T1-02"]
     assert project.repo.git("rev-parse", "HEAD~2") == before
@@ -83,7 +83,7 @@ def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox
     assert sorted(_kept(project)) == [
         "1-SUMMARY.md", "1-VERIFICATION.md", "checkpoint-T1-01.md", "checkpoint-T1-02.md"
     ]  # fmt: skip
-    assert project.fast("doctor").code == 0
+    assert project.json("doctor").code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert project.repo.status() == []
     assert "status: unverified" in _kept(project)["1-VERIFICATION.md"]
@@ -92,35 +92,35 @@ def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox
 def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-OPS-2. R-GIT-1: another working tree finds the plan of a commit, since all share one log."""
     project = _project(sandbox, making("T1-01", "a.txt"), configuration=REF)
-    assert project.execute_here().code == 0
+    assert project.execute().code == 0
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "other"), "-b", "other")
     other = dataclasses.replace(project, start=tmp_path / "other")
     assert other.quick("show", project.trailers("Idumb-Plan")[-1], "--plan").out == project.read(PLAN)
     printed = project.quick("report", "1").out
     assert "# Phase 1" in printed
-    written = project.fast("report", "1", "--write").data["written"]
+    written = project.json("report", "1", "--write").data["written"]
     assert ".planning/phases/1/1-SUMMARY.md" in written
-    texts = {row["path"]: row["text"] for row in project.fast("report", "1").data["reports"]}
+    texts = {row["path"]: row["text"] for row in project.json("report", "1").data["reports"]}
     assert all(project.read(path) == text for path, text in texts.items() if "created:" not in text)
-    assert project.resume_here().code == 0
+    assert project.resume().code == 0
 
 
 def test_a_run_continues_without_the_file_of_its_plan_and_its_trailer_finds_the_plan(sandbox: GitSandbox) -> None:
     """R-GIT-1, R-LOG-9."""
     project = _project(sandbox, making("T1-01", "a.txt"), FAILING, configuration=REF)
     text = project.read(PLAN)
-    assert project.execute_here("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("ready", "")
     project.repo.git("rm", "-q", PLAN)
     project.repo.git("add", "ready")
     project.repo.git("commit", "-qm", "no plan")
     assert not project.exists(PLAN)
-    assert project.fast("resume", "1", "--retry-failed").code == 0
+    assert project.json("resume", "1", "--retry-failed").code == 0
     assert not project.exists(PLAN)
     digest = project.trailers("Idumb-Plan")[-1]
     for name in (digest, digest[:12], "T1-01"):
         assert project.quick("show", name, "--plan").out == text
-    assert project.fast("show", digest, "--plan").data["path"] == PLAN
+    assert project.json("show", digest, "--plan").data["path"] == PLAN
     assert project.quick("show", "0" * 12, "--plan", "--json").error["code"] == "plan.unknown-digest"
 
 
@@ -170,4 +170,4 @@ def test_a_quick_plan_of_a_ref_is_resumed_amended_and_written(sandbox: GitSandbo
     assert project.quick("report", "Q1", "--write").code == 0
     assert project.quick("deinit", "--json").error["details"]["stays"][1] == "the plans and reports in .planning/"
     assert project.read(".planning/quick/001-fix-it/01-PLAN.md") == project.quick("show", "TQ1-01", "--plan").out
-    assert project.fast("doctor").code == 0
+    assert project.json("doctor").code == 0

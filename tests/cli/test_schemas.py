@@ -33,7 +33,7 @@ def validate(value: object, name: str) -> None:
 
 
 def payloads(project: Project, kind: str) -> list[dict[str, Any]]:
-    payload_list = [e["payload"] for e in project.fast("log", "1", "--kind", kind).data["events"]]
+    payload_list = [e["payload"] for e in project.json("log", "1", "--kind", kind).data["events"]]
     assert payload_list
     return payload_list
 
@@ -41,7 +41,7 @@ def payloads(project: Project, kind: str) -> list[dict[str, Any]]:
 def test_each_question_evidence_and_attempt_follows_its_schema(project: Project) -> None:
     """R-ASK-1: what, why, evidence, choices, and the consequence of each."""
     project.plan([TASK])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     for one in payloads(project, "decision.asked"):
         validate(one, "decision")
         assert all(choice["consequence"] for choice in one["choices"])

@@ -36,7 +36,7 @@ def consented(project: Project, *arguments: str) -> str:
 
 
 def answer(project: Project, choice: str) -> None:
-    (question,) = project.fast("decisions").data["decisions"]
+    (question,) = project.json("decisions").data["decisions"]
     assert project.quick("decide", question["id"], choice).code == 0
 
 
@@ -52,7 +52,7 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(sandbox:
     accept = ("approve", "W1", "--hash", approved, "--accept-irreversible", refused.error["details"]["tasks"][0])
     assert project.quick(*accept).code == 0
 
-    waits = project.fast("workflow", "run", *arguments)
+    waits = project.json("workflow", "run", *arguments)
     assert waits.code == 5, waits.out
     assert project.read("VERSION") == "1.1.0\n"
     assert "## Unreleased\n\n## 1.1.0 (20" in project.read("CHANGELOG.md")
@@ -60,7 +60,7 @@ def test_a_release_has_its_changes_its_version_a_persons_word_and_a_tag(sandbox:
     assert project.repo.git("tag", "--list") == ""
 
     answer(project, "yes")
-    done = project.fast("resume", "W1")
+    done = project.json("resume", "W1")
     assert done.code == 0, done.out
     assert project.repo.git("tag", "--list").strip() == "v1.1.0"
     assert project.repo.git("log", "-3", "--format=%s").splitlines() == [
@@ -77,7 +77,7 @@ def test_a_release_that_cannot_be_made_changes_nothing(sandbox: GitSandbox) -> N
     arguments = ("release", "--input", "version=1.1")
     approved = consented(project, *arguments)
     assert project.quick("approve", "W1", "--hash", approved, "--accept-irreversible", "TW1-07").code == 0
-    failed = project.fast("workflow", "run", *arguments)
+    failed = project.json("workflow", "run", *arguments)
     assert failed.code == 1
     assert "the version must be three numbers" in json.dumps(failed.data["tasks"])
     assert (project.read("CHANGELOG.md"), project.read("VERSION")) == (CHANGES, "1.0.0\n")

@@ -62,7 +62,7 @@ def approve(project: Project, path: str = PLAN) -> None:
 def execute(project: Project, *flags: str, path: str = PLAN, verify: bool = False) -> Answer:
     """Approve the plan as it is, and run it."""
     approve(project, path)
-    return project.fast("execute", path, *flags, *(() if verify else ("--no-verify",)))
+    return project.json("execute", path, *flags, *(() if verify else ("--no-verify",)))
 
 
 def tolerant(command: str, *scope: str) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def test_a_run_that_may_not_continue_answers_like_a_failed_one(project: Project)
     put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
     approve(project)
     (project.folder / "page.html").write_text("<h1>Hi, mine</h1>\n", encoding="utf-8")
-    refused = project.fast("execute", PLAN)
+    refused = project.json("execute", PLAN)
     assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")
     details = refused.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("failed", f"{ID}-01", "write_file")
@@ -316,7 +316,7 @@ def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_
     approve(project)
     assert project.idumb("execute", PLAN).code == -signal.SIGKILL
     assert project.exists("b.txt")
-    done = project.fast("resume", PLAN)
+    done = project.json("resume", PLAN)
     assert done.code == 0, done.out
     assert (project.read("a.txt"), project.read("b.txt"), project.read("c.txt")) == ("x\n", "half\n", "c\n")
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
@@ -326,14 +326,14 @@ def test_rollback_reaches_any_step_undo_restores_it_and_resume_repeats_it(projec
     """R-PLAN-7, R-GIT-3."""
     put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
     assert execute(project).code == 0
-    back = project.fast("rollback", PLAN, "--to", f"{ID}-01", "--yes")
+    back = project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes")
     assert back.code == 0, back.out
     assert (project.read("page.html"), project.exists("a.txt")) == ("<h1>Hi</h1>\n", True)
-    assert project.fast("undo", "--yes").code == 0
+    assert project.json("undo", "--yes").code == 0
     assert project.read("page.html") == "<h1>Hello</h1>\n"
-    assert project.fast("rollback", PLAN, "--to", "start", "--yes").code == 0
+    assert project.json("rollback", PLAN, "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-    again = project.fast("resume", PLAN, "--no-verify")
+    again = project.json("resume", PLAN, "--no-verify")
     assert again.code == 0, again.out
     assert project.read("page.html") == "<h1>Hello</h1>\n"
 
@@ -349,10 +349,10 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepa
     shown = project.quick("show", f"{ID}-02", "--json").data
     assert (shown["status"], shown["plan"], shown["line"]) == ("failed", PLAN, 3)
     assert "+x" in project.quick("diff", f"{ID}-01").out
-    row = next(r for r in project.fast("status").data["phases"] if r["phase"] == ID)
+    row = next(r for r in project.json("status").data["phases"] if r["phase"] == ID)
     assert (row["state"], row["tasks"]["completed"]) == ("halted", 1)
-    assert project.fast("skip", f"{ID}-02", "--why", "not needed").code == 0
-    assert project.fast("resume", PLAN).code == 0
+    assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
+    assert project.json("resume", PLAN).code == 0
 
 
 def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project) -> None:
@@ -361,7 +361,7 @@ def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project)
     assert execute(project, verify=True).code == 0
 
     def states() -> list[str]:
-        return [r["state"] for r in project.fast("status").data["phases"] if r["phase"] == ID]
+        return [r["state"] for r in project.json("status").data["phases"] if r["phase"] == ID]
 
     assert states() == ["verified"]
     put(project, write("a.txt", "y\n"))
@@ -381,7 +381,7 @@ def test_a_plan_is_found_from_a_subfolder(project: Project) -> None:
     assert below.quick("check-plan", "web.yaml", "--json").data["phase"] == ID
     assert below.quick("approve", "web.yaml", "--revoke", "--json").code == 0
     approve(below, "web.yaml")
-    done = below.fast("execute", "web.yaml")
+    done = below.json("execute", "web.yaml")
     assert done.code == 0, done.out
     assert done.data["phase"] == ID
     assert project.exists("a.txt")
@@ -418,7 +418,7 @@ def test_idumb_amends_no_step_plan(prepared: Prepared) -> None:
 def test_a_run_adopts_a_changed_step_plan_after_approval(prepared: Prepared) -> None:
     """R-PLAN-7, R-LOCK-8: every answer names the command that is next."""
     project = prepared.get(failed)
-    run = project.fast("log", PLAN).data["run"]
+    run = project.json("log", PLAN).data["run"]
     put(project, write("a.txt", "x\n"), shell("exit 0"))
     stopped = project.quick("resume", PLAN, "--json").error
     assert stopped["code"] == "run.contract-changed"
@@ -434,7 +434,7 @@ def test_a_run_adopts_a_changed_step_plan_after_approval(prepared: Prepared) -> 
     assert project.quick("approve", PLAN, *project.answers(PLAN), "--hash", consent, "--json").data["next"] == [
         f"idumb resume {ID}"
     ]
-    done = project.fast("resume", PLAN)
+    done = project.json("resume", PLAN)
     assert (done.code, done.data["run"]) == (0, run), done.out
 
 
@@ -459,5 +459,5 @@ def test_steps_work_in_a_clone_and_without_commits_too(project: Project, flags: 
     done = execute(project, *flags)
     assert done.code == 0, done.out
     assert (project.read("a.txt"), project.read("n.txt")) == ("x\n", "half\n")
-    assert project.fast("rollback", PLAN, "--to", f"{ID}-01", "--yes").code == 0
+    assert project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes").code == 0
     assert (project.exists("a.txt"), project.exists("n.txt")) == (True, False)

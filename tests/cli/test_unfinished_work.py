@@ -42,7 +42,7 @@ def by_agent(project: Project, then: str = "") -> None:
 def _failed_by_agent(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox, files={"README.md": BEFORE})
     by_agent(project)
-    assert project.execute_here().code == 1
+    assert project.execute().code == 1
     assert (project.read("README.md"), project.read("new.txt")) == (BUILT, BUILT)
     return project
 
@@ -68,10 +68,10 @@ def interrupted_agent(project: Project) -> None:
 def _failed_by_hand(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox, files={"README.md": BEFORE})
     project.plan([task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     by_hand(project, "README.md", "new.txt")
-    assert project.fast("decide", "T1-01.work", "done").code == 0
-    assert project.resume_here("--max-attempts", "1").code == 1
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    assert project.resume("--max-attempts", "1").code == 1
     return project
 
 
@@ -90,7 +90,7 @@ def new_run(project: Project, *flags: str) -> Answer:
     plan = project.folder / ".planning/phases/1/01-PLAN.md"
     plan.write_text(plan.read_text().replace("title: A plan of tests", "title: A better plan"))
     project.commit_own()
-    return project.execute_here(*flags)
+    return project.execute(*flags)
 
 
 def leaves_all(project: Project, *flags: str) -> Answer:
@@ -131,9 +131,9 @@ def _answered(sandbox: GitSandbox) -> Project:
     project.configure("checks: here\n")
     check = f"echo > {door}; sleep 600"
     project.plan([task("T1-01", files=FILES, check=check, fields="- **Builder:** human\n")])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     by_hand(project, "README.md", "new.txt")
-    assert project.fast("decide", "T1-01.work", "done").code == 0
+    assert project.json("decide", "T1-01.work", "done").code == 0
     return project
 
 
@@ -175,7 +175,7 @@ def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(agents: Pr
     if other == "left":
         leaves_all(agents)
         return
-    assert agents.execute_here().code == 0
+    assert agents.execute().code == 0
     assert agents.read("README.md") == MINE
 
 
@@ -200,7 +200,7 @@ def test_every_offered_choice_can_be_taken(prepared: Prepared) -> None:
 def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(persons: Project) -> None:
     rows = leaves_all(persons).error["details"]["choices"]
     (command,) = [row["command"] for row in rows if row["id"] == "roll-back"]
-    rolled_back = persons.fast(*command.split()[1:], "--yes")
+    rolled_back = persons.json(*command.split()[1:], "--yes")
     assert new_run(persons).error["code"] == "run.waiting"
     assert (persons.read("README.md"), persons.exists("new.txt")) == (BEFORE, False)
     for path in ("README.md", "new.txt"):
@@ -211,13 +211,13 @@ def test_a_rollback_that_also_undoes_finished_tasks_says_so(project: Project) ->
     """R-ASK-1."""
     by_person = task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")
     project.plan([by_person, making("T1-02", "two.txt")])
-    assert project.execute_here().code == 5
+    assert project.execute().code == 5
     by_hand(project, "README.md", "new.txt")
-    assert project.fast("decide", "T1-01.work", "done").code == 0
-    assert project.resume_here("--max-attempts", "1").code == 1
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    assert project.resume("--max-attempts", "1").code == 1
     (back,) = [row for row in leaves_all(project).error["details"]["choices"] if row["id"] == "roll-back"]
     assert "as before T1-02 too, which must be done again" in back["consequence"]
-    assert project.fast(*back["command"].split()[1:], "--yes").data["tasks"] == ["T1-01", "T1-02"]
+    assert project.json(*back["command"].split()[1:], "--yes").data["tasks"] == ["T1-01", "T1-02"]
 
 
 def shown(project: Project, words: str) -> list[str]:
@@ -252,7 +252,7 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(prepared: Prep
     """R-GIT-2: a file that the attempt deleted has nothing to show, and a name can have spaces."""
     project = prepared.get(_killed)
     by_hand(project, "my file", "z.txt")
-    answer = project.resume_here() if way == "resume" else new_run(project)
+    answer = project.resume() if way == "resume" else new_run(project)
     assert answer.code == 0, answer
     assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]
 
@@ -260,7 +260,7 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(prepared: Prep
 def test_what_a_person_fixed_is_named_before_an_agent_continues_from_it(agents: Project) -> None:
     """R-GIT-2: the agent may replace it."""
     by_hand(agents, "README.md")
-    answer = agents.resume_here("--retry-failed")
+    answer = agents.resume("--retry-failed")
     assert agents.read("README.md") == BUILT
     words = warning(answer, "T1-01 continues from files that changed since attempt 1: README.md (kept: ")
     assert shown(agents, words) == [MINE]
@@ -271,7 +271,7 @@ def test_what_is_committed_or_unchanged_is_not_named(agents: Project, work: str)
     if work == "committed":
         by_hand(agents, "README.md")
         agents.repo.commit("by hand", "README.md")
-    assert "continues from files" not in agents.resume_here("--retry-failed").out
+    assert "continues from files" not in agents.resume("--retry-failed").out
 
 
 def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None:
@@ -279,17 +279,17 @@ def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None
     project.repo.write_all({".gitignore": "*.log\n", "a.log": MINE, "b.log": MINE})
     project.repo.commit("ignore", ".gitignore")
     project.plan([task("T1-01", files="modify `a.log`", check="false", steps=[write("a.log", BUILT)])])
-    answer = project.execute_here("--max-attempts", "1")
+    answer = project.execute("--max-attempts", "1")
     assert "a.log" not in warning(answer, "Not in any snapshot")
     assert "b.log" in warning(answer, "Not in any snapshot")
     assert project.read("a.log") == BUILT
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("a.log") == MINE
 
 
 def amended(project: Project, to: str) -> None:
     project.plan([to])
-    assert project.fast("amend", "1", "--from-file", "--yes").code == 0
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
 
 
 @pytest.mark.parametrize("way", ["clone", "steps"])
@@ -299,12 +299,12 @@ def test_what_a_person_built_is_not_restored_for_another_workspace_or_builder(pe
     if way == "steps":
         steps = [write("new.txt", BUILT)]
         amended(persons, task("T1-01", files="modify `README.md`, change `new.txt`", check="false", steps=steps))
-    refused = persons.resume_here(*flags)
+    refused = persons.resume(*flags)
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
     assert refused.error["details"]["paths"] == ["README.md", "new.txt"]
     assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, MINE)
     persons.repo.commit("by hand", "README.md", "new.txt")
-    answer = persons.resume_here(*flags)
+    answer = persons.resume(*flags)
     assert answer.error["code"] == ("run.waiting" if way == "clone" else "run.failed"), answer
     assert persons.read("README.md") == MINE
 
@@ -322,7 +322,7 @@ def continued_by_agent(project: Project, does: str) -> Answer:
     (project.folder.parent / "agent").write_text(f"{does}\n")
     project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n")
     amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
-    return project.resume_here("--retry-failed", "--max-attempts", "1")
+    return project.resume("--retry-failed", "--max-attempts", "1")
 
 
 def test_a_new_run_is_refused_while_an_agent_continued_from_what_a_person_built(persons: Project) -> None:
@@ -340,10 +340,10 @@ def test_what_a_person_built_is_not_restored_after_an_agent_continued_from_it(
     """R-GIT-1: neither for another workspace nor after a crash of the agent; once it is committed, it stays."""
     continued_by_agent(persons, f"echo built > new.txt; {end}")
     assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, BUILT)
-    refused = persons.resume_here("--retry-failed", "--max-attempts", "1", *flags)
+    refused = persons.resume("--retry-failed", "--max-attempts", "1", *flags)
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since"), refused
     assert "built these files in attempt 2: README.md" in refused.error["message"]
     assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, BUILT)
     persons.repo.commit("by hand", "README.md")
-    assert persons.resume_here("--max-attempts", "1", *flags).error["code"] == "run.failed"
+    assert persons.resume("--max-attempts", "1", *flags).error["code"] == "run.failed"
     assert persons.read("README.md") == MINE

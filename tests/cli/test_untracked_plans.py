@@ -32,17 +32,17 @@ def commit(project: Project, untracked: dict[str, Any]) -> None:
 
 def test_check_plan_names_new_plans_until_they_are_committed(project: Project) -> None:
     """R-PLAN-1."""
-    untracked = project.fast("check-plan", "1").data["untracked"]
+    untracked = project.json("check-plan", "1").data["untracked"]
     assert untracked["paths"] == [CONFIGURATION, PLAN]
     output = project.quick("check-plan", "1").out
     assert f"Not committed: {CONFIGURATION}, {PLAN}." in output
     assert untracked["command"] in output
     project.repo.git("add", "--", CONFIGURATION)
-    assert project.fast("check-plan", "1").data["untracked"] == untracked
+    assert project.json("check-plan", "1").data["untracked"] == untracked
     project.repo.git("add", "--", PLAN)
-    assert project.fast("check-plan", "1").data["untracked"] == untracked
+    assert project.json("check-plan", "1").data["untracked"] == untracked
     commit(project, untracked)
-    assert project.fast("check-plan", "1").data["untracked"] is None
+    assert project.json("check-plan", "1").data["untracked"] is None
     assert "Not committed" not in project.quick("check-plan", "1").out
 
 
@@ -51,11 +51,11 @@ def test_the_end_of_a_run_names_them_too(project: Project, *, works: bool) -> No
     """R-PLAN-1: the reports are in git, so the plan should be."""
     if not works:
         project.plan([failing_task("T1-01", "a.txt")], commit=False)
-    ended = project.execute_here("--max-attempts", "1")
+    ended = project.execute("--max-attempts", "1")
     assert (ended.code == 0, ended.data["untracked"]["paths"]) == (works, [CONFIGURATION, PLAN])
     commit(project, ended.data["untracked"])
     if not works:
-        assert project.resume_here("--retry-failed", "--max-attempts", "1").data.get("untracked") is None
+        assert project.resume("--retry-failed", "--max-attempts", "1").data.get("untracked") is None
 
 
 def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Project) -> None:
@@ -66,18 +66,18 @@ def test_policy_and_templates_count_and_unusual_names_are_quoted(project: Projec
         (project.folder / path).write_text(text, encoding="utf-8")
     odd = project.plan([making("T2-01", "b.txt")], phase="2", folder="02-it's odd", commit=False)
     path = odd.relative_to(project.folder).as_posix()
-    answer = project.fast("check-plan", "2")
+    answer = project.json("check-plan", "2")
     assert answer.data, answer
     untracked = answer.data["untracked"]
     assert untracked["paths"] == sorted([CONFIGURATION, policy, template, path])
     commit(project, untracked)
-    assert project.fast("check-plan", "2").data["untracked"] is None
+    assert project.json("check-plan", "2").data["untracked"] is None
 
 
 def test_ignored_files_are_omitted(project: Project) -> None:
     """R-PLAN-1: there the reports stay out of git as well."""
     (project.folder / ".gitignore").write_text(".planning/\n.idumb/\n", encoding="utf-8")
-    assert project.fast("check-plan", "1").data["untracked"] is None
+    assert project.json("check-plan", "1").data["untracked"] is None
 
 
 def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
@@ -86,7 +86,7 @@ def test_a_tracked_project_gets_no_message(sandbox: GitSandbox) -> None:
     place = project.plan([making("T1-01", "a.txt")])
     with place.open("a", encoding="utf-8") as file:
         file.write("\nMore words.\n")
-    assert project.fast("check-plan", "1").data["untracked"] is None
+    assert project.json("check-plan", "1").data["untracked"] is None
 
 
 def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
@@ -95,10 +95,10 @@ def test_a_plan_is_named_before_the_first_commit(sandbox: GitSandbox) -> None:
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")], commit=False)
     project.repo.git("add", "--", PLAN)
-    untracked = project.fast("check-plan", "1").data["untracked"]
+    untracked = project.json("check-plan", "1").data["untracked"]
     assert untracked["paths"] == [CONFIGURATION, PLAN]
     commit(project, untracked)
-    assert project.fast("check-plan", "1").data["untracked"] is None
+    assert project.json("check-plan", "1").data["untracked"] is None
 
 
 @pytest.mark.parametrize(("kept", "has_reports"), [("branch", True), ("ref", False), ("none", False)])

@@ -35,17 +35,17 @@ NAMED = ("ignored by git): debug.log", "neither file, link nor folder): pipe", "
 
 def test_files_outside_all_snapshots_are_in_the_warnings(project: Project) -> None:
     leave_out(project)
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.code == 0, answer
     warnings = "\n".join(answer.object["warnings"])
     assert [words for words in NAMED if words not in warnings] == []
-    assert project.resume_here().object["warnings"] == []
+    assert project.resume().object["warnings"] == []
 
 
 def test_a_refusal_includes_its_warnings(project: Project) -> None:
     leave_out(project)
     project.repo.write("app.txt", "mine\ntwo\n")
-    answer = project.execute_here()
+    answer = project.execute()
     assert answer.error["code"] == "task.dirty-path"
     assert any("pipe" in words for words in answer.object["warnings"])
 
@@ -61,13 +61,13 @@ def test_files_outside_all_snapshots_are_a_note_among_the_events(project: Projec
 
 def test_a_rollback_names_the_hard_links_and_attributes_it_cannot_keep(project: Project, tmp_path: Path) -> None:
     """F20: the other link keeps the bytes that the task made."""
-    assert project.execute_here("--no-verify").code == 0
+    assert project.execute("--no-verify").code == 0
     os.link(project.folder / "app.txt", tmp_path / "other")
     expected = ["app.txt is one of 2 links"]
     with contextlib.suppress(OSError, AttributeError):  # where there are no extended attributes
         os.setxattr(project.folder / "app.txt", "user.colour", b"green")
         expected.append("user.colour")
-    answer = project.fast("rollback", "1", "--to", "start", "--yes")
+    answer = project.json("rollback", "1", "--to", "start", "--yes")
     assert answer.code == 0
     warnings = "\n".join(answer.object["warnings"])
     assert [words for words in expected if words not in warnings] == []

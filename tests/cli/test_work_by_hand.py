@@ -39,14 +39,14 @@ def asked(project: Project, *tasks: str, policy: str = "task") -> None:
     """Start a run of these tasks, the first of which waits for a person."""
     project.configure(f"git: {{commit: {policy}}}\n")
     project.plan(tasks)
-    waits = project.execute_here()
+    waits = project.execute()
     assert (waits.code, waits.error["code"]) == (5, "run.waiting"), waits.out
 
 
 def answered(project: Project, *flags: str) -> Answer:
-    decided = project.fast("decide", "T1-01.work", "done")
+    decided = project.json("decide", "T1-01.work", "done")
     assert decided.code == 0, decided.out
-    return project.resume_here(*flags)
+    return project.resume(*flags)
 
 
 def files_of(answer: Answer, number: int = 0) -> list[str]:
@@ -70,9 +70,9 @@ def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: P
     assert answer.code == 0, answer.out
     assert files_of(answer) == [path]
     assert (f"?? {path}" in project.repo.status() or f" M {path}" in project.repo.status()) == (policy == "none")
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert (project.read(path) if project.exists(path) else None) == before
-    assert project.fast("undo", "--yes").code == 0
+    assert project.json("undo", "--yes").code == 0
     assert project.read(path) == FIXED
     assert project.read("notes.txt") == "mine\n"
 
@@ -90,14 +90,14 @@ def test_changes_from_before_the_question_are_not_the_work_of_a_person(project: 
     for verb, path in WORKS.items():
         project.plan([by_hand(verb, path)])
         project.repo.write(path, FIXED)
-        refused = project.execute_here()
+        refused = project.execute()
         assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")
         assert project.read(path) == FIXED
 
 
 def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person(project: Project) -> None:
     asked(project, by_hand("modify", "*.md"), making("T1-02", "other.md"))
-    assert project.resume_here().code == 5
+    assert project.resume().code == 5
     assert project.exists("other.md")
     project.repo.write("README.md", FIXED)
     answer = answered(project)
@@ -122,13 +122,13 @@ def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file(pr
 def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: Project, policy: str) -> None:
     """R-GIT-3: the phase is verified, and a rollback takes the tasks back in the order of their work."""
     asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"), policy=policy)
-    assert project.resume_here().code == 5
+    assert project.resume().code == 5
     project.repo.write("README.md", f"{FIXED}more\n")
     answer = answered(project)
     assert answer.code == 0, answer.out
-    assert project.fast("rollback", "1", "--to", "T1-02", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "T1-02", "--yes").code == 0
     assert project.read("README.md") == f"{TYPO}more\n"
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("README.md") == TYPO
 
 
@@ -140,22 +140,22 @@ def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: P
     assert project.read("README.md") == "Teh The\n"
     project.repo.write("README.md", FIXED)
     project.repo.write("new.txt", FIXED)
-    waits = project.resume_here("--retry-failed")
+    waits = project.resume("--retry-failed")
     answer = answered(project) if waits.code == 5 else waits
     assert answer.code == 0, answer.out
     assert sorted(files_of(answer)) == ["README.md", "new.txt"]
-    assert project.fast("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert (project.read("README.md"), project.exists("new.txt")) == (TYPO, False)
 
 
 def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(project: Project) -> None:
     asked(project, by_hand("modify", "README.md", "sleep 1; grep -q The README.md"))
     project.repo.write("README.md", FIXED)
-    assert project.fast("decide", "T1-01.work", "done").code == 0
+    assert project.json("decide", "T1-01.work", "done").code == 0
     with project.running("resume", "1") as resumed:
         resumed.wait_for("attempt.started")
         os.kill(resumed.pid, signal.SIGKILL)
-    answer = project.resume_here()
+    answer = project.resume()
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]
     assert project.read("README.md") == FIXED

@@ -112,10 +112,10 @@ def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
     refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
     consent = ("--approve", refused.error["details"]["contract_hash"])
     if not settings:
-        rehearsed = project.fast("execute-phase", "W1", "--dry-run", *consent)
+        rehearsed = project.json("execute-phase", "W1", "--dry-run", *consent)
         would = {row["task"] for row in rehearsed.data["dry_run"]["would_commit"]}
         assert would == {"TW1-01", "TW1-03", "TW1-05"}, rehearsed.out
-    done = project.fast("workflow", "run", "w", "--input", "word=good", *consent)
+    done = project.json("workflow", "run", "w", "--input", "word=good", *consent)
     assert done.code == 0, done.out
     assert steps(project) == STATUSES
     committed = project.repo.git("log", "--format=%s").splitlines()
@@ -123,18 +123,18 @@ def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
     if not settings:
         reported(project)
 
-    assert project.fast("rollback", "W1", "--to", "TW1-01", "--yes").code == 0
+    assert project.json("rollback", "W1", "--to", "TW1-01", "--yes").code == 0
     assert (project.read("a.txt"), project.exists("sub.txt")) == ("good\n", False)
     assert steps(project) == {"make": "completed", "is-more": "ready", "more": "pending", "less": "pending",
                               "last": "pending"}  # fmt: skip
-    again = project.fast("resume", "W1", "--deterministic")
+    again = project.json("resume", "W1", "--deterministic")
     assert again.code == 0, again.out
     assert (project.read("a.txt"), project.read("sub.txt")) == ("good\ngood\n", "2\n")
     assert steps(project) == STATUSES
 
     if not settings:
-        assert project.fast("undo", "--yes").code == 0
-    assert project.fast("rollback", "W1", "--to", "start", "--yes").code == 0
+        assert project.json("undo", "--yes").code == 0
+    assert project.json("rollback", "W1", "--to", "start", "--yes").code == 0
     assert (project.exists("a.txt"), project.exists("sub.txt")) == (False, False)
     assert project.read("mine.txt") == "never committed\n"
 
@@ -149,12 +149,12 @@ def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox
     with project.started("workflow", "run", "w", "--input", "word=good", *consent) as process:
         with open(tmp_path / "door", encoding="ascii") as door:
             door.readline()
-        cancelled = project.fast("cancel")
+        cancelled = project.json("cancel")
         process.communicate(timeout=60)
     assert cancelled.data["cancelled"] is True, cancelled.out
     assert len(project.quick("log", "W1", "--kind", "workflow_cancelled", "--json").data["events"]) == 1
     assert project.quick("workflow", "status", "W1", "--json").data["runs"][0]["state"] == "interrupted"
-    assert project.fast("resume", "W1").code == 0
+    assert project.json("resume", "W1").code == 0
     assert steps(project) == STATUSES
     assert len(project.quick("log", "W1", "--kind", "phase_resumed", "--json").data["events"]) == 1
 

@@ -39,7 +39,7 @@ def start(project: Project, *arguments: str) -> Answer:
     """Run a workflow, with consent to what the first answer names."""
     refused = project.quick("workflow", "run", *arguments, "--json")
     assert refused.error["code"] == "consent.missing", refused.out
-    return project.fast("workflow", "run", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    return project.json("workflow", "run", *arguments, "--approve", refused.error["details"]["contract_hash"])
 
 
 def look(project: Project, *arguments: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_a_workflow_is_consented_to_run_proven_committed_and_rolled_back_like_a_
     assert subjects == ["Phase W1: reports of run 1", "Write the words"]
     assert "false" in project.quick("graph", "W1").out or "true: TW1-03" in project.quick("graph", "W1").out
     assert "omitted    TW1-03" in project.quick("graph", "W1").out
-    kinds = [event["kind"] for event in project.fast("log", "W1", "--kind", "task.omitted").data["events"]]
+    kinds = [event["kind"] for event in project.json("log", "W1", "--kind", "task.omitted").data["events"]]
     assert kinds == ["task.omitted"]
 
     assert project.quick("rollback", "W1", "--to", "start", "--yes").code == 0
@@ -143,8 +143,8 @@ files: {create: [last.txt]}
     (row,) = [row for row in project.quick("status", "--json").data["phases"] if row["phase"] == "W1"]
     assert row["tasks"] == {"total": 4, "completed": 2, "omitted": 1, "ready": 1}
     consent = project.quick("check-plan", "W1", "--json").data["contract_hash"]
-    assert project.fast("amend", "W1", "--from-file", "--hash", consent).code == 0
-    assert project.fast("resume", "W1").code == 0
+    assert project.json("amend", "W1", "--from-file", "--hash", consent).code == 0
+    assert project.json("resume", "W1").code == 0
     assert project.read("last.txt") == "Hello A\n"
     assert steps(project) == {"words": "completed", "is-loud": "completed", "shout": "omitted", "last": "completed"}
 
@@ -354,7 +354,7 @@ def test_a_human_step_waits_as_a_pending_decision_and_its_answer_chooses_the_bra
     assert waits.code == 5, waits.out
     assert not project.exists("colour.txt")
     assert steps(project)["choose"] == "waiting"
-    (question,) = project.fast("decisions").data["decisions"]
+    (question,) = project.json("decisions").data["decisions"]
     decided = project.quick("decide", question["id"], "blue")
     assert (decided.code, decided.err) == (0, ""), "the plan of a run has no place for answers"
     assert project.quick("resume", "W1").code == 0
@@ -368,7 +368,7 @@ def test_a_human_step_with_a_timeout_takes_no_answer_after_it(
     """R-PLAN-12: a timeout means no."""
     define(project, HUMAN.replace("options:", "timeout: 1h\ntimeout_action: skip\noptions:"), "ask")
     assert start(project, "ask").code == 5
-    (question,) = project.fast("decisions").data["decisions"]
+    (question,) = project.json("decisions").data["decisions"]
     schema = json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(question)
     end = question["until"][:19].replace("T", " ")
@@ -410,7 +410,7 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     """R-HAND-1, R-HAND-2: created, registered, taken up, completed; a failed one stops nothing."""
     define(project, HANDING, "first")
     assert start(project, "first").code == 0
-    listed = project.fast("handoff", "list").data
+    listed = project.json("handoff", "list").data
     (handoff,) = listed["handoffs"]
     assert (handoff["to_agent"], handoff["status"], handoff["outputs"]) == (
         "workflow:greet",
@@ -425,14 +425,14 @@ def test_a_workflow_takes_up_the_handoff_of_another_with_its_outputs(project: Pr
     assert wrong.error["code"] == "workflow.other-handoff"
     assert start(project, "--from", handoff["handoff_id"][:8]).code == 0
     assert project.read("greeting.txt") == "Hello a name\n"
-    (after,) = project.fast("handoff", "list").data["handoffs"]
+    (after,) = project.json("handoff", "list").data["handoffs"]
     assert after["status"] == "complete"
     over = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--json")
     assert over.error["code"] == "workflow.handoff-over"
     (row,) = look(project, "status", "greet")["runs"]
     assert row["inputs"]["name"] == "a name"
 
-    assert project.fast("handoff", "update", handoff["handoff_id"], "pending").code == 0
+    assert project.json("handoff", "update", handoff["handoff_id"], "pending").code == 0
     define(project, EXAMPLE.replace("name: text", "name: integer", 1), "greet")
     other = project.quick("workflow", "run", "--from", handoff["handoff_id"], "--json")
     assert (other.error["code"], other.error["message"]) == (
@@ -451,7 +451,7 @@ def test_a_folder_of_definitions_that_cannot_be_read_stops_no_run(project: Proje
     folder.symlink_to(folder)
     assert project.quick("workflow", "list", "--json").error["code"] == "workflow.unreadable"
     assert project.quick("execute-phase", "W1", "--json").error["details"]["contract_hash"] == asked["contract_hash"]
-    done = project.fast("execute-phase", "W1", "--approve", asked["contract_hash"])
+    done = project.json("execute-phase", "W1", "--approve", asked["contract_hash"])
     assert done.code == 0, done.out
     failed = project.quick("handoff", "list", "--json").data["failed"]
     assert "cannot be read" in failed[0]["reason"]
@@ -461,7 +461,7 @@ def test_a_handoff_of_work_that_was_rolled_back_or_done_again_is_refused(project
     """R-HAND-1: a stale handoff starts nothing; the one of the repeated step does."""
     define(project, HANDING, "first")
     assert start(project, "first").code == 0
-    (old,) = project.fast("handoff", "list").data["handoffs"]
+    (old,) = project.json("handoff", "list").data["handoffs"]
     assert project.quick("rollback", "W1", "--to", "start", "--yes").code == 0
     gone = project.quick("workflow", "run", "--from", old["handoff_id"], "--json")
     assert (gone.code, gone.error["code"]) == (4, "workflow.handoff-stale")
@@ -469,7 +469,7 @@ def test_a_handoff_of_work_that_was_rolled_back_or_done_again_is_refused(project
     assert project.quick("resume", "W1").code == 0
     again = project.quick("workflow", "run", "--from", old["handoff_id"], "--json")
     assert "TW1-01 was done again since" in again.error["message"]
-    new = project.fast("handoff", "list").data["handoffs"][-1]
+    new = project.json("handoff", "list").data["handoffs"][-1]
     taken = project.quick("workflow", "run", "--from", new["handoff_id"], "--json")
     assert taken.error["code"] == "consent.missing"
     assert not (project.folder / ".planning/workflows/003-greet").exists()

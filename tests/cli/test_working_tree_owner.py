@@ -27,14 +27,14 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
     with project.running("execute-phase", "1", "--approve", project.approval(), "--events") as run:
         run.wait_for("attempt.started")
-        owners = [project.fast("status").data["owner"] for _ in range(2)]
+        owners = [project.json("status").data["owner"] for _ in range(2)]
         words = project.quick("next").out
         gate.write_text("")
         assert run.end() == 0
     for owner in owners:
         assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
     assert f"In use by process {run.pid} on " in words
-    assert project.fast("status").data["owner"] is None
+    assert project.json("status").data["owner"] is None
     assert "In use" not in project.quick("status").out
 
 
@@ -50,11 +50,11 @@ def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepa
     hook.chmod(0o755)
     assert project.quick(*command).code == 1
     hook.unlink()
-    view = project.fast("status").data
+    view = project.json("status").data
     assert view["next"]["command"] == " ".join(["idumb", *command])
     assert view["phases"][0]["restoring"]["command"] == view["next"]["command"]
     assert "was interrupted" in project.quick("status").out
     assert project.quick(*view["next"]["command"].split()[1:]).code == 0
-    after = project.fast("status").data
+    after = project.json("status").data
     assert after["phases"][0]["restoring"] is None
     assert after["next"]["command"] != view["next"]["command"]

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def budget(project: Path, script: str) -> tuple[int, list[str]]:
-    command = [project / ".ci" / "budget", "sh", "-c", script]
+    command = [str(project / ".ci" / "budget"), "sh", "-c", script]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout.splitlines()
 

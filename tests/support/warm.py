@@ -17,13 +17,11 @@ from typing import Any, Self
 from tests.support.answer import Answer
 
 _ROOT = Path(__file__).parents[2]
-_USED: list[float] = []
 
 
 def seconds_used() -> float:
-    """Processor seconds of all commands that ended; what is read once is not kept one by one."""
-    _USED[:] = [sum(_USED)]
-    return _USED[0]
+    """Processor seconds of all commands of the shared server that ended. Those of others count when they end."""
+    return _shared_server().used if _shared_server.cache_info().currsize else 0.0
 
 
 class Server:
@@ -32,6 +30,7 @@ class Server:
     def __init__(self, preload: str = "", environment: Mapping[str, str] | None = None) -> None:
         self._numbers = iter(range(1 << 30))
         self._news: dict[tuple[int, str], int] = {}
+        self.used = 0.0
         inherited = {**os.environ, **(environment or {}), "PYTHONPATH": str(_ROOT)}
         if preload:
             inherited["LD_PRELOAD"] = preload
@@ -63,7 +62,7 @@ class Server:
         """The `pid` or the `status` of a case; waits for it."""
         while (number, key) not in self._news:
             message = self._next()
-            _USED.append(message.get("seconds", 0.0))
+            self.used += message.get("seconds", 0.0)
             self._news.update({(message["id"], name): message[name] for name in ("pid", "status") if name in message})
         return self._news.pop((number, key))
 
