@@ -62,11 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first: the tests at the end are short, so that no worker waits long for the other."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
 def pytest_collection_finish() -> None:
     """Thousands of tests are kept until the end; the garbage collector need not look at them again and again."""
     gc.collect()

@@ -10,7 +10,10 @@ import pytest
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
+from tests.support.seed import pytest_runtest_makereport
 from tests.support.terminal import unattended
+
+__all__ = ["pytest_runtest_makereport"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
@@ -61,7 +62,7 @@ def warnings(ended: Answer) -> list[str]:
     return [words for words in ended.object["warnings"] if words.startswith("T1-")]
 
 
-@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.parametrize("kind", seed.one_on_a_push([*WORK], "clone losses"))
 def test_each_is_named_once_with_its_path_and_the_run_continues(project: Project, kind: str) -> None:
     """All in one run, a task for each: a report belongs to its own task."""
     commands, tasks, before = [], [], "none"

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import STRICT, strict_task
 from tests.support.gitrepo import GitSandbox
@@ -60,7 +61,7 @@ def committed(project: Project, path: str) -> bool:
     return path in project.repo.git("show", "--name-only", "--format=", commit).split()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", seed.one_on_a_push(WAYS, "guided"))
 def test_a_guided_run_asks_before_the_task_is_tried_again(project: Project, way: str) -> None:
     plan(project)
     interrupt(project, way)
@@ -101,7 +102,7 @@ def test_a_halted_task_stays_failed_until_the_files_are_settled(project: Project
     assert project.resume().data["outcome"] == "complete"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", seed.one_on_a_push(WAYS, "strict"))
 def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(project: Project, way: str) -> None:
     plan(project, strict=True)
     interrupt(project, way)

@@ -71,7 +71,6 @@ def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     assert staged(project) == ["staged.txt"]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("edge", ["before GitHistory.commit", "after GitHistory.commit"])
 def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     project: Project, tmp_path: Path, edge: str
@@ -86,7 +85,6 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     assert project.repo.git("show", ":b.txt") == "half"
 
 
-@pytest.mark.nightly
 def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6."""
     output = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
@@ -95,7 +93,6 @@ def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, 
     assert mine in project.repo.kept("refs/idumb/").values()
 
 
-@pytest.mark.nightly
 def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
     """R-GIT-2, R-GIT-6: the earlier commit, which no ref names any more, is kept, and the command restores it."""
     repo = project.repo

@@ -120,7 +120,6 @@ def test_a_lock_that_a_live_git_may_hold_stays(editing: Killed) -> None:
     assert lock.exists()
 
 
-@pytest.mark.nightly
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="without /proc no lock is ever removed")
 def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed: Killed, tmp_path: Path) -> None:
     """A `git gc` there locks this ref too."""
@@ -137,7 +136,6 @@ def test_the_lock_of_a_ref_stays_while_git_works_in_another_working_tree(killed:
     assert lock.exists()
 
 
-@pytest.mark.nightly
 def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
     assert killed.resume().code == 0
     lock = killed.repo.git_dir / "index.lock"
@@ -167,7 +165,6 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
     assert [name for name in theirs if not killed.project.exists(name)] == []
 
 
-@pytest.mark.nightly
 def test_an_emptied_ref_of_idumb_is_restored(killed: Killed) -> None:
     """F31: a power cut can keep a ref's name and lose its bytes; git then fails on every list of refs."""
     (ref,) = [name for name in killed.repo.kept("refs/idumb/") if name.endswith("T1-01/1/checkpoint")]
@@ -201,7 +198,6 @@ def test_a_file_emptied_by_a_power_cut_is_named_with_the_command_that_shows_its_
     assert killed.resume().code == 0
 
 
-@pytest.mark.nightly
 def test_a_file_committed_as_empty_counts_as_the_user_s_edit(killed: Killed) -> None:
     killed.repo.write("a.txt", "")
     killed.repo.git("commit", "--quiet", "-m", "empty", "--", "a.txt")

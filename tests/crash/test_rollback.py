@@ -51,7 +51,6 @@ def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at:
     assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
 
 
-@pytest.mark.nightly
 def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
     """R-GIT-3, F22."""
     before = ran.repo.ledger()
@@ -83,7 +82,6 @@ def test_an_undo_with_a_refused_commit_is_finished_by_running_it_again(ran: Proj
     assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
-@pytest.mark.nightly
 def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
     """R-GIT-3: undo restores the earlier state, and that was the user's."""
     ran.repo.remove("b.txt")
@@ -106,7 +104,6 @@ def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -
     assert projects.user_bytes(back, ran.repo.ledger()) == []
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     "kills", [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
 )

@@ -152,7 +152,6 @@ def test_nothing_is_lost_if_during_a_task(case: Case, ending: str) -> None:
     _is_survived(case, seed.one_of([change for change in CONCURRENT_CHANGES if change.error == ending], ending))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     "change", CONCURRENT_CHANGES, ids=[change.name.replace(" ", "-") for change in CONCURRENT_CHANGES]
 )
@@ -205,7 +204,6 @@ def without(ledger_part: Mapping[str, object], but: tuple[str, ...]) -> dict[str
     return {path: value for path, value in ledger_part.items() if path.partition("\0")[0] not in but and path != "out"}
 
 
-@pytest.mark.nightly
 def test_a_repository_moved_during_a_task_is_intact_in_its_new_place(case: Case) -> None:
     """F25: the run ends with one clear line, and continues in the repository's new place."""
     repo = case.scene.repo

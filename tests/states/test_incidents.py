@@ -55,7 +55,6 @@ def back(case: Case, repo: GitSandbox, before: Record) -> None:
     ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
-@pytest.mark.nightly
 def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(case: Case, repo: GitSandbox) -> None:
     """R-GIT-1, F2, F3: a restore that cleaned the tree took a gigabyte of results along."""
     ran(case, repo)
@@ -67,7 +66,6 @@ def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(ca
     assert repo.read("out/more.txt") == "made since\n"
 
 
-@pytest.mark.nightly
 def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -> None:
     """F4: a restore reverted .gitignore, then removed files that were no longer ignored."""
     repo.write(".gitignore", "*.log\nbuild/\n.secret\ndata/\n")
@@ -81,7 +79,6 @@ def test_rolled_back_ignore_rules_delete_no_file(case: Case, repo: GitSandbox) -
     assert repo.read("data/model.bin") == "precious\n"
 
 
-@pytest.mark.nightly
 def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, repo: GitSandbox) -> None:
     """F4: uncovered files are not the task's, and none of them is changed."""
     before = ledgers.record(repo)
@@ -93,7 +90,6 @@ def test_an_agent_that_changes_ignore_rules_hides_and_loses_nothing(case: Case, 
     back(case, repo, before)
 
 
-@pytest.mark.nightly
 def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: GitSandbox) -> None:
     """R-GIT-3: a restore by `reset --hard` dropped them."""
     ran(case, repo)
@@ -104,7 +100,6 @@ def test_commits_made_after_the_checkpoint_stay_on_the_branch(case: Case, repo: 
     assert repo.read("later.txt") == "later\n"
 
 
-@pytest.mark.nightly
 def test_without_an_identity_nothing_runs_and_no_empty_checkpoint_is_made(case: Case, repo: GitSandbox) -> None:
     """F23: an empty checkpoint, then a rewind that deleted every untracked file and reported success."""
     repo.git("config", "--unset", "user.name")
@@ -143,7 +138,6 @@ def test_an_agent_that_discards_uncommitted_work_is_stopped_and_the_work_is_rest
     back(case, repo, before)
 
 
-@pytest.mark.nightly
 def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: GitSandbox) -> None:
     case.say("actor", "git checkout -q .\n")
     answer = case.warm.run(
@@ -177,7 +171,6 @@ def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case
     assert repo.tree()["first.txt"]
 
 
-@pytest.mark.nightly
 def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case, repo: GitSandbox) -> None:
     """F10, R-GIT-7: worktrees that were added in parallel raced for config.lock and left the repository bare."""
     other = case.scene.case / "linked"
@@ -195,7 +188,6 @@ def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case,
     assert (repo.root / "out/two.txt").exists()
 
 
-@pytest.mark.nightly
 def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) -> None:
     """R-GIT-7: requested isolation was silently absent. The builder records where it is."""
     case.say("actor", "exit 0\n")
@@ -207,7 +199,6 @@ def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) ->
     ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
-@pytest.mark.nightly
 def test_names_in_another_case_write_or_delete_nothing_outside(case: Case, repo: GitSandbox) -> None:
     """F18: a path that differed by case led out of the workspace and was deleted there."""
     outside = case.scene.outside
@@ -254,7 +245,6 @@ def test_files_that_a_builder_puts_into_the_git_folder_are_never_run(
         assert after[path] == before.user[path]
 
 
-@pytest.mark.nightly
 def test_a_deleted_branch_is_named_with_the_command_that_restores_it(case: Case, repo: GitSandbox) -> None:
     """F58."""
     repo.git("branch", "precious")
@@ -270,7 +260,6 @@ def test_a_deleted_branch_is_named_with_the_command_that_restores_it(case: Case,
     assert case.resume(repo).code == 0
 
 
-@pytest.mark.nightly
 def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case: Case, repo: GitSandbox) -> None:
     """F19: a builder put a link in the place of a folder; going back must not follow it."""
     before = ledgers.record(repo)
@@ -285,7 +274,6 @@ def test_a_folder_that_becomes_a_link_during_the_run_leads_no_write_outside(case
     assert list(case.scene.outside.iterdir()) == []
 
 
-@pytest.mark.nightly
 def test_garbage_collection_removes_no_snapshot(case: Case, repo: GitSandbox) -> None:
     """M9: a snapshot that no ref held was gone after the user's gc."""
     before = ledgers.record(repo)
@@ -305,7 +293,6 @@ def test_a_file_emptied_by_a_power_cut_counts_as_damage_and_not_as_an_edit(case:
     assert "crash" in answer.error["message"]
 
 
-@pytest.mark.nightly
 def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, repo: GitSandbox) -> None:
     """A stash with untracked files removed a report of idumb, and restoring it failed."""
     before = ledgers.record(repo)
@@ -314,7 +301,6 @@ def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, rep
     back(case, repo, before)
 
 
-@pytest.mark.nightly
 def test_a_restored_private_file_keeps_its_permissions(case: Case, repo: GitSandbox) -> None:
     """F20."""
     (repo.root / "old.txt").chmod(0o600)
