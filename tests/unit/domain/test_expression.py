@@ -74,6 +74,7 @@ def test_an_invalid_condition_is_refused_at_its_place() -> None:
         ("inputs.name == 1", "`==` cannot compare a text with an integer", 12),
         ("inputs.loud < true", "`<` cannot compare true or false with true or false", 12),
         ("inputs.loud == 1", "`==` cannot compare true or false with an integer", 12),
+        ("steps.a-b.files < inputs.name", "`<` cannot compare a list with a text", 16),
         ("inputs.name in 'x'", "`in` cannot compare a text with a text", 12),
         ("inputs.nmae == 'x'", "`inputs.nmae` does not exist", 0),
         ("steps.c.outcome == 'x'", "`steps.c.outcome` does not exist", 0),
@@ -97,6 +98,18 @@ def test_an_invalid_condition_is_refused_at_its_place() -> None:
         assert isinstance(refused, ExpressionError), text
         assert (str(refused), refused.at) == (message, at)
         assert refused.fix, text
+
+
+def test_the_references_of_a_condition_are_found_at_any_depth() -> None:
+    """A step runs after the steps whose outcome its condition reads."""
+    found = expression.parse("inputs.loud and not (steps.a-b.size > 1 or inputs.name in steps.a-b.files)", TYPES.get)
+    assert [".".join(each) for each in found.references()] == [
+        "inputs.loud", "steps.a-b.size", "inputs.name", "steps.a-b.files",
+    ]  # fmt: skip
+
+
+def test_the_longest_condition_is_accepted() -> None:
+    assert value("true" + " " * (expression.LONGEST - 4)) is True
 
 
 _WORDS = ["inputs.name", "inputs.loud", "inputs.count", "steps.a-b.size", "steps.a-b.files", "steps.a-b.outcome",
