@@ -12,6 +12,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim, Plan
 from idumb.markdown.plans import amendment_writer, plan_parser
 from tests.format import golden
+from tests.support.seed import one_on_a_push
 
 HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
 PROVEN = "- **Acceptance:**\n  - [ ] x — check: `true`\n"
@@ -85,10 +86,11 @@ def test_a_dependency_is_removed_in_every_notation(form: str) -> None:
 LINE = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <b> --> \u202e x")
 
 
-def test_a_decision_changes_no_task_of_any_plan() -> None:
-    """R-ASK-3, R-PLAN-1."""
+@pytest.mark.parametrize("first", one_on_a_push(range(3), "amended plans"))
+def test_a_decision_changes_no_task_of_any_plan(first: int) -> None:
+    """R-ASK-3, R-PLAN-1: each commit tries a third of the plans."""
     wrong = []
-    for name, before in golden.agreed().items():
+    for name, before in list(golden.agreed().items())[first::3]:
         amended = amendment_writer.amend(golden.data(name), "case.md", [LINE])
         after = plan_parser.parse(amended, "case.md").as_agreed.plan
         if not amended.startswith(golden.data(name)) or not after or golden.digests(after) != golden.digests(before):
@@ -111,10 +113,11 @@ def test_a_decision_that_would_begin_a_comment_is_refused() -> None:
     assert refused.value.code == "amend.cannot-write"
 
 
-def test_an_added_task_follows_the_others() -> None:
-    """R-LOCK-8."""
+@pytest.mark.parametrize("first", one_on_a_push(range(3), "plans with another task"))
+def test_an_added_task_follows_the_others(first: int) -> None:
+    """R-LOCK-8: each commit tries a third of the plans."""
     wrong = []
-    for name, before in golden.agreed().items():
+    for name, before in list(golden.agreed().items())[first::3]:
         task = TASK.replace("T1-90", f"T{before.phase}-90")
         amended = amendment_writer.amend(golden.data(name), "case.md", [Amendment(amendment.ADD, None, task)])
         after = plan_parser.parse(amended, "case.md").as_agreed.plan

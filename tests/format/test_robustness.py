@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
 from tests.support.growth import assert_linear
+from tests.support.seed import commit_seed
 
 HEAD = """---
 type: plan
@@ -68,7 +69,8 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
+@seed(commit_seed())  # each commit tries other plans
+@settings(max_examples=100)
 @given(st.lists(LINES, max_size=25))
 def test_fast_path_and_general_parser_agree_on_random_plans(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
@@ -101,7 +103,8 @@ def damaged_plans(draw: st.DrawFn) -> list[str]:
     return lines
 
 
-@settings(max_examples=300)
+@seed(commit_seed())
+@settings(max_examples=100)
 @given(damaged_plans())
 def test_fast_path_and_general_parser_agree_on_usual_tasks_with_one_mistake(lines: list[str]) -> None:
     data = (HEAD + "\n".join(lines) + "\n").encode()
