@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import STRICT, strict_task
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Build, Prepared
 from tests.support.project import Project, making, shell, task
 
 STRAY = "stray.txt"
@@ -19,15 +22,18 @@ WAYS = ("kill", "cancel", "ctrl-c")
 QUESTION = "T1-02.deviation.1"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def new(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n", "notes.md": "mine\n"})
 
 
-def plan(project: Project, *, strict: bool = False) -> None:
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return new(sandbox)
+
+
+def plan(project: Project, door: Path, *, strict: bool = False) -> None:
     """The first attempt at the second task writes too much and then waits; later ones do only their work."""
-    door, note = project.folder.parent / "door", project.folder.parent / "note"
-    os.mkfifo(door)
+    note = door.with_suffix(".note")
     slow = f"test -e {note} || {{ touch {note}; echo stray > {STRAY}; echo half > b.txt; echo > {door}; sleep 600; }}"
     project.repo.write("work.sh", f"{slow}\necho whole > b.txt\n")
     project.repo.commit("the work")
@@ -39,14 +45,39 @@ def plan(project: Project, *, strict: bool = False) -> None:
         assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
 
 
-def interrupt(project: Project, way: str) -> None:
+def interrupt(project: Project, door: Path, way: str) -> None:
+    os.mkfifo(door)
     with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        (project.folder.parent / "door").read_text()
+        door.read_text()
         if way == "cancel":
             assert project.json("cancel").code == 0
         else:
             process.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
         process.communicate(timeout=60)
+
+
+@functools.cache
+def interrupted_by(way: str, *, strict: bool = False) -> Build:
+    """A prepared project: its second task was interrupted in this way."""
+
+    def build(sandbox: GitSandbox) -> Project:
+        project = new(sandbox)
+        door = project.folder.parent / f"{way}-{strict}"
+        plan(project, door, strict=strict)
+        interrupt(project, door, way)
+        return project
+
+    return build
+
+
+@pytest.fixture
+def killed(prepared: Prepared) -> Project:
+    return prepared.get(interrupted_by("kill"))
+
+
+@pytest.fixture
+def stopped(prepared: Prepared) -> Project:
+    return prepared.get(interrupted_by("ctrl-c"))
 
 
 def waits(answer: Answer, *paths: str) -> None:
@@ -62,9 +93,8 @@ def committed(project: Project, path: str) -> bool:
 
 
 @pytest.mark.parametrize("way", seed.one_on_a_push(WAYS, "guided"))
-def test_a_guided_run_asks_before_the_task_is_tried_again(project: Project, way: str) -> None:
-    plan(project)
-    interrupt(project, way)
+def test_a_guided_run_asks_before_the_task_is_tried_again(prepared: Prepared, way: str) -> None:
+    project = prepared.get(interrupted_by(way))
     waits(project.resume(), STRAY)
     waits(project.resume(), STRAY)
     assert project.read(STRAY) == "stray\n"
@@ -75,37 +105,32 @@ def test_a_guided_run_asks_before_the_task_is_tried_again(project: Project, way:
     assert "not by its tasks" not in " ".join(answer.object["warnings"])
 
 
-def test_what_is_yours_stays_and_is_in_no_commit(project: Project) -> None:
-    plan(project)
-    interrupt(project, "kill")
-    (project.folder / "notes.md").write_text("also mine\n")
-    waits(project.resume(), "notes.md", STRAY)
-    assert project.json("decide", QUESTION, "retry").code == 0
-    answer = project.resume()
+def test_what_is_yours_stays_and_is_in_no_commit(killed: Project) -> None:
+    (killed.folder / "notes.md").write_text("also mine\n")
+    waits(killed.resume(), "notes.md", STRAY)
+    assert killed.json("decide", QUESTION, "retry").code == 0
+    answer = killed.resume()
     assert answer.data["outcome"] == "complete", answer
-    assert project.repo.status() == [" M notes.md", f"?? {STRAY}"]
-    (reset,) = project.events("1", "--kind", "task.reset")
+    assert killed.repo.status() == [" M notes.md", f"?? {STRAY}"]
+    (reset,) = killed.events("1", "--kind", "task.reset")
     assert reset["payload"]["yours"] == ["notes.md", STRAY]
 
 
-def test_a_halted_task_stays_failed_until_the_files_are_settled(project: Project) -> None:
-    plan(project)
-    interrupt(project, "kill")
-    waits(project.resume(), STRAY)
-    assert project.json("decide", QUESTION, "halt").code == 0
-    assert project.resume().code == 1
-    assert project.statuses()["T1-02"] == "failed"
-    waits(project.resume("--retry-failed"), STRAY)
-    (project.folder / STRAY).unlink()
-    assert project.resume().data["outcome"] == "waiting"
-    assert project.json("decide", QUESTION, "retry").code == 0
-    assert project.resume().data["outcome"] == "complete"
+def test_a_halted_task_stays_failed_until_the_files_are_settled(killed: Project) -> None:
+    waits(killed.resume(), STRAY)
+    assert killed.json("decide", QUESTION, "halt").code == 0
+    assert killed.resume().code == 1
+    assert killed.statuses()["T1-02"] == "failed"
+    waits(killed.resume("--retry-failed"), STRAY)
+    (killed.folder / STRAY).unlink()
+    assert killed.resume().data["outcome"] == "waiting"
+    assert killed.json("decide", QUESTION, "retry").code == 0
+    assert killed.resume().data["outcome"] == "complete"
 
 
 @pytest.mark.parametrize("way", seed.one_on_a_push(WAYS, "strict"))
-def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(project: Project, way: str) -> None:
-    plan(project, strict=True)
-    interrupt(project, way)
+def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(prepared: Prepared, way: str) -> None:
+    project = prepared.get(interrupted_by(way, strict=True))
     answer = project.resume()
     assert (answer.code, answer.error["code"]) == (1, "run.halted"), answer
     assert STRAY in answer.error["message"]
@@ -116,80 +141,62 @@ def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(project: Projec
 
 
 @pytest.mark.parametrize(("flag", "code"), [("accept", 0), ("halt", 1)])
-def test_an_option_decides(project: Project, flag: str, code: int) -> None:
-    plan(project)
-    interrupt(project, "kill")
-    answer = project.resume("--on-deviation", flag)
+def test_an_option_decides(killed: Project, flag: str, code: int) -> None:
+    answer = killed.resume("--on-deviation", flag)
     assert answer.code == code, answer
-    assert flag == "halt" or committed(project, STRAY)
-    assert project.exists(STRAY)
+    assert flag == "halt" or committed(killed, STRAY)
+    assert killed.exists(STRAY)
 
 
 @pytest.mark.parametrize("way", ["look", "amend", "accept", "retry"])
-def test_every_offered_choice_does_what_it_says(project: Project, way: str) -> None:
+def test_every_offered_choice_does_what_it_says(killed: Project, way: str) -> None:
     """R-ASK-1."""
-    plan(project)
-    interrupt(project, "kill")
-    choices = {choice["id"]: choice for choice in project.resume().error["details"]["choices"]}
+    choices = {choice["id"]: choice for choice in killed.resume().error["details"]["choices"]}
     assert list(choices) == ["look", "amend", "accept", "retry"]
     commands = [command.split()[1:] for command in choices[way]["command"].split(";")]
-    answers = [project.json(*command, *(["--yes"] if way == "amend" else [])) for command in commands]
+    answers = [killed.json(*command, *(["--yes"] if way == "amend" else [])) for command in commands]
     assert [answer.code for answer in answers] == [0] * len(commands), answers
     if way == "look":
         assert STRAY in answers[0].out
         return
     if way == "amend":
-        approved = project.execute(command="resume") if project.resume().code else None
+        approved = killed.execute(command="resume") if killed.resume().code else None
         assert approved is None or approved.code == 0, approved
-    assert project.statuses()["T1-02"] == "completed"
-    assert committed(project, STRAY) == (way != "retry")
-    assert project.exists(STRAY)
+    assert killed.statuses()["T1-02"] == "completed"
+    assert committed(killed, STRAY) == (way != "retry")
+    assert killed.exists(STRAY)
 
 
-def test_what_nobody_decided_is_named_at_the_end(project: Project) -> None:
+def test_what_nobody_decided_is_named_at_the_end(killed: Project) -> None:
     """A person accepts the task as it is, and with it only its declared files."""
-    plan(project)
-    interrupt(project, "kill")
-    waits(project.resume(), STRAY)
-    assert project.json("accept", "T1-02", "--why", "good enough").code == 0
-    warnings = project.resume().object["warnings"]
+    waits(killed.resume(), STRAY)
+    assert killed.json("accept", "T1-02", "--why", "good enough").code == 0
+    warnings = killed.resume().object["warnings"]
     words = "Changed since an attempt began that was interrupted, by it, by a check or by you"
     assert warnings == [f"{words}: {STRAY}"]
-    assert project.repo.status() == [f"?? {STRAY}"]
+    assert killed.repo.status() == [f"?? {STRAY}"]
 
 
-def test_a_settled_change_is_not_asked_about(project: Project) -> None:
-    plan(project)
-    interrupt(project, "kill")
-    project.repo.git("add", STRAY)
-    project.repo.git("commit", "--quiet", "-m", "mine", STRAY)
-    assert project.resume().data["outcome"] == "complete"
+def test_a_settled_change_is_not_asked_about(killed: Project) -> None:
+    killed.repo.git("add", STRAY)
+    killed.repo.git("commit", "--quiet", "-m", "mine", STRAY)
+    assert killed.resume().data["outcome"] == "complete"
 
 
-def test_nothing_is_asked_if_only_declared_files_changed(project: Project) -> None:
-    plan(project)
-    interrupt(project, "ctrl-c")
-    (project.folder / STRAY).unlink()
-    assert project.resume().data["outcome"] == "complete"
-
-
-def test_what_changed_after_ctrl_c_is_yours(project: Project) -> None:
+def test_what_changed_after_ctrl_c_is_yours(stopped: Project) -> None:
     """It was recorded what the attempt left, so later changes are not its own."""
-    plan(project)
-    interrupt(project, "ctrl-c")
-    (project.folder / STRAY).unlink()
-    (project.folder / "notes.md").write_text("also mine\n")
-    assert project.resume().data["outcome"] == "complete"
-    assert project.repo.status() == [" M notes.md"]
+    (stopped.folder / STRAY).unlink()
+    (stopped.folder / "notes.md").write_text("also mine\n")
+    assert stopped.resume().data["outcome"] == "complete"
+    assert stopped.repo.status() == [" M notes.md"]
 
 
 def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Project) -> None:
     door = project.folder.parent / "door"
-    os.mkfifo(door)
     project.configure("checks: here\n")
     check = f"grep -q made a.txt && test -e out.log || {{ echo > out.log; echo > {door}; sleep 600; }}"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[shell("echo made > a.txt")])])
-    interrupt(project, "ctrl-c")
+    interrupt(project, door, "ctrl-c")
     answer = project.resume()
     assert answer.data["outcome"] == "complete", answer
     words = " ".join(answer.object["warnings"])
@@ -197,15 +204,19 @@ def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Pr
     assert "out.log" in words
 
 
-@pytest.mark.parametrize("configuration", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
+CLONES = ("run: {workspace: clone}\n", "git: {commit: builder}\n")
+
+
+@pytest.mark.parametrize("configuration", seed.one_on_a_push(CLONES, "clones"))
 def test_in_a_clone_nothing_is_left_to_decide(project: Project, configuration: str) -> None:
-    plan(project)
+    door = project.folder.parent / "door"
+    plan(project, door)
     project.configure(configuration)
     notes = project.folder / "notes.md"
     slow = project.read("work.sh").replace("echo half", f"echo bad > {notes}; echo half")
     project.repo.write("work.sh", slow)
     project.repo.commit("it leaves its clone", "work.sh")
-    interrupt(project, "kill")
+    interrupt(project, door, "kill")
     answer = project.resume()
     assert answer.data["outcome"] == "complete"
     assert not project.exists(STRAY)

@@ -8,18 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ended_runs
+from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    sandbox.write("README.md", "# A project\n")
-    project = Project(sandbox, sandbox.root)
-    sandbox.commit("first")
-    assert project.quick("init").code == 0
-    return project
 
 
 def _reports(project: Project) -> int:
@@ -27,11 +21,12 @@ def _reports(project: Project) -> int:
 
 
 def _resume(project: Project, *flags: str) -> Answer:
-    return project.quick("resume", "1", "--json", *flags)
+    return project.resume("--no-verify", *flags)
 
 
-def _killed(project: Project, *flags: str) -> None:
+def _killed(sandbox: GitSandbox, *flags: str) -> Project:
     """Kill idumb in the middle of T1-01, after its first file was written; its child processes die with its pipe."""
+    project = projects.create(sandbox)
     door, go = (project.folder / ".git" / name for name in ("door", "go"))
     rest = f"if [ -e {go} ]; then echo 2 > a/two.txt; else cat {door}; fi"
     project.plan(
@@ -54,60 +49,61 @@ def _killed(project: Project, *flags: str) -> None:
         run.end()
         os.close(opened)
     go.touch()
+    return project
 
 
-def test_a_run_killed_in_the_user_s_tree_continues_in_a_clone(project: Project) -> None:
+@pytest.fixture
+def killed(prepared: Prepared) -> Project:
+    return prepared.get(_killed)
+
+
+def test_a_run_killed_in_the_user_s_tree_continues_in_a_clone(killed: Project) -> None:
     """R-RUN-8: changes of the killed attempt are reverted, so the clone's result is delivered."""
-    _killed(project)
-    assert project.exists("a/one.txt")
-    answer = _resume(project, "--workspace", "clone")
+    assert killed.exists("a/one.txt")
+    answer = _resume(killed, "--workspace", "clone")
     assert answer.code == 0, answer.out
-    assert project.read("a/two.txt") == "2\n"
-    assert project.read("README.md") == "# A project\nmore\n"
+    assert killed.read("a/two.txt") == "2\n"
+    assert killed.read("README.md") == "# A project\nmore\n"
 
 
-def test_an_edited_file_stops_the_run_with_a_next_step_that_works(project: Project) -> None:
-    _killed(project)
-    project.repo.write("README.md", "# Mine\n")
-    refused = _resume(project)
+def test_an_edited_file_stops_the_run_with_a_next_step_that_works(killed: Project) -> None:
+    killed.repo.write("README.md", "# Mine\n")
+    refused = _resume(killed)
     assert refused.error["code"] == "task.dirty-path"
     assert "clone" not in refused.error["hint"]
-    project.repo.git("commit", "--quiet", "-m", "mine", "README.md")
-    assert _resume(project).code == 0
-    assert project.read("README.md") == "# Mine\nmore\n"
+    killed.repo.git("commit", "--quiet", "-m", "mine", "README.md")
+    assert _resume(killed).code == 0
+    assert killed.read("README.md") == "# Mine\nmore\n"
 
 
-def test_an_undeliverable_result_waits_and_commits_no_reports(project: Project) -> None:
+def test_an_undeliverable_result_waits_and_commits_no_reports(killed: Project) -> None:
     """R-GIT-1: the user's edit stays; after it is committed the task is repeated on top, and the answer says so."""
-    _killed(project)
-    project.repo.write("README.md", "# Mine\n")
-    assert _resume(project, "--workspace", "clone").error["code"] == "git.commit-refused"
-    reports = _reports(project)
-    for _ in range(2):
-        refused = _resume(project, "--workspace", "clone")
-        assert refused.error["code"] == "task.changed-since", refused.out
-        assert "README.md was changed since" in refused.error["message"]
-    assert _reports(project) == reports
-    assert project.read("README.md") == "# Mine\n"
-    project.repo.git("commit", "--quiet", "-m", "mine", "README.md")
-    assert _resume(project, "--workspace", "clone").code == 0
-    assert project.read("README.md") == "# Mine\nmore\n"
-    cut = [event["payload"]["reason"] for event in project.events("--kind", "attempt.interrupted")]
+    killed.repo.write("README.md", "# Mine\n")
+    assert _resume(killed, "--workspace", "clone").error["code"] == "git.commit-refused"
+    reports = _reports(killed)
+    refused = _resume(killed, "--workspace", "clone")
+    assert refused.error["code"] == "task.changed-since", refused.out
+    assert "README.md was changed since" in refused.error["message"]
+    assert _reports(killed) == reports
+    assert killed.read("README.md") == "# Mine\n"
+    killed.repo.git("commit", "--quiet", "-m", "mine", "README.md")
+    assert _resume(killed, "--workspace", "clone").code == 0
+    assert killed.read("README.md") == "# Mine\nmore\n"
+    cut = [event["payload"]["reason"] for event in killed.events("--kind", "attempt.interrupted")]
     assert cut.count("idumb was killed during the attempt") == 1  # of T1-01, which was
 
 
-def test_a_result_is_delivered_after_the_conflicting_edit_is_gone(project: Project) -> None:
-    _killed(project)
-    project.repo.write("README.md", "# Mine\n")
-    assert _resume(project, "--workspace", "clone").code != 0
-    project.repo.write("README.md", "# A project\n")
-    assert _resume(project).code == 0
-    assert project.read("README.md") == "# A project\nmore\n"
+def test_a_result_is_delivered_after_the_conflicting_edit_is_gone(killed: Project) -> None:
+    killed.repo.write("README.md", "# Mine\n")
+    assert _resume(killed, "--workspace", "clone").code != 0
+    killed.repo.write("README.md", "# A project\n")
+    assert _resume(killed).code == 0
+    assert killed.read("README.md") == "# A project\nmore\n"
 
 
-def test_user_edits_during_a_clone_s_work_are_not_the_killed_attempt_s(project: Project) -> None:
+def test_user_edits_during_a_clone_s_work_are_not_the_killed_attempt_s(sandbox: GitSandbox) -> None:
     """The run started in another workspace than the killed command: only the attempt records where it was made."""
-    _killed(project, "--workspace", "clone")
+    project = _killed(sandbox, "--workspace", "clone")
     assert not project.exists("a/one.txt")
     project.repo.write("a/one.txt", "mine\n")
     refused = _resume(project, "--workspace", "here")
@@ -146,15 +142,14 @@ def test_the_next_resume_finishes_a_partial_delivery(
 def test_a_resume_that_changes_nothing_commits_no_reports(project: Project) -> None:
     bad = task("T1-02", files="create `b.txt`", check="false", after="T1-01", steps=[shell("echo > b.txt")])
     project.plan([making("T1-01", "a.txt"), bad])
-    assert project.quick("execute-phase", "1", "--approve", project.approval(), "--json").code == 1
+    assert project.execute("--max-attempts", "1").code == 1
     reports = _reports(project)
     assert _resume(project).code == 1
     assert _reports(project) == reports
 
 
-def test_verifying_again_commits_no_reports(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert project.quick("execute-phase", "1", "--approve", project.approval(), "--json").code == 0
+def test_verifying_again_commits_no_reports(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
     reports = _reports(project)
     assert project.quick("verify-work", "1", "--json").code == 0
     assert _reports(project) == reports
@@ -165,7 +160,7 @@ def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=[shell("cat .git/door > a.txt")])])
     door = Path(project.folder, ".git", "door")
     os.mkfifo(door)
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
+    with project.running("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
         run.wait_for("attempt.started", "T1-01")
         suggestion = project.quick("next", "--json").data["next"]
         shown = project.quick("status").out
@@ -177,17 +172,16 @@ def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
     assert "idumb cancel" in shown
 
 
-def test_a_killed_resumed_run_does_not_name_a_command_as_its_cause(project: Project) -> None:
-    _killed(project)
-    (project.folder / ".git" / "go").unlink()
-    with project.running("resume", "1") as run:
+def test_a_killed_resumed_run_does_not_name_a_command_as_its_cause(killed: Project) -> None:
+    (killed.folder / ".git" / "go").unlink()
+    with killed.running("resume", "1") as run:
         run.wait_for("attempt.started", "T1-01")
-        opened = os.open(project.folder / ".git" / "door", os.O_WRONLY)
+        opened = os.open(killed.folder / ".git" / "door", os.O_WRONLY)
         os.kill(run.pid, signal.SIGKILL)
         run.end()
         os.close(opened)
-    assert project.quick("next", "--json").data["next"]["why"] == "its run is not finished"
-    assert "(resume)" not in project.quick("status").out
+    assert killed.quick("next", "--json").data["next"]["why"] == "its run is not finished"
+    assert "(resume)" not in killed.quick("status").out
 
 
 @pytest.mark.parametrize(("declared", "code"), [("modify `own/**`", 1), ("modify `own/key`", 0)])
@@ -199,7 +193,7 @@ def test_an_ignored_file_is_overwritten_only_if_its_name_is_declared(
     project.repo.write("own/key", "mine\n")
     step = write("own/key", "theirs\n")
     project.plan((task("T1-01", files=declared, check="grep -q theirs own/key", steps=(step,)),))
-    answer = project.execute("--max-attempts", "1")
+    answer = project.execute("--max-attempts", "1", "--no-verify")
     assert answer.code == code, answer.out
     assert project.read("own/key") == ("theirs\n" if code == 0 else "mine\n")
     if code:
