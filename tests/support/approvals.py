@@ -44,6 +44,13 @@ def run(project: Project, *flags: str) -> Answer:
     return project.quick("execute-phase", "1", *flags, "--json")
 
 
+def may_start(project: Project) -> None:
+    """Assert that a run has its consent: it stops only at a file of the user in the way of its first task."""
+    project.repo.write("a.txt", "mine\n")
+    refused(run(project), "task.dirty-path")
+    (project.folder / "a.txt").unlink()
+
+
 def refused(answer: Answer, code: str) -> dict[str, Any]:
     """The details of a refusal with this code: what, why, evidence, and the consequence of each choice.
 
