@@ -9,6 +9,7 @@ import pytest
 
 from idumb.app.attempt import record
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -70,14 +71,14 @@ def test_a_planted_hook_is_refused_until_a_person_accepts_it_and_that_is_recorde
     every_way(project)
     refused(project, "resume", "1", "--accept-git", ".git/config")
     actor(project)
-    answer = project.quick("resume", "1", "--accept-git", HOOK, "--json")
+    answer = project.quick("resume", "1", "--accept-git", HOOK, "--no-verify", "--json")
     assert answer.data["outcome"] == "complete", answer
     (event,) = project.events("1", "--kind", "guarded.accepted")
     assert event["payload"]["paths"] == [HOOK]
     assert HOOK in event["payload"]["guarded"]
 
 
-@pytest.mark.parametrize("number", ["INT", "KILL"])
+@pytest.mark.parametrize("number", seed.one_on_a_push(["INT", "KILL"], "planted before"))
 def test_what_was_planted_before_an_interruption_does_not_run(project: Project, number: str) -> None:
     """The attempt's files are saved before anybody looks at git's own files, and resume compares those first."""
     filters = FILTER.replace("{ran}", str(tmp_ran(project)))
@@ -94,7 +95,7 @@ def test_user_changes_between_two_commands_are_accepted(project: Project) -> Non
     assert run(project, "--max-attempts", "1").code == 1
     project.repo.git("config", "alias.x", "y")
     actor(project)
-    assert project.quick("resume", "1", "--retry-failed", "--json").data["outcome"] == "complete"
+    assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").data["outcome"] == "complete"
     project.repo.git("config", "alias.z", "y")
     assert project.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
@@ -137,7 +138,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", seed.one_on_a_push([*WAYS], "planted"))
 def test_nothing_that_was_planted_anywhere_runs(
     sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -168,7 +169,7 @@ BUILDERS = {
 }
 
 
-@pytest.mark.parametrize("work", BUILDERS)
+@pytest.mark.parametrize("work", seed.one_on_a_push([*BUILDERS], "planted from a clone"))
 def test_what_a_builder_in_a_clone_plants_does_not_run(sandbox: GitSandbox, work: str) -> None:
     """R-GIT-6, F53: the builder reaches the user's own repository and home from its clone."""
     configuration, commits = BUILDERS[work]
@@ -199,7 +200,10 @@ def test_git_configuration_in_variables_has_no_effect(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(home / "hooks"))
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.hookspath'='{home}/hooks'")
-    assert project.quick("execute-phase", "1", "--approve", approval, "--json").data["outcome"] == "complete"
+    assert (
+        project.quick("execute-phase", "1", "--approve", approval, "--no-verify", "--json").data["outcome"]
+        == "complete"
+    )
     assert not ran.exists()
 
 
@@ -210,7 +214,9 @@ def test_the_refusal_says_what_changed_and_shows_no_value(project: Project, home
         "git config --file ~/gitconfig url.https://t0ken@host/.insteadOf x",
         "git config --file ~/gitconfig alias.z y",
     )
-    words = project.quick("execute-phase", "1", "--approve", project.approval(), "--json").error["message"]
+    words = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--json").error[
+        "message"
+    ]
     assert words.endswith("ran: ~/gitconfig (alias.z, url.*.insteadof)")
 
 
@@ -230,18 +236,18 @@ def test_a_hook_planted_just_before_the_commit_does_not_run(
         return keep(*arguments)
 
     monkeypatch.setattr(record, "keep_candidate", late)
-    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--json")
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", "--json")
     assert answer.error["code"] == "git.guarded-changed", answer
     assert "just before T1-01 was committed" in answer.error["message"]
     assert project.quick("resume", "1", "--json").error["code"] == "git.guarded-changed"
     assert not ran.exists()
     (project.folder / HOOK).unlink()
     monkeypatch.setattr(record, "keep_candidate", keep)
-    assert project.quick("resume", "1", "--json").data["outcome"] == "complete"
+    assert project.quick("resume", "1", "--no-verify", "--json").data["outcome"] == "complete"
     assert project.events("1", "--kind", "guarded.accepted") == []
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("workspace", seed.one_on_a_push(["here", "clone"], "declared hook"))
 def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbox: GitSandbox, workspace: str) -> None:
     project = projects.create(sandbox, files={"README.md": "one\n"})
     project.repo.git("config", "core.hooksPath", ".husky")
@@ -249,7 +255,7 @@ def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbo
     steps = [shell("mkdir -p .husky; " + RUNS.format(ran=ran, hook=".husky/pre-commit"))]
     first = task("T1-01", files="create `.husky/pre-commit`", steps=steps)
     project.plan([first, making("T1-02", "b.txt", after="T1-01")])
-    answer = run(project, "--workspace", workspace)
+    answer = run(project, "--workspace", workspace, "--no-verify")
     assert answer.data["outcome"] == "complete", answer
     said = "T1-01 wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
     assert answer.object["warnings"].count(said) == 1
@@ -277,5 +283,5 @@ def test_configuration_in_the_tree_that_a_person_accepted_may_be_written_again(s
     answer = run(project)
     assert answer.error["details"]["paths"] == ["shared.config"]
     assert answer.error["message"].endswith("shared.config (alias.x)")
-    answer = project.quick("resume", "1", "--accept-git", "shared.config", "--json")
+    answer = project.quick("resume", "1", "--accept-git", "shared.config", "--no-verify", "--json")
     assert answer.data["outcome"] == "complete", answer

@@ -9,15 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import Project, edit, making, shell, task, write
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 def proofs() -> list[str]:
@@ -46,7 +41,7 @@ def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(pro
             task("T1-02", files="modify `app.sh`", check="grep more app.sh", after="T1-01", steps=again),
         ]
     )
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     proofs = project.events("--kind", "evidence.recorded")
     weaker = {row["task"]: row["payload"].get("weaker") for row in proofs if row["task"]}
     assert weaker == {"T1-01": [f"app.sh names {place}, which only this machine has"], "T1-02": None}
@@ -65,7 +60,7 @@ def test_a_stale_bytecode_file_is_not_what_a_check_runs(project: Project) -> Non
         "T1-02", files="modify `app.py`", check=check, after="T1-01", steps=[edit("app.py", "VALUE = 1", "VALUE = 2")]
     )
     project.plan([first, second])
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     assert not project.exists("__pycache__")
 
 
@@ -74,12 +69,12 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     project.repo.write_all({"data.log": "needed\n", "other.log": "x\n", "more.log": "x\n"})
     check = "test -s a.txt && grep -q needed data.log"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert answer.code == 1
     assert "AC-1 needs data.log, which the commit does not hold: git ignores it" in answer.out
     assert "Replace `checks` in .idumb/config.yaml by `checks: {provide: [data.log], regression: end}`" in answer.out
     project.configure("checks: {provide: [data.log]}\n")
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
     assert proof["weaker"] == ["may use data.log, which the commit does not hold (checks.provide)"]
     assert project.read("data.log") == "needed\n"
@@ -97,7 +92,7 @@ def test_a_repository_in_the_working_tree_that_a_check_needs_is_named(project: P
     inner.commit()
     check = "grep needed vendor/lib/data.txt"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     words = "AC-1 needs vendor/lib, which the commit does not hold: it is a repository of its own"
     assert f"{words}. Add `checks: {{provide: [vendor/lib]}}`" in answer.out
 
@@ -108,7 +103,7 @@ def test_an_ignored_program_is_named_although_the_work_is_wrong_too(project: Pro
     (project.repo.root / "tool.log/run").chmod(0o755)
     building(project, tmp_path, "echo wrong > a.txt\n")
     project.plan([task("T1-01", files="create `a.txt`", check="tool.log/run grep right a.txt")])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert "AC-1 needs tool.log, which the commit does not hold: git ignores it. Add" in answer.out
     assert len(project.events("--kind", "attempt.finished")) == 1
 
@@ -123,7 +118,7 @@ def test_an_ignored_path_is_found_once_the_work_is_right(project: Project, tmp_p
     )
     check = "cat data.log > /dev/null && grep -q right a.txt"
     project.plan([task("T1-01", files="create `a.txt`", check=check)])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     line = "`checks: {provide: [data.log]}` to .idumb/config.yaml"
     told = (tmp_path / "told").read_text(encoding="utf-8")
     assert f"AC-1 failed (it may need data.log, which git ignores: add {line})" in told, told
@@ -147,7 +142,7 @@ def test_the_commands_that_install_what_a_check_needs_are_proposed_too(project: 
     project.repo.write_all({"node_modules/a/index.js": "x\n"})
     check = "test -s a.txt && test -s node_modules/a/index.js"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert answer.code == 1
     assert "`checks: {provide: [node_modules]}` or `checks: {prepare: [npm ci]}`" in answer.out
 
@@ -160,7 +155,7 @@ def test_a_check_cannot_damage_what_the_user_provides_unless_it_is_shared(projec
         f"test -e a.txt && cat deps.log/lib/x && rm -rf deps.log/* deps.log {deps}/lib/x data.log && rm -f own.log/y"
     )
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("deps.log/lib/x") == "x\n"
     assert project.read("data.log") == "data\n"
@@ -177,18 +172,18 @@ def test_an_uncommitted_change_that_a_check_needs_is_named(project: Project) -> 
     project.repo.commit("config")
     project.repo.write_all({"config.txt": "new\n"})
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q new config.txt", steps=[write("a.txt", "x\n")])])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert answer.code == 1
     assert "AC-1 needs your uncommitted config.txt" in answer.out
     project.repo.commit("mine", "config.txt")
-    assert project.resume().code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 def test_checks_here_judge_the_folder(project: Project) -> None:
     project.configure("checks: here\n")
     project.repo.write_all({"data.log": "needed\n"})
     project.plan([task("T1-01", files="create `a.txt`", check="test -s data.log", steps=[write("a.txt", "x\n")])])
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
     assert proof["weaker"] == ["it judges the files of the working tree, not the commit (checks: here)"]
 
@@ -248,7 +243,10 @@ def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Pr
     assert row["reason"].startswith("verify 1 changed stamp.txt, which the commit holds; in strict mode")
 
 
-@pytest.mark.parametrize("check", ["sh build.sh", "echo >> test_it.py", "echo : >> own.sh; sh own.sh"])
+CHANGES = ("sh build.sh", "echo >> test_it.py", "echo : >> own.sh; sh own.sh")
+
+
+@pytest.mark.parametrize("check", seed.one_on_a_push(CHANGES, "changing checks"))
 def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str) -> None:
     """R-RUN-3: the work of this run, also of earlier tasks, its tests, and the files that the check names."""
     project.repo.write_all({"own.sh": "true\n", "test_it.py": "\n", "build.sh": "echo x >> a.txt\n"})
@@ -262,7 +260,7 @@ def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str)
 
 def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `mkdir out && touch out/x here.txt`\n")])
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     assert not project.exists("out")
     assert not project.exists("here.txt")
 
@@ -297,7 +295,7 @@ def test_line_endings_are_judged_as_a_clone_has_them(project: Project) -> None:
     project.repo.commit("rules")
     check = "test $(wc -c < a.txt) = 2"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\r\n")])])
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     assert project.repo.git("cat-file", "-s", "HEAD:a.txt").strip() == "2"
 
 
@@ -353,7 +351,7 @@ def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox
             )
         ]
     )
-    assert project.execute().code == 0
+    assert project.execute("--no-verify").code == 0
     assert not project.exists("node_modules/b")
 
 
@@ -387,7 +385,7 @@ def _dependencies(project: Project) -> list[dict[str, Any]]:
     return [symptom for symptom in checks["checks.dependencies"]["symptoms"] if symptom["state"] != "ok"]
 
 
-@pytest.mark.parametrize("commit", ["task", "none"])
+@pytest.mark.parametrize("commit", seed.one_on_a_push(["task", "none"], "left by checks"))
 def test_what_checks_of_one_task_leave_is_not_seen_by_those_of_another(project: Project, commit: str) -> None:
     """Neither when the task is done, nor when all checks run again on the final tree."""
     project.configure(f"git: {{commit: {commit}}}\n")
@@ -419,8 +417,6 @@ def test_a_phase_whose_criterion_needs_an_ignored_path_names_it(project: Project
     )
     again = project.quick("verify-work", "1", "--json")
     assert (again.data["reason"], again.error["hint"]) == (needs, answer.error["hint"])
-    project.configure("checks: {provide: [data.log]}\n")
-    assert run(project).code == 0
 
 
 def test_a_phase_whose_criterion_needs_an_uncommitted_change_names_it(project: Project) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.meta import source
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import task
@@ -49,7 +50,7 @@ SEES = (
 HOOK = "#!/bin/sh\nfor f in $(git diff --cached --name-only -- '*.txt'); do echo hooked >> $f; git add $f; done\n"
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", seed.one_on_a_push([*WAYS], "what checks judge"))
 def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
     way = WAYS[name]
     project = projects.create(sandbox, files={"README.md": "one\n", ".gitignore": "*.log\n"})
