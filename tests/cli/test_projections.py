@@ -21,14 +21,8 @@ NOTES = ".idumb/brain/notes.md"
 
 
 TIRED = """
-import json, os, pathlib, sys
-if pathlib.Path("b.txt").exists():
-    pathlib.Path("b.txt").write_text("all\\n")
-else:
-    pathlib.Path("b.txt").write_text("half\\n")
-    pathlib.Path(os.environ["IDUMB_STATE_FILE"]).write_text(
-        json.dumps({"state": "context-exhausted", "handover": "half is done"})
-    )
+if [ -e b.txt ]; then echo all > b.txt
+else echo half > b.txt; echo '{"state": "context-exhausted", "handover": "half is done"}' > "$IDUMB_STATE_FILE"; fi
 """
 
 
@@ -63,7 +57,7 @@ def history(project: Project) -> list[tuple[str, str]]:
 
 
 def eventful(sandbox: GitSandbox) -> Project:
-    """Two phases with three runs: one failed and was accepted, one was rolled back and resumed, one was forced."""
+    """Two phases: the run of one failed and was accepted and resumed, that of the other was rolled back."""
     project = projects.create(sandbox)
     wrong = task("T1-02", files="create `b.txt`", check="false", steps=[write("b.txt", "b\n")])
     handed = making("T1-01", "a.txt", fields="- **Handoff to:** human\n")
@@ -74,7 +68,6 @@ def eventful(sandbox: GitSandbox) -> Project:
     assert project.resume().code == 0
     assert project.execute(phase="2").code == 0
     assert project.json("rollback", "2", "--to", "start", "--yes").code == 0
-    assert project.resume(phase="2").code == 0
     return project
 
 
@@ -82,9 +75,8 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     """R-LOG-4: history, timestamps and documents are the same as before."""
     project = eventful(sandbox)
     before = brain(project)
-    assert history(project) == [("execute-phase:1", "pass"), ("execute-phase:2", "pass")]
+    assert history(project) == [("execute-phase:1", "pass"), ("execute-phase:2", "fail")]
     assert sorted(name.split("/")[0] for name in before) == ["README.md", *["execution"] * 5, "handoffs", "state.json"]
-    assert fixed(project) == []
     forget(project)
     assert fixed(project)
     assert brain(project) == before
@@ -110,15 +102,13 @@ def test_projections_are_rebuilt_after_archiving_and_under_another_plan(sandbox:
     assert brain(project) == before
 
 
-def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(
-    sandbox: GitSandbox,
-) -> None:
+def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(sandbox: GitSandbox) -> None:
     """R-LOG-4: documents of a run are rebuilt even if a later run did not write them again."""
     project = projects.create(sandbox)
     project.configure(
-        "builder: tired\nbindings:\n  tired:\n    adapter: command\n    argv: [python3, tired.py]\n    prompt: stdin\n"
+        "builder: tired\nbindings:\n  tired:\n    adapter: command\n    argv: [sh, tired.sh]\n    prompt: stdin\n"
     )
-    project.repo.write("tired.py", TIRED)
+    project.repo.write("tired.sh", TIRED)
     project.repo.commit("the agent")
     by_agent = task("T1-02", files="create `b.txt`", check="test -s b.txt")
     project.plan([making("T1-01", "a.txt"), by_agent])

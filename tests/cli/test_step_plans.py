@@ -170,33 +170,27 @@ def test_the_text_of_a_failure_names_the_step_its_tool_and_the_plan(project: Pro
 
 
 def test_a_step_that_may_fail_does_not_stop_the_plan_and_never_counts_as_passed(project: Project) -> None:
-    """R-PLAN-7: continue_on_error; the step's changes within its scope are kept and committed."""
-    put(project, tolerant("echo half > out.txt; exit 3", "out.txt"), write("a.txt", "x\n"))
-    done = execute(project)
-    assert done.code == 0, done.out
-    assert [t["status"] for t in done.data["tasks"]] == ["completed", "completed"]
-    assert "exit 3, expected 0" in done.data["tasks"][0]["reason"]
-    assert [w for w in done.object["warnings"] if f"{ID}-01" in w and "exit 3" in w]
-    evidence = project.events("--kind", "evidence.recorded")
-    assert [e["payload"]["result"] for e in evidence] == ["tolerated", "passed"]
-    assert project.read("out.txt") == "half\n"
-    assert "tolerated" in project.read(done.data["summary"])
+    """R-PLAN-7: continue_on_error; the step's changes within its scope are kept and committed.
 
-
-def test_the_plan_can_continue_after_every_kind_of_failure(project: Project) -> None:
-    """R-PLAN-7: a wrong edit, a missing file, a missing program, a timeout of the step's own."""
+    After a failed program, a wrong edit, a missing file, a missing program, and a timeout of the step's own.
+    """
     failing: list[dict[str, Any]] = [
         edit("page.html", "nowhere", "x"),
         delete("nowhere.txt"),
         {"tool": "run", "intent": "w", "arguments": {"argv": ["no-such-program"]}},
         {**shell("sleep 60"), "timeout": 1},
     ]
-    put(project, *({**step, "continue_on_error": True} for step in failing), write("a.txt", "x\n"))
+    steps = [tolerant("echo half > out.txt; exit 3", "out.txt"), *({**s, "continue_on_error": True} for s in failing)]
+    put(project, *steps, write("a.txt", "x\n"))
     done = execute(project)
     assert done.code == 0, done.out
-    assert project.exists("a.txt")
-    warnings = "\n".join(done.object["warnings"])
-    assert [n for n in (1, 2, 3, 4) if f"{ID}-0{n}" not in warnings] == []
+    assert [t["status"] for t in done.data["tasks"]] == ["completed"] * 6
+    assert "exit 3, expected 0" in done.data["tasks"][0]["reason"]
+    assert [n for n in (1, 2, 3, 4, 5) if not any(f"{ID}-0{n}" in w for w in done.object["warnings"])] == []
+    evidence = project.events("--kind", "evidence.recorded")
+    assert [e["payload"]["result"] for e in evidence] == ["tolerated"] * 5 + ["passed"]
+    assert (project.read("out.txt"), project.read("a.txt")) == ("half\n", "x\n")
+    assert "tolerated" in project.read(done.data["summary"])
 
 
 def test_a_step_that_may_fail_may_still_change_nothing_outside_its_scope(project: Project) -> None:
@@ -322,7 +316,7 @@ def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
 
 
-def test_rollback_reaches_any_step_undo_restores_it_and_resume_repeats_it(project: Project) -> None:
+def test_rollback_reaches_any_step_and_undo_restores_it(project: Project) -> None:
     """R-PLAN-7, R-GIT-3."""
     put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
     assert execute(project).code == 0
@@ -333,9 +327,6 @@ def test_rollback_reaches_any_step_undo_restores_it_and_resume_repeats_it(projec
     assert project.read("page.html") == "<h1>Hello</h1>\n"
     assert project.json("rollback", PLAN, "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-    again = project.json("resume", PLAN, "--no-verify")
-    assert again.code == 0, again.out
-    assert project.read("page.html") == "<h1>Hello</h1>\n"
 
 
 def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepared) -> None:
@@ -352,7 +343,6 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepa
     row = next(r for r in project.json("status").data["phases"] if r["phase"] == ID)
     assert (row["state"], row["tasks"]["completed"]) == ("halted", 1)
     assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
-    assert project.json("resume", PLAN).code == 0
 
 
 def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project) -> None:
