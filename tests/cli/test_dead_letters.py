@@ -37,11 +37,6 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(_parked)
 
 
-def make_ready(project: Project) -> None:
-    project.repo.write("ready")
-    project.repo.commit("ready", "ready")
-
-
 def dlq(project: Project, *words: str) -> Answer:
     answer = project.quick("dlq", *words, "--json")
     if answer.code == 0 and words[0] != "retry":
@@ -82,6 +77,8 @@ def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_att
     assert attempts() == {"T1-01": 2, "T1-02": 2, "run": 4}
     assert dlq(project, "retry", "T1-01").code == 1
     assert attempts() == {"T1-01": 3, "T1-02": 2, "run": 5}
+    asked = [row["id"] for row in project.quick("decisions", "--json").data["decisions"]]
+    assert sorted(asked) == ["T1-01.exhausted.3", "T1-02.exhausted.2"]
     assert parked(project) == ["T1-02", "T1-01", "run"]
     whole = next(row["id"] for row in dlq(project, "list").data["dead_letters"] if row["kind"] == "run")
     assert dlq(project, "retry", whole).code == 1
@@ -90,11 +87,15 @@ def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_att
     assert attempts() == {"T1-01": 6, "T1-02": 5, "run": 11}
     failed = project.read(".planning/phases/1/1-SUMMARY.md").split("## Failed Tasks")[1].split("###")[0]
     assert [row.split("|")[-2].strip() for row in failed.splitlines() if "T1-0" in row] == ["6", "5"]
-    make_ready(project)
+    project.repo.write("ready")
+    project.repo.commit("ready", "ready")
+    assert dlq(project, "remove", "T1-01").code == 0
     assert dlq(project, "retry", "T1-01").code == 1  # under the same checks; T1-02 is as failed as before
     assert project.statuses() == {"T1-01": "completed", "T1-02": "failed", "T1-03": "completed"}
     assert parked(project) == ["T1-02", "run"]
     assert [e["task"] for e in project.events("--kind", "attempt.started")].count("T1-03") == 1
+    everything = dlq(project, "list", "--all").data["dead_letters"]
+    assert {one["task"]: (one["state"], one["retryable"]) for one in everything}["T1-01"] == ("settled", False)
     again = dlq(project, "retry", "T1-01")
     assert (again.code, again.error["code"]) == (4, "dead-letter.not-retryable")
 
@@ -113,13 +114,6 @@ def test_a_removed_letter_is_hidden_until_the_next_failure_and_stays_in_the_log(
     assert project.statuses()["T1-02"] == "failed"
     assert dlq(project, "retry", "T1-02").code == 1
     assert "T1-02" in parked(project)
-    assert dlq(project, "remove", "T1-01").code == 0
-    make_ready(project)
-    assert dlq(project, "retry", "T1-01").code == 1
-    assert project.statuses()["T1-01"] == "completed"
-    everything = dlq(project, "list", "--all").data["dead_letters"]
-    assert {one["task"]: (one["state"], one["retryable"]) for one in everything}["T1-01"] == ("settled", False)
-    assert dlq(project, "retry", "T1-01").error["code"] == "dead-letter.not-retryable"
 
 
 def test_a_letter_of_an_earlier_run_is_replaced_and_an_unknown_one_refused(project: Project) -> None:

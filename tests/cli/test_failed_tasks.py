@@ -39,36 +39,6 @@ echo $number >> n.txt
     assert project.trailers("Idumb-Attempt") == ["3"]
 
 
-def test_the_severity_of_a_task_decides_what_happens_when_it_fails(project: Project) -> None:
-    """R-PLAN-3: block, retry or ask; R-RUN-5: with `retry` it asks once its attempts are used up."""
-    project.configure("run: {halt_after: 9}\n")
-    fails = [shell("false")]
-    project.plan(
-        task(f"T1-0{number}", files=f"create `{number}.txt`", steps=fails, fields=f"- **On failure:** {policy}\n")
-        for number, policy in enumerate(("block", "retry", "ask"), 1)
-    )
-    answer = run(project, "--no-verify")
-    rows = {row["id"]: (row["attempts"], row["status"]) for row in answer.data["tasks"]}
-    assert rows == {"T1-01": (1, "failed"), "T1-02": (3, "failed"), "T1-03": (1, "waiting")}
-    asked = project.quick("decisions", "--json").data["decisions"]
-    assert {(one["task"], one["kind"]) for one in asked} == {("T1-02", "exhausted"), ("T1-03", "failure")}
-
-
-def test_three_consecutive_failures_halt_the_run_and_offer_a_rollback(project: Project) -> None:
-    """R-RUN-5."""
-    project.plan(
-        [making("T1-01", "a.txt"), *(failing_task(f"T1-0{n}", f"{n}.txt") for n in (2, 3, 4)), making("T1-05", "e.txt")]
-    )
-    answer = run(project, "--max-attempts", "1")
-    assert answer.code == 1
-    assert answer.error["code"] == "run.halted"
-    assert "idumb rollback 1 --to start" in answer.data["next"]
-    assert project.statuses()["T1-05"] == "ready"
-    assert not project.exists("e.txt")
-    assert project.quick("resume", "1", "--max-attempts", "1", "--json").code == 1
-    assert project.statuses()["T1-05"] == "completed"
-
-
 def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
     """R-RUN-5, R-ADAPT-2: fix and `resume --retry-failed`."""
     door = tmp_path / "open"
@@ -76,9 +46,6 @@ def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project
         [making("T1-01", "a.txt", fields=f"- **Verify:** `test -e {door}`\n"), making("T1-02", "b.txt", after="T1-01")]
     )
     assert run(project, "--max-attempts", "1").code == 1
-    unchanged = project.quick("resume", "1", "--json")
-    assert unchanged.code == 1
-    assert project.statuses()["T1-01"] == "failed"
     door.touch()
     assert project.quick("resume", "1", "--retry-failed", "--no-verify", "--json").code == 0
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
@@ -105,13 +72,10 @@ def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
     """R-RUN-6, R-RUN-7: another task had failed before."""
     strays = shell("echo a > b.txt; echo c > c.txt")
     project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[strays])])
-    flags = ("--on-deviation", "halt", "--max-attempts", "1")
-    answer = run(project, *flags)
+    answer = run(project, "--on-deviation", "halt", "--max-attempts", "1")
     assert answer.error["code"] == "run.halted"
     assert str(answer.data["failure"]["step_id"]).startswith("T1-02")
     assert answer.data["next"][0] == answer.error["hint"] == "idumb debug 1 --task T1-02"
-    words = project.quick("resume", "1", "--retry-failed", *flags).out
-    assert "Critical task T1-02 failed" in words
 
 
 PROTECTED = (".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt")

@@ -187,6 +187,17 @@ def test_a_plan_that_asks_after_a_failure_does_what_the_user_answers(
     assert len(run.calls) == calls
 
 
+@pytest.mark.parametrize(("severity", "calls", "asked"), [("block", 1, []), ("retry", 3, ["exhausted"])])
+def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, calls: int, asked: list[str]) -> None:
+    """R-PLAN-3."""
+    run = EngineRun(
+        task("A", on_failure=severity), work=lambda request, _: AgentResult(outcome.FAILED, f"no {request.attempt}")
+    )
+    run.run()
+    assert (run.status(), len(run.calls)) == ({"A": "failed"}, calls)
+    assert [event.payload["kind"] for event in run.events("decision.asked")] == asked
+
+
 # Proof
 
 
