@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, Running, making, shell, task
+from tests.support.project import Project, Running, shell, task
 
 
 @pytest.fixture
@@ -18,12 +18,7 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
     project = projects.create(sandbox)
     os.mkfifo(tmp_path / "door")
     step = shell(f"echo half > a.txt; read line < {tmp_path / 'door'}")
-    project.plan(
-        [
-            task("T1-01", files="create `a.txt`", check="grep -q whole a.txt", steps=[step]),
-            making("T1-02", "b.txt"),
-        ]
-    )
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q whole a.txt", steps=[step])])
     return project
 
 
@@ -46,7 +41,7 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
     started = project.events("--kind", "operation.started")
     assert [event["payload"].get("overtook", {}).get("pid") for event in started] == [None, busy.pid]
 
-    answer = project.resume()
+    answer = project.resume("--no-verify")
 
     warnings = [line for line in answer.object["warnings"] if "still owned it" in line]
     assert len(warnings) == 1
@@ -54,7 +49,7 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
     assert f"(process {busy.pid})" in warnings[0]
     assert "T1-01 was accepted by" in warnings[0]
     assert "looks fine" in warnings[0]
-    assert [line for line in project.resume().object["warnings"] if "still owned it" in line] == []
+    assert [line for line in project.resume("--no-verify").object["warnings"] if "still owned it" in line] == []
 
 
 def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, busy: Running, tmp_path: Path) -> None:
@@ -63,4 +58,4 @@ def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, bus
         busy.end()
         assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
     assert [event for event in project.events("--kind", "operation.started") if "overtook" in event["payload"]] == []
-    assert [line for line in project.resume().object["warnings"] if "owned it" in line] == []
+    assert [line for line in project.resume("--no-verify").object["warnings"] if "owned it" in line] == []

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -59,7 +60,9 @@ def _asked(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize(("verb", "policy"), [("modify", "none"), ("create", "task")])
+@pytest.mark.parametrize(
+    ("verb", "policy"), seed.one_on_a_push([("modify", "none"), ("create", "task")], "a person's work")
+)
 def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: Project, verb: str, policy: str) -> None:
     path = WORKS[verb]
     before = project.read(path) if project.exists(path) else None
@@ -81,7 +84,7 @@ def test_a_person_may_commit_the_work_before_the_answer(prepared: Prepared) -> N
     project = prepared.get(_asked)
     project.repo.write("README.md", FIXED)
     project.repo.commit("by hand", "README.md")
-    answer = answered(project)
+    answer = answered(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]
 
@@ -100,7 +103,7 @@ def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person(p
     assert project.resume().code == 5
     assert project.exists("other.md")
     project.repo.write("README.md", FIXED)
-    answer = answered(project)
+    answer = answered(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]
 
@@ -112,13 +115,13 @@ def appending(id: str, line: str) -> str:
 def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file(project: Project) -> None:
     asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"))
     project.repo.write("README.md", FIXED)
-    answer = answered(project)
+    answer = answered(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("README.md") == f"{FIXED}more\n"
     assert [files_of(answer, number) for number in (0, 1)] == [["README.md"], ["README.md"]]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", seed.one_on_a_push(POLICIES, "a continued file"))
 def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: Project, policy: str) -> None:
     """R-GIT-3: the phase is verified, and a rollback takes the tasks back in the order of their work."""
     asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"), policy=policy)
@@ -140,8 +143,8 @@ def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: P
     assert project.read("README.md") == "Teh The\n"
     project.repo.write("README.md", FIXED)
     project.repo.write("new.txt", FIXED)
-    waits = project.resume("--retry-failed")
-    answer = answered(project) if waits.code == 5 else waits
+    waits = project.resume("--retry-failed", "--no-verify")
+    answer = answered(project, "--no-verify") if waits.code == 5 else waits
     assert answer.code == 0, answer.out
     assert sorted(files_of(answer)) == ["README.md", "new.txt"]
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
@@ -149,13 +152,15 @@ def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: P
 
 
 def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(project: Project) -> None:
-    asked(project, by_hand("modify", "README.md", "sleep 1; grep -q The README.md"))
+    again = project.folder.parent / "again"
+    asked(project, by_hand("modify", "README.md", f"test -e {again} || sleep 60; grep -q The README.md"))
     project.repo.write("README.md", FIXED)
     assert project.json("decide", "T1-01.work", "done").code == 0
     with project.running("resume", "1") as resumed:
         resumed.wait_for("attempt.started")
         os.kill(resumed.pid, signal.SIGKILL)
-    answer = project.resume()
+    again.touch()
+    answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]
     assert project.read("README.md") == FIXED

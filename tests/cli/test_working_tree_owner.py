@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
@@ -25,7 +26,7 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     os.mkfifo(gate)
     steps = [write("a.txt", "a\n"), shell("cat ../gate")]
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
-    with project.running("execute-phase", "1", "--approve", project.approval(), "--events") as run:
+    with project.running("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
         run.wait_for("attempt.started")
         owners = [project.json("status").data["owner"] for _ in range(2)]
         words = project.quick("next").out
@@ -38,7 +39,9 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     assert "In use" not in project.quick("status").out
 
 
-@pytest.mark.parametrize("command", [("rollback", "1", "--to", "T1-01", "--yes"), ("undo", "--yes")])
+@pytest.mark.parametrize(
+    "command", seed.one_on_a_push([(("rollback", "1", "--to", "T1-01", "--yes"),), (("undo", "--yes"),)], "unfinished")
+)
 def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: tuple[str, ...]) -> None:
     """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
     project = prepared.get(_verified)
