@@ -23,7 +23,7 @@ def project_with(sandbox: GitSandbox, script: str, *, attempts: int | str = 1, t
     """A project whose builder is a shell script that is started in the clone."""
     project = projects.create(sandbox, files={"README.md": "# A project\n", "kept.txt": "kept\n"})
     agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
-    project.configure(SETTINGS.format(attempts=attempts, agent=agent))
+    sandbox.write(".idumb/config.yaml", SETTINGS.format(attempts=attempts, agent=agent))
     project.plan(tasks or (task("T1-01", files="create `a.txt`", check="test -s a.txt"),))
     return project
 
@@ -293,9 +293,7 @@ def test_too_many_commits_are_refused(sandbox: GitSandbox) -> None:
 
 
 def test_a_builder_that_replaces_its_clone_with_the_repository_changes_nothing(sandbox: GitSandbox) -> None:
-    once = f"touch ../once; here=$PWD; cd ..; rm -rf $here; ln -s {sandbox.root} $here; exit;"
-    script = f"[ -e ../once ] || {{ {once} }}; "
-    project = project_with(sandbox, script + PLAIN)
+    project = project_with(sandbox, f"here=$PWD; cd ..; rm -rf $here; ln -s {sandbox.root} $here")
     before = sandbox.ledger()
     answer = execute(project)
     assert answer.code == 1, answer
@@ -308,9 +306,6 @@ def test_a_builder_that_replaces_its_clone_with_the_repository_changes_nothing(s
         before.index,
         before.config,
     )
-    again = project.quick("resume", "1", "--retry-failed", "--no-verify", "--json")
-    assert again.code == 0, again
-    assert sandbox.git("log", "-1", "--format=%s") == "Add a"
 
 
 def test_a_builder_that_removes_its_clone_fails_with_that_reason(sandbox: GitSandbox) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.project import Project, making, shell, task, write
@@ -41,14 +42,14 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "script"), [("here", HIDES), ("here", ROOT), ("clone", ROOT), ("builder", HIDES)],
-    ids=["here", "here, rules at the top", "clone", "builder"],
-)  # fmt: skip
+HIDDEN = [("here", HIDES), ("here", ROOT), ("clone", ROOT), ("builder", HIDES)]
+
+
+@pytest.mark.parametrize(("kind", "script"), seed.one_on_a_push(HIDDEN, "hidden files"))
 def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, script: str, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, f"{script}; git add a.txt; git commit -qm 'add a'" if kind == "builder" else script, WORK[kind])
-    ended = run(project)
+    ended = run(project, "--no-verify")
     assert ended.code in {1, 5}, ended
     assert undeclared(project) == ["helper/.gitignore" if script == HIDES else ".gitignore", "helper/check.sh"]
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
@@ -58,7 +59,7 @@ def test_rules_that_hide_nothing_are_a_change_too(project: Project) -> None:
     """And other undeclared files make it none of a tool."""
     steps = [write("a.txt", "a\n"), shell("mkdir d; echo '*' > d/.gitignore; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    assert run(project).code == 5
+    assert run(project, "--no-verify").code == 5
     assert undeclared(project) == ["b.txt", "d/.gitignore"]
     assert "a tool's output" not in project.quick("decisions").out
 
@@ -77,7 +78,7 @@ def test_new_caches_and_reports_of_tools_are_reported_and_existing_rules_are_not
             task("T1-03", files="create `.gitignore`", after="T1-02", steps=[shell(rules)]),
         ]
     )
-    ended = run(project)
+    ended = run(project, "--no-verify")
     assert ended.code == 0, ended
     (warning,) = [words for words in ended.object["warnings"] if "as caches" in words]
     assert warning == "While T1-01 ran, folders appeared that git ignores as caches: htmlcov/, made/"
@@ -92,7 +93,7 @@ def test_new_caches_and_reports_of_tools_are_reported_and_existing_rules_are_not
 def test_accepted_files_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
-    assert run(project, "--on-deviation", "accept").code == 0
+    assert run(project, "--on-deviation", "accept", "--no-verify").code == 0
     new = project.repo.git("ls-tree", "-r", "--name-only", "HEAD").split()
     assert {"a.txt", "helper/.gitignore", "helper/check.sh"} <= set(new)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
@@ -102,38 +103,38 @@ def test_accepted_files_are_committed_and_rolled_back_with_their_rules(project: 
 def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
-    assert run(project).code == 5
+    assert run(project, "--no-verify").code == 5
     assert project.quick("decide", "T1-01.deviation.1", "retry", "--json").code == 0
-    assert project.quick("resume", "1", "--json").code == 5
+    assert project.resume("--no-verify").code == 5
     first, second = (e["payload"]["deviations"] for e in project.events("1", "--kind", "attempt.finished"))
     assert first == second == ["helper/.gitignore", "helper/check.sh"]
 
 
-@pytest.mark.parametrize("kind", ["clone", "builder"])
+@pytest.mark.parametrize("kind", seed.one_on_a_push(["clone", "builder"], "ignored in a clone"))
 def test_a_folder_ignored_in_the_user_s_tree_is_recognized_in_a_clone(project: Project, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
     project.repo.write_all({"dist/.gitignore": "*\n", "dist/old.whl": "old\n"})
-    ended = run(project)
+    ended = run(project, "--no-verify")
     assert ended.code == 0, ended
     assert "While T1-01 ran, folders appeared that git ignores as caches: dist/" in ended.object["warnings"]
     assert undeclared(project) == []
 
 
-@pytest.mark.parametrize("kind", ["here", "builder"])
+@pytest.mark.parametrize("kind", seed.one_on_a_push(["here", "builder"], "ignored later"))
 def test_after_git_ignores_a_tool_s_folder_the_task_passes(project: Project, kind: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     dist = "mkdir -p dist; echo '*' > dist/.gitignore; echo x > dist/x.whl; echo a > a.txt"
     configure(project, f"{dist}; git add -A; git commit -qm 'add a'" if kind == "builder" else dist, WORK[kind])
-    ended = run(project)
+    ended = run(project, "--no-verify")
     assert ended.code == 5, ended
     assert "added a tool's output (`dist/`) to .gitignore and committed that" in project.quick("decisions").out
     project.repo.write(".gitignore", "dist/\n")
     project.repo.git("add", ".gitignore")
     project.repo.git("commit", "-qm", "ignore dist")
     assert project.quick("decide", "T1-01.deviation.1", "retry", "--json").code == 0
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
@@ -150,16 +151,18 @@ def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
     assert ended["payload"]["caches"] == ["new/"]
 
 
-@pytest.mark.parametrize(
-    ("workspace", "script", "named"),
-    [
-        ("here", "mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
-        ("here", "echo helper > ~/rules", ["~/rules"]),
-        ("clone", "echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other",
-         ["~/gitconfig", "~/other"]),
-    ],
-    ids=["of git", "named", "new, from a clone"],
-)  # fmt: skip
+RULES = [
+    ("here", "mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
+    ("here", "echo helper > ~/rules", ["~/rules"]),
+    (
+        "clone",
+        "echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other",
+        ["~/gitconfig", "~/other"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("workspace", "script", "named"), seed.one_on_a_push(RULES, "the user's rules"))
 def test_the_user_s_own_rules_are_guarded(
     project: Project, home: Path, workspace: str, script: str, named: list[str]
 ) -> None:

@@ -97,17 +97,9 @@ def test_with_autocrlf(sandbox: GitSandbox) -> None:
     sandbox.write_all({"README.md": "one\r\nline\r\n", "other.txt": "a\r\nb\r\n", ".gitignore": "*.log\r\n"})
     sandbox.commit("first")
     project = projects.create(sandbox, files={})
-    project.plan(
-        [
-            making("T1-01", "sub/a.txt", "one\r\n"),
-            task(
-                "T1-02",
-                files="modify `README.md`",
-                check="grep -q two README.md",
-                steps=[shell("printf 'two\\r\\n' >> README.md")],
-            ),
-        ]
-    )
+    steps = [shell("printf 'two\\r\\n' >> README.md")]
+    second = task("T1-02", files="modify `README.md`", check="grep -q two README.md", steps=steps)
+    project.plan([making("T1-01", "sub/a.txt", "one\r\n"), second])
     assert sandbox.status() == []
     run_and_take_back(project)
     assert sandbox.status() == []
@@ -119,12 +111,12 @@ def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
     two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
     main = project.repo.ledger()
-    assert run(two).code == 0
+    assert run(two, "--no-verify").code == 0
     assert two.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.repo.head() == main.refs["refs/heads/main"]
     assert projects.user_bytes(main, project.repo.ledger()) == []
     assert project.statuses() == {"T1-01": "ready", "T1-02": "pending"}
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert project.trailers("Idumb-Run") != two.trailers("Idumb-Run")
     assert two.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not two.exists("sub/a.txt")
@@ -181,13 +173,13 @@ def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
 def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothing_is_lost(project: Project) -> None:
     """R-GIT-6."""
     project.repo.write("README.md", "mine\n")
-    answer = run(project, "--workspace", "clone")
+    answer = run(project, "--workspace", "clone", "--no-verify")
     assert answer.code != 0
     assert "README.md" in answer.out
     assert project.read("README.md") == "mine\n"
     assert project.statuses()["T1-01"] == "completed"
     project.repo.git("checkout", "--quiet", "HEAD", "README.md")
-    again = project.quick("resume", "1", "--retry-failed", "--json")
+    again = project.resume("--retry-failed", "--no-verify")
     assert again.code == 0, again.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
@@ -195,11 +187,11 @@ def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothin
 def test_a_person_judges_work_from_a_clone(project: Project) -> None:
     """R-ASK-2: a waiting result is delivered after the answer, and not before."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    assert run(project, "--workspace", "clone").code == 5
+    assert run(project, "--workspace", "clone", "--no-verify").code == 5
     assert not project.exists("a.txt")
     (decision,) = project.quick("decisions", "--json").data["decisions"]
     assert project.quick("decide", decision["id"], "yes").code == 0
-    answer = project.quick("resume", "1", "--json")
+    answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("a.txt") == "made\n"
     assert "a.txt" in project.repo.tree()
@@ -212,7 +204,7 @@ def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path
     door = tmp_path / "door"
     steps = [shell(f"echo x >> n.txt; test -e {door} || {{ touch {door}; exit 1; }}")]
     project.plan([task("T1-01", files="create `n.txt`", check='test "$(cat n.txt)" = x', steps=steps)])
-    answer = run(project, "--workspace", "clone")
+    answer = run(project, "--workspace", "clone", "--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("n.txt") == "x\n"
 
@@ -227,9 +219,9 @@ def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_pa
             making("T1-02", "b.txt", after="T1-01", fields=f"- **Verify:** `test -e a.txt`, `test -e {door}`\n"),
         ]
     )
-    assert run(project, "--workspace", "clone", "--max-attempts", "1").code == 1
+    assert run(project, "--workspace", "clone", "--max-attempts", "1", "--no-verify").code == 1
     door.touch()
-    answer = project.quick("resume", "1", "--retry-failed", "--json")
+    answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("b.txt") == "made\n"
 
@@ -240,7 +232,7 @@ def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Proje
         [task("T1-01", files="create `a.txt`", check="true", steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")])]
     )
     before = project.repo.ledger()
-    answer = run(project, "--workspace", "clone")
+    answer = run(project, "--workspace", "clone", "--no-verify")
     assert answer.code == 5
     assert "stray.txt" in answer.out
     assert projects.user_bytes(before, project.repo.ledger()) == []
@@ -250,14 +242,14 @@ def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project)
     """R-RUN-6, F22: exit code 1, git's message, the files stay, and nothing is built twice."""
     hook = project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho the hook says no >&2\nexit 1\n", mode=0o755)
     head, index = project.repo.head(), staged_of_user(project)
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert (answer.code, answer.error["code"]) == (1, "git.commit-refused")
     assert "the hook says no" in answer.error["message"]
     assert project.repo.head() == head
     assert project.exists("sub/a.txt")
     assert staged_of_user(project) == index
     hook.unlink()
-    again = project.quick("resume", "1", "--json")
+    again = project.resume("--no-verify")
     assert again.code == 0, again.out
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert len(project.events("1", "--kind", "attempt.started", "--task", "T1-01")) == 1
@@ -274,12 +266,8 @@ def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
 
 def test_a_branch_switched_during_the_run_stops_it(project: Project) -> None:
     """R-GIT-6, F24: detected before the next task; no later task commits on the other branch."""
-    project.plan(
-        [
-            making("T1-01", "a.txt", steps=[shell("git switch -q -c other"), write("a.txt", "a\n")]),
-            making("T1-02", "b.txt", after="T1-01"),
-        ]
-    )
+    steps = [shell("git switch -q -c other"), write("a.txt", "a\n")]
+    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
     answer = run(project)
     assert answer.code in {1, 4}
     assert not project.exists("b.txt")
@@ -355,7 +343,7 @@ def test_consent_at_a_terminal_shows_what_runs_and_follows_the_answer(
 
 def test_a_rollback_is_confirmed_at_a_terminal(project: Project) -> None:
     """R-GIT-3, R-ASK-2."""
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     code, screen = at_terminal(project, ("rollback", "1", "--to", "start"), "yes")
     assert code == 0
     assert "sub/a.txt" in screen
@@ -366,7 +354,7 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
     """R-ASK-2, R-PLAN-12."""
     project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
     consent = project.approval()
-    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent), "yes")
+    code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent, "--no-verify"), "yes")
     assert code == 0, screen
     assert project.statuses() == {"T1-01": "completed"}
 
@@ -400,7 +388,7 @@ def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> Non
     """Projections are not the source of truth: losing them loses nothing (R-LOG-4)."""
     shutil.rmtree(project.repo.root / ".idumb/brain", ignore_errors=True)
     (project.repo.root / ".idumb/brain").write_text("a file where a folder should be\n")
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
 
