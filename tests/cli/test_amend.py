@@ -13,6 +13,7 @@ import pytest
 
 from idumb.app.contract import contract_versions
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
@@ -238,7 +239,7 @@ def test_a_hand_edit_is_adopted_as_an_amendment(project: Project) -> None:
     answer = amend(project, "--from-file", "--yes")
     assert (answer.data["path"], answer.data["reset"]) == (None, ["T1-02"])
     assert project.read(PLAN) == edited
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
     assert project.repo.git("status", "--porcelain") == ""
 
 
@@ -283,7 +284,7 @@ def test_after_a_kill_behind_the_write_the_same_run_continues_with_any_command(p
     assert project.quick("next", "--json").data["next"]["command"] == "idumb resume 1"
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["changed_since_run"], row["tasks"].get("completed")) == (False, 1)
-    ended = project.quick("execute-phase", "1", "--json")
+    ended = project.quick("execute-phase", "1", "--no-verify", "--json")
     assert (ended.code, ended.data["run"]) == (0, before), ended
     assert [v["version"] for v in versions(project)] == [2]
     assert project.quick("log", "1", "--kind", "amendment.abandoned", "--json").data["events"] == []
@@ -295,7 +296,7 @@ def test_a_verified_phase_stays_verified_after_a_killed_decision(verified: Proje
     refused(verified.quick("execute-phase", "1", "--json"), "phase.verified")
 
 
-@pytest.mark.parametrize("place", ["_write", "_record"])
+@pytest.mark.parametrize("place", seed.one_on_a_push(["_write", "_record"], "a killed amendment"))
 def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_a_verified_one(
     prepared: Prepared, place: str
 ) -> None:
@@ -304,7 +305,7 @@ def test_after_a_killed_amendment_force_continues_an_unfinished_run_and_repeats_
     project = prepared.get(_halted)
     before = run_id(project)
     run_killed_before(project, killed, "amend", "1", "--accept-deviation", "T1-02", "c.txt", "--yes")
-    forced = project.quick("execute-phase", "1", "--force", "--json")
+    forced = project.quick("execute-phase", "1", "--force", "--no-verify", "--json")
     assert forced.data["run"] == before, forced
     done = prepared.get(_verified)
     first = run_id(done)
@@ -379,7 +380,7 @@ def test_a_verified_phase_continues_with_an_added_task(verified: Project) -> Non
     """R-LOCK-8."""
     more = making("T1-02", "b.txt", after="T1-01")
     assert amend(verified, "--add-task", task_file(verified, more), "--yes").code == 0
-    assert verified.quick("resume", "1", "--json").code == 0
+    assert verified.resume("--no-verify").code == 0
     assert verified.read("b.txt") == "made\n"
 
 
@@ -388,13 +389,13 @@ def test_undo_does_not_complete_a_task_whose_text_was_amended_since(verified: Pr
     edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
     assert amend(verified, "--from-file", "--yes").code == 0
     refused(verified.quick("undo", "--yes", "--json"), "undo.amended")
-    assert verified.quick("resume", "1", "--json").code == 0
+    assert verified.resume("--no-verify").code == 0
 
 
 def test_an_amendment_does_not_commit_an_uncommitted_plan(sandbox: GitSandbox) -> None:
     project = halted(projects.create(sandbox), commit=False)
     assert amend(project, "--accept-deviation", "T1-02", "c.txt", "--yes").code == 0
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
     assert PLAN in project.repo.git("status", "--porcelain", "--untracked-files=all")
 
 
@@ -442,7 +443,7 @@ def test_a_strict_plan_can_only_be_amended_as_approved(sandbox: GitSandbox) -> N
     assert answer.data["version"] == 2
     assert answer.data["reset"] == ["T1-02"]
     assert not project.quick("check-plan", "1", "--json").data["consent"]  # it ends with the approval
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 def test_changes_since_an_approval_are_reported_before_any_run(sandbox: GitSandbox) -> None:

@@ -28,7 +28,8 @@ QUESTION = "T1-01.AC-2.1"
 
 def judged(project: Project, *, commit: bool = True) -> Project:
     """T1-01 waits for a person's judgement."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")], commit=commit)
+    second = task("T1-02", after="T1-01", steps=[shell("true")])
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED), second], commit=commit)
     assert run(project).code == 5
     return project
 
@@ -95,7 +96,7 @@ def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_
         " (\\# \\<b\\>fine\\</b\\> - \\[ \\] T1-09)\n"
     )
     assert versions(waiting)[0]["answers"] == [QUESTION]
-    ended = waiting.quick("resume", "1", "--json")
+    ended = waiting.resume("--no-verify")
     assert (ended.code, ended.data["run"]) == (0, number), ended
     assert waiting.repo.git("status", "--porcelain") == ""
     assert len(versions(waiting)) == 1
@@ -120,7 +121,7 @@ def test_an_answer_is_appended_later_if_the_plan_is_being_edited(waiting: Projec
     assert decide(waiting, QUESTION, "yes").data["version"] is None
     assert waiting.read(PLAN) == edited
     edit(waiting, "T1-02: Mine", "T1-02: Task T1-02")
-    assert waiting.quick("resume", "1", "--json").code == 0
+    assert waiting.resume("--no-verify").code == 0
     assert f"- **{QUESTION}**: yes" in waiting.read(PLAN)
 
 
@@ -146,7 +147,7 @@ def test_after_a_kill_during_the_write_the_answer_is_appended_once(waiting: Proj
     """R-ASK-3."""
     run_killed_before(waiting, contract_versions._write, "decide", QUESTION, "yes")
     assert "## Decisions" not in waiting.read(PLAN)
-    assert waiting.quick("resume", "1", "--json").code == 0
+    assert waiting.resume("--no-verify").code == 0
     assert waiting.read(PLAN).count(QUESTION) == 1
 
 
@@ -154,7 +155,7 @@ def test_after_a_kill_behind_the_write_the_answer_is_appended_once(waiting: Proj
     """R-ASK-3."""
     run_killed_before(waiting, contract_versions._record, "decide", QUESTION, "yes")
     assert waiting.read(PLAN).count(QUESTION) == 1
-    assert waiting.quick("resume", "1", "--json").code == 0
+    assert waiting.resume("--no-verify").code == 0
     assert waiting.read(PLAN).count(QUESTION) == 1
     assert [v["version"] for v in versions(waiting)] == [2]
 
@@ -190,7 +191,7 @@ def test_a_given_answer_can_be_saved_afterwards(failed: Project) -> None:
 
 def test_a_saved_retry_does_not_retry_forever(failed: Project) -> None:
     assert decide(failed, "T1-01.failure.1", "retry", "--remember", "--yes").code == 0
-    assert failed.quick("resume", "1", "--max-attempts", "3", "--json").code == 5
+    assert failed.resume("--max-attempts", "3").code == 5
     assert [d["id"] for d in failed.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.3"]
 
 
@@ -260,7 +261,7 @@ STRAYED = "T1-01.deviation.1"
 def straying(project: Project, *flags: str, head: str = "", command: str = "echo b > b.txt") -> Answer:
     """T1-01 changes a file that it does not declare."""
     steps = [shell(f"echo a > a.txt; {command}")]
-    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "c.txt", after="T1-01")], head=head)
+    project.plan([making("T1-01", "a.txt", steps=steps)], head=head)
     return run(project, *flags)
 
 
@@ -273,7 +274,7 @@ def test_an_undeclared_change_waits_for_an_answer(project: Project) -> None:
     assert (question["evidence"], [c["id"] for c in question["choices"]]) == (["b.txt"], ["accept", "retry", "halt"])
     assert project.quick("resume", "1", "--json").code == 5
     assert decide(project, STRAYED, "accept").data["next"] == ["idumb resume 1"]
-    done = project.quick("resume", "1", "--json")
+    done = project.resume("--no-verify")
     assert done.code == 0, done.out
     assert sorted(done.data["tasks"][0]["files"]) == ["a.txt", "b.txt"]
     assert "to: T1-01 changed files it does not declare: b.txt" in project.read(PLAN)
@@ -303,7 +304,7 @@ def test_a_rejected_change_fails_the_task_or_retries_it(
     assert decide(project, STRAYED, choice).code == 0
     if choice == "retry":
         (project.folder / "b.txt").unlink()
-    assert project.quick("resume", "1", "--json").code == code
+    assert project.resume("--no-verify").code == code
     assert project.statuses()["T1-01"] == status
     assert project.quick("decisions", "--json").data["decisions"] == []
 
@@ -324,7 +325,7 @@ def test_an_approved_plan_with_an_appended_answer_stays_approved(project: Projec
     approve(project)
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
     edit(project, "T1-01: Task", "T1-01: Changed task")
     changed = project.quick("execute-phase", "1", "--json")
     assert changed.error["code"] == "approval.void"
@@ -380,7 +381,7 @@ def test_a_person_s_acceptance_expires_with_its_approval(project: Project, home:
     assert project.quick("execute-phase", "1", "--json").code == 5
     assert decide(project, QUESTION, "yes").data["version"] == 2
     assert kept_approvals(project, home) == [(False, (), False), (True, ("T1-02",), False)]
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
 
 
 def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project, home: Path, tmp_path: Path) -> None:
@@ -392,4 +393,4 @@ def test_acceptances_of_a_signed_approval_enter_no_unsigned_one(project: Project
     before = kept_approvals(project, home)
     assert decide(project, QUESTION, "yes").data["version"] is None
     assert kept_approvals(project, home) == before == [(False, (), False), (False, ("T1-02",), True)]
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
