@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import seed
 from tests.support.plans import run
 from tests.support.project import Project, task
 
@@ -75,7 +76,7 @@ def test_a_call_is_retried_while_the_tree_is_unchanged_and_then_the_run_stops(pr
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("workspace", seed.one_on_a_push(["here", "clone"], "workspace"))
 def test_after_a_crash_the_next_attempt_starts_from_the_task_base_and_otherwise_from_the_work(
     project: Project, home: Path, workspace: str
 ) -> None:
@@ -114,10 +115,8 @@ def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(proj
     assert "command coder middle: open since" in symptom["found"]
     assert "2 calls in a row failed, the last by network" in symptom["found"]
     assert "no calls before" in symptom["means"]
-    assert "next: idumb doctor --fix" in project.quick("doctor").out
     mended = project.quick("doctor", "--fix", "--json")
     assert any("command coder middle is closed" in done for done in mended.data["mended"])
-    assert "ok       agents.breakers" in project.quick("doctor").out
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert scene.calls() == 3
 
