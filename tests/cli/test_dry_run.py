@@ -12,9 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, edit, failing_task, making, shell, task, write
 
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -141,7 +143,7 @@ def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_pat
 
 
 def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
-    """R-RUN-11, R-ASK-1: a dry run continues from the state of an unfinished run; a verified phase needs force."""
+    """R-RUN-11: a dry run continues from the state of an unfinished run."""
     project.repo.write("hold.txt", "x\n")
     project.plan(
         [
@@ -155,7 +157,11 @@ def test_completed_tasks_of_the_run_are_not_repeated(project: Project) -> None:
     answer = rehearse(project, approve=False)
     assert statuses(answer) == {"T1-01": "done already", "T1-02": "completed"}
     assert [row["task"] for row in answer.data["dry_run"]["would_commit"]] == ["T1-02"]
-    assert project.resume("--retry-failed").code == 0
+
+
+def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
+    """R-RUN-11, R-ASK-1."""
+    project = prepared.get(ended_runs.done)
     refused = rehearse(project, approve=False)
     assert refused.error["code"] == "phase.verified"
     commands = [row["command"] for row in refused.error["details"]["choices"]]
@@ -319,6 +325,3 @@ def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) ->
     run = project.execute()
     assert run.code == report.code == 5
     assert (run.data["outcome"], run.data["reason"]) == (report.data["outcome"], report.data["reason"])
-    run = project.resume("--on-deviation", "accept")
-    assert (run.code, run.data["outcome"]) == (0, accepted.data["outcome"])
-    assert run.data["tasks"][0]["files"] == ["a.txt", "stray.txt"]

@@ -155,17 +155,12 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
     assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
 
-AGENT = """import os, pathlib, sys
-with open(os.path.join(os.environ["HOME"], "asked"), "a") as asked:
-    asked.write(sys.stdin.read() + "\\0")
-pathlib.Path("a.txt").write_text("made\\n")
-"""
+AGENT = 'cat >> "$HOME/asked"; printf "\\0" >> "$HOME/asked"; echo made > a.txt'
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
     return tmp_path
 
 
@@ -190,7 +185,7 @@ def taken_over(
     project.repo.write("kept.txt", "kept\n")
     project.repo.commit("work of the old one")
     assert project.quick("init").code == 0
-    argv = json.dumps(["python3", str(home / "agent.py")])
+    argv = json.dumps(["sh", "-c", AGENT])
     project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: command, argv: {argv}}}\n{settings}")
     project.plan(tasks or [task("T1-01", files="create `a.txt`", check="grep -q made a.txt")], head=head)
     return project

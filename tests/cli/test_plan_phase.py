@@ -258,7 +258,7 @@ def test_a_plan_written_by_the_user_while_the_planner_worked_stays(planning: Pla
     place = planning.project.folder / PLAN
     place.parent.mkdir(parents=True)
     planning.answers(planner=[GOOD])
-    (planning.place / "write.json").write_text(json.dumps({str(place): "mine"}))
+    (planning.place / "meanwhile.sh").write_text(f"printf mine > '{place}'")
     answer = planning.run("plan-phase", "2")
     assert (answer.code, answer.error["code"]) == (4, "plan.exists")
     assert any(f"{PLAN} (new)" in warning for warning in answer.object["warnings"])

@@ -76,7 +76,7 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     project = eventful(sandbox)
     before = brain(project)
     assert history(project) == [("execute-phase:1", "pass"), ("execute-phase:2", "fail")]
-    assert sorted(name.split("/")[0] for name in before) == ["README.md", *["execution"] * 5, "handoffs", "state.json"]
+    assert sorted(name.split("/")[0] for name in before) == ["README.md", *["execution"] * 4, "handoffs", "state.json"]
     forget(project)
     assert fixed(project)
     assert brain(project) == before

@@ -194,6 +194,7 @@ def test_an_undone_rollback_is_named_with_its_phase(ran: Project) -> None:
     rollback = operations(ran)[-1]
     assert f"undo of rollback of phase 1 to T1-01, operation {rollback} (rollback)" in ran.quick("undo").err
     assert undo(ran, "--yes").data["what"] == "rollback of phase 1 to T1-01"
+    assert ran.subjects()[-1] == "Undo: rollback of phase 1 to T1-01"  # it says undo once
     assert ran.exists("p1b.txt")
 
 

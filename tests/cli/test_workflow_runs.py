@@ -12,6 +12,7 @@ from tests.cli.test_workflows import define, start, steps
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
+from tests.support.seed import one_on_a_push
 
 BRANCHES = """---
 type: workflow
@@ -95,14 +96,18 @@ def reported(project: Project) -> None:
     assert "n1 -->|false| n3" in project.read(".planning/workflows/001-w/001-w-SUMMARY.md")
 
 
+ELSEWHERE = (
+    ("git: {commit: builder}\nrun: {workspace: clone}\n", COMMITTING, ["Use the number", "Add more", "mine"]),
+    ("git: {commit: none}\n", "", []),
+)
+
+
 @pytest.mark.parametrize(
     ("settings", "commits", "subjects"),
     [
-        ("", "", ["Use the number", "Add more", "Make it"]),
-        ("git: {commit: builder}\nrun: {workspace: clone}\n", COMMITTING, ["Use the number", "Add more", "mine"]),
-        ("git: {commit: none}\n", "", []),
+        pytest.param("", "", ["Use the number", "Add more", "Make it"], id="here"),
+        *one_on_a_push(ELSEWHERE, "places of workflows"),
     ],
-    ids=["here", "builder in a clone", "none"],
 )
 def test_a_workflow_runs_anywhere_is_proven_rolled_back_repeated_and_undone(
     sandbox: GitSandbox, settings: str, commits: str, subjects: list[str]

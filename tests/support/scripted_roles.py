@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,21 +15,15 @@ from tests.support.project import Project
 
 # Answers the n-th request of a role with its n-th reply, the last one for ever after; keeps every prompt.
 AGENT = """
-import json, os, pathlib, sys
-place = pathlib.Path(sys.argv[1])
-role = os.environ["IDUMB_ROLE"]
-number = len(list(place.glob(role + "-*.md"))) + 1
-(place / f"{role}-{number}.md").write_text(sys.stdin.read())
-pathlib.Path("stray.txt").write_text(role)
-pathlib.Path("README.md").write_text("changed")
-replies = json.loads((place / "replies.json").read_text())[role]
-reply = replies[min(number, len(replies)) - 1]
-if reply is None:
-    sys.exit(3)
-if (place / "write.json").exists():
-    for path, text in json.loads((place / "write.json").read_text()).items():
-        pathlib.Path(path).write_text(text)
-print(reply)
+place=$1 number=1
+while [ -e "$place/$IDUMB_ROLE-$number.md" ]; do number=$((number + 1)); done
+cat > "$place/$IDUMB_ROLE-$number.md"
+echo "$IDUMB_ROLE" > stray.txt
+echo changed > README.md
+while [ ! -e "$place/replies/$IDUMB_ROLE-$number" ]; do number=$((number - 1)); done
+[ -s "$place/replies/$IDUMB_ROLE-$number" ] || exit 3
+if [ -e "$place/meanwhile.sh" ]; then . "$place/meanwhile.sh"; fi
+cat "$place/replies/$IDUMB_ROLE-$number"
 """
 
 
@@ -42,11 +36,14 @@ class PlanningProject:
 
     def answers(self, **replies: Sequence[str | None]) -> None:
         """By role, `_` for `-`; a role without replies is not bound. None is an exit with a failure."""
-        named: Mapping[str, Sequence[str | None]] = {
-            role.replace("_", "-"): replies_of for role, replies_of in replies.items()
-        }
-        (self.place / "replies.json").write_text(json.dumps(named))
-        argv = json.dumps([sys.executable, str(self.place / "agent.py"), str(self.place)])
+        folder = self.place / "replies"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        named = {role.replace("_", "-"): replies_of for role, replies_of in replies.items()}
+        for role, replies_of in named.items():
+            for number, reply in enumerate(replies_of, start=1):
+                (folder / f"{role}-{number}").write_text("" if reply is None else f"{reply}\n")
+        argv = json.dumps(["sh", str(self.place / "agent.sh"), str(self.place)])
         roles = "".join(f"  {role}: {{binding: scripted}}\n" for role in named)
         self.project.configure(f"bindings:\n  scripted: {{adapter: command, argv: {argv}}}\nroles:\n{roles}")
 
@@ -67,5 +64,5 @@ def create(sandbox: GitSandbox, place: Path) -> PlanningProject:
     assert project.quick("roadmap", "--add", "Greet", "--goal", "Everybody is greeted").code == 0
     project.commit_own()
     place.mkdir()
-    (place / "agent.py").write_text(AGENT)
+    (place / "agent.sh").write_text(AGENT)
     return PlanningProject(project, place)

@@ -189,6 +189,18 @@ def test_a_timeout_fails_omits_or_repeats_a_step(action: str, expected: Mapping[
     assert [task for task, _ in run.calls].count("T1-a") == calls
 
 
+def test_an_output_of_an_omitted_step_is_null_in_a_condition() -> None:
+    tasks = (
+        step("a", timeout=5, on_timeout="skip", outputs=(SIZE,)),
+        choice("b", "a", text="steps.a.size == null", then="c", other="d"),
+        step("c", "b"),
+        step("d", "b"),
+    )
+    run = EngineRun(*tasks, work=_times_out, workflow=Workflow("try", "1", ""))
+    run.run()
+    assert statuses(run) == {"a": "omitted", "b": "completed", "c": "completed", "d": "omitted"}
+
+
 def asking(action: str | None, answers: Mapping[str, str] | None = None, **fields: Any) -> EngineRun:
     """A human step with a minute to answer, a step after it, and one that takes its choice."""
     asks = step("a", kind=workflow.HUMAN, timeout=60, on_timeout=action)

@@ -18,10 +18,10 @@ def value(type: str) -> Value:
 @pytest.mark.parametrize(
     ("type", "read", "refused"),
     [
-        (TEXT, {"x": "x", "": ""}, ["\0", "\udcff"]),
+        (TEXT, {"x": "x", "x\ny": "x\ny", "": ""}, ["\0", "\udcff"]),
         (BOOLEAN, {"true": True, "false": False}, ["True", "1", ""]),
-        (INTEGER, {"7": 7, "-7": -7}, ["7.0", "x", ""]),
-        (NUMBER, {"7": 7.0, "-7.5": -7.5}, ["x", ""]),
+        (INTEGER, {"7": 7, "-7": -7, "9" * 18: 10**18 - 1}, ["7.0", "+7", "٣", "9" * 19, "x", ""]),
+        (NUMBER, {"7": 7.0, "-7.5e-05": -7.5e-05, "9" * 17: float("9" * 17)}, ["1e18", "inf", ".5", "x", ""]),
         (CHOICE, {"a": "a"}, ["c", ""]),
         (LIST, {}, ["[]", "a"]),
     ],
