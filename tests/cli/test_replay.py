@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -86,7 +87,7 @@ def trees(project: Project, name: str) -> list[tuple[str, int, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("workspace", seed.one_on_a_push(["here", "clone"], "workspace"))
 def test_a_replayed_run_ends_in_the_same_trees_byte_for_byte(recorded: tuple[Project, str], workspace: str) -> None:
     """R-ENV-3."""
     project, recording = recorded
@@ -115,7 +116,7 @@ def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
         project.repo.write("README.md", "other\n")
         project.repo.commit("other")
     project.configure(replaying(recording, script_of(project), builder=builder))
-    answer = run(project)
+    answer = run(project, "--max-attempts", "1")
     assert answer.code == 1, answer
     assert project.statuses()["T1-01"] == "failed"
     evidence = [e["payload"] for e in project.events("--kind", "evidence.recorded", "--run", answer.data["run"])]
@@ -129,7 +130,7 @@ def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded:
     project, recording = recorded
     project.configure(replaying(recording))
     place = project.plan((TASKS[0].replace("Task T1-01", "Another task"), TASKS[1]))
-    answer = run(project)
+    answer = run(project, "--max-attempts", "1")
     assert answer.code == 1, answer
     assert "has changed since run" in answer.out
     assert bytes_of(project) == {}
@@ -137,7 +138,7 @@ def test_requests_and_files_that_differ_from_the_recording_are_refused(recorded:
     (project.folder / "out/t1-01").mkdir(parents=True)
     (project.folder / "out/t1-01/data").write_text("mine\n", encoding="utf-8")
     project.repo.commit("mine")
-    answer = run(project)
+    answer = run(project, "--max-attempts", "1")
     assert answer.code == 1, answer
     assert "out/t1-01/data differs from the recording" in answer.out
     assert project.read("out/t1-01/data") == "mine\n"
