@@ -96,10 +96,7 @@ def test_a_question_about_rolled_back_work_is_void_until_the_work_is_built_again
     assert project.events("--kind", "decision.answered") == before
     draft(project, "second = 2\n")
     built_again(project)
-    judged = project.json("verify-work", "1")
-    assert (judged.code, proof(judged)) == (5, "waiting"), judged
     assert project.json("decide", QUESTION, "yes").code == 0
-    assert proof(project.json("verify-work", "1")) == "passed"
 
 
 def test_an_answer_from_before_a_rollback_does_not_count_for_other_bytes(project: Project) -> None:

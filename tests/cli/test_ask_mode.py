@@ -47,7 +47,7 @@ def test_the_shown_prompt_is_the_one_that_the_builder_gets(project: Project, hom
     second = ask(project, "--all")[0]
     assert second["attempt"] == 2
     assert "test -s a.txt" in str(second["feedback"])
-    assert project.resume("--retry-failed").code == 0
+    assert project.resume("--retry-failed", "--no-verify").code == 0
     assert (home / "prompt-1").read_text(encoding="utf-8") == second["prompt"]
     assert ask(project) == []
 

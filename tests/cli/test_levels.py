@@ -26,7 +26,7 @@ def reviewed(project: Project, place: Path, level: int) -> None:
 def test_an_informational_validator_is_reported_and_blocks_nothing(project: Project, tmp_path: Path) -> None:
     """R-GATE-6: level 0."""
     reviewed(project, tmp_path, 0)
-    answer = project.quick("execute-phase", "1", "--approve", project.approval())
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer.err
     assert "failed validator reviewer" in answer.err
     assert "(level 0: only reported)" in answer.err
@@ -62,7 +62,7 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
     assert ["limit files failed" in exceeded.data["tasks"][0]["reason"],
             "limit lines failed" in exceeded.data["tasks"][1]["reason"]] == [True, True]  # fmt: skip
     project.configure("gates: {limits: {level: 0}}\n")
-    assert project.execute("--force").code == 0
+    assert project.execute("--force", "--no-verify").code == 0
     evidence = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [
         ("limit files", "failed", 0)

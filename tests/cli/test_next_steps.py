@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.test_amend import validate
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
@@ -72,7 +73,7 @@ def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(prepared:
 def test_the_suggested_command_recovers_a_run_on_a_detached_head(project: Project) -> None:
     project.plan([making("T1-01", "a.txt", "a\n")])
     project.repo.git("switch", "--quiet", "--detach")
-    assert _run(project) == 0
+    assert _run(project, "--no-verify") == 0
     detached = project.repo.git("rev-parse", "HEAD")
     project.repo.git("switch", "--quiet", "main")
     _type(project, project.quick("undo", "--yes", "--json").error["hint"])
@@ -103,7 +104,7 @@ def test_without_log_and_copy_doctor_names_the_remaining_option(verified: Projec
     assert "idumb deinit" in lost["symptoms"][0]["mend"]
     assert verified.quick("deinit", "--yes").code == 0
     assert _run(verified) == 4  # the report in HEAD calls it verified
-    assert _run(verified, "--force") in {0, 1}
+    assert _run(verified, "--force", "--no-verify") in {0, 1}
 
 
 def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
@@ -129,7 +130,7 @@ def test_during_the_first_run_the_anchor_is_not_a_problem(project: Project) -> N
     look = f"{sys.executable} -m idumb doctor > found.txt; grep -q 'ok *store.anchor' found.txt && rm found.txt"
     first = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
     project.plan([first])
-    assert _run(project) == 0
+    assert _run(project, "--no-verify") == 0
 
 
 def test_a_warning_of_git_is_not_called_a_refusal(verified: Project) -> None:
@@ -152,7 +153,7 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
 def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(verified: Project) -> None:
     verified.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
     consent = verified.quick("check-plan", "1", "--json").data["contract_hash"]
-    answer = verified.quick("execute-phase", "1", "--approve", consent)
+    answer = verified.quick("execute-phase", "1", "--approve", consent, "--no-verify")
     assert answer.code == 0
     assert "cannot restore it" not in answer.err
 
@@ -175,7 +176,9 @@ def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Projec
     assert project.quick("backup", "new/log.db").code == 0
 
 
-@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start"), ("deinit",)])
+@pytest.mark.parametrize(
+    "command", seed.one_on_a_push([(("rollback", "1", "--to", "start"),), (("deinit",),)], "a question")
+)
 def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, ...]) -> None:
     before = verified.repo.ledger()
     master, slave = pty.openpty()

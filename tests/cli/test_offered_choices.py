@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import choices
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, write
@@ -44,13 +45,16 @@ def offered(answer: Answer) -> list[str]:
 
 @pytest.mark.parametrize(
     ("path", "ways"),
-    [
-        (PLAN, ["look", "put-back"]),
-        (".idumb/config.yaml", ["look", "put-back"]),
-        (".planning/notes.md", ["look", "retry"]),
-        (".env", ["look", "amend", "retry"]),
-        ("stray.txt", ["look", "amend", "accept", "retry"]),
-    ],
+    seed.one_on_a_push(
+        [
+            (PLAN, ["look", "put-back"]),
+            (".idumb/config.yaml", ["look", "put-back"]),
+            (".planning/notes.md", ["look", "retry"]),
+            (".env", ["look", "amend", "retry"]),
+            ("stray.txt", ["look", "amend", "accept", "retry"]),
+        ],
+        "a changed path",
+    ),
 )
 def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, path: str, ways: list[str]) -> None:
     """R-ASK-1, R-LOCK-5, R-RUN-7: no choice allows a forbidden write; the plan is restored before a retry."""
@@ -68,7 +72,10 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
 
 @pytest.mark.parametrize(
     ("deed", "ways"),
-    [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "put-back"])],
+    seed.one_on_a_push(
+        [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "put-back"])],
+        "a step's change",
+    ),
 )
 def test_after_a_step_changed_undeclared_files(project: Project, deed: str, ways: list[str]) -> None:
     """R-ASK-1, R-PLAN-7: idumb never writes a step plan, so no choice widens it."""
@@ -94,10 +101,13 @@ def test_after_a_step_plan_with_completed_steps_changed(project: Project) -> Non
 
 @pytest.mark.parametrize(
     ("first", "second", "ways"),
-    [
-        ("other.txt", "b.txt", ["look", "put-back", "start-fresh"]),
-        ("a.txt", "other.txt", ["look", "amend", "put-back", "start-fresh"]),
-    ],
+    seed.one_on_a_push(
+        [
+            ("other.txt", "b.txt", ["look", "put-back", "start-fresh"]),
+            ("a.txt", "other.txt", ["look", "amend", "put-back", "start-fresh"]),
+        ],
+        "a changed plan",
+    ),
 )
 def test_after_a_plan_changed_between_two_commands(project: Project, first: str, second: str, ways: list[str]) -> None:
     """R-ASK-1, R-LOCK-8: an amendment is offered only for tasks that are not completed."""

@@ -100,7 +100,7 @@ def test_missing_consent_waits_and_is_given_by_decide(project: Project) -> None:
     assert waiting(project) == []
     assert project.quick("check-plan", "1", "--json").data["consent"]
     assert before.changed_paths(project.repo.ledger()) == []
-    assert run(project).code == 0
+    assert run(project, "--no-verify").code == 0
     assert project.events("--kind", "decision.answered") == []  # the answer belongs to the person, not to the log
     assert decide(project, question, "run").error["code"] == "decision.unknown"
 

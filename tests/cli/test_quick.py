@@ -23,7 +23,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
-BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
+BUILDER = "run: {max_attempts: 1}\nbuilder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
 FOLDER = ".planning/quick/001-fix-the-typo"
 
 

