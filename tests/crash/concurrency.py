@@ -271,15 +271,15 @@ def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, 
             yield OTHER, f"resume in {project.start} never comes to rest"
 
 
-def together(scene: Scene) -> Iterator[tuple[str, str]]:
-    """F10: eight working trees, eight executors at once: each runs the whole phase in its own run."""
-    trees = scene.copy(PROCESSES)
+def together(scene: Scene, count: int) -> Iterator[tuple[str, str]]:
+    """F10: so many working trees, so many executors at once: each runs the whole phase in its own run."""
+    trees = scene.copy(count)
     runs = mixed_runs(scene, trees)
     yield from check(trees, runs)
     wrong = [one.answer for one in runs if one.answer.code != 5]
     if wrong:
         yield OTHER, f"a work tree of its own was no protection: {wrong[0].out}{wrong[0].err}"
-    if len(_places(trees[0])) != PROCESSES:
+    if len(_places(trees[0])) != count:
         yield OTHER, f"runs: {_places(trees[0])}"
 
 
@@ -291,15 +291,16 @@ def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[CommandRun]:
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     with Warm(folder / "out") as warm:
         scene = Scene(warm, folder)
+        most = PROCESSES if size != PROGRAMME.push else PROCESSES // 2
         for number in range(size or 0):
             chance = random.Random(f"{seed} {number}")
             turn = (number + seed) % 5
-            count = 1 if turn < 3 else PROCESSES if turn == 4 else chance.choice((2, 3, 4))
+            count = 1 if turn < 3 else most if turn == 4 else chance.choice((2, 3, 4))
             name = f"round {number} of seed {seed}, {count} work trees"
             tally.cases += 1
             if turn == 4:
-                problems, runs = list(together(scene)), []
-                tally.note("commands", PROCESSES)
+                problems, runs = list(together(scene, count)), []
+                tally.note("commands", count)
             else:
                 trees = scene.copy(count)
                 runs = mixed(scene, trees, chance)

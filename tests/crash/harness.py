@@ -93,9 +93,12 @@ def copy(place: Path, to: Path) -> Project:
     return Project(GitSandbox(to), to)
 
 
-def run(project: Project, *arguments: str, at: int | None = None, count: Path | None = None, plant: str = "") -> Answer:
+def run(
+    project: Project, *arguments: str, at: int | str | None = None, occurrence: int = 1, count: Path | None = None,
+    plant: str = "",
+) -> Answer:  # fmt: skip
     """Run one command line with `--json`, and kill it at a point if one is chosen."""
-    choice = {"at": at, "count": str(count) if count else None, "plant": plant or None}
+    choice = {"at": at, "occurrence": occurrence, "count": str(count) if count else None, "plant": plant or None}
     return warm.of_this_process().run(project.start, *arguments, "--json", hook="tests.crash.killing:arm", given=choice)
 
 

@@ -1,9 +1,9 @@
 """End a process at a chosen point: the moment before or after a call that makes something durable.
 
 `arm` is a hook of `warm.Warm`. It reads a mapping with these optional keys: `at` is the number of the point, from 0,
-or how its name begins; `count` is a file that receives the names of all points; `fine` also counts calls below the
-ports; `plant` names a fault; `acks` is a file that receives the acknowledged events; `cut` is a folder whose file
-system loses power at the point. idumb itself does not know this module.
+or an expression for the beginning of its name; `count` is a file that receives the names of all points; `fine` also
+counts calls below the ports; `plant` names a fault; `acks` is a file that receives the acknowledged events; `cut` is a
+folder whose file system loses power at the point. idumb itself does not know this module.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -78,8 +79,9 @@ class Points:
         """Compare the number of the point, or its name; with `occurrence`, a name counts when it occurs that often."""
         if not isinstance(self._at, str):
             return self._passed == self._at
-        self._occurrence -= name.startswith(self._at)
-        return name.startswith(self._at) and self._occurrence == 0
+        found = re.match(self._at, name) is not None
+        self._occurrence -= found
+        return found and self._occurrence == 0
 
     def around(self, module: str, name: str) -> None:
         owner, attribute = _owner(module, name)

@@ -115,7 +115,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         turns = itertools.zip_longest(tokens, chance.sample(values, len(values)))
         planted = [canary for turn in turns for canary in turn if canary is not None][:size]
     redactor = Redactor({c.variable: c.secret for c in planted if c.variable}, key=b"key")
-    step = 1 if size is None else 7
+    step = 1 if size is None else 17 if size == PROGRAMME.push else 7
     at_cuts(folder, planted, redactor, tally, step)
     in_pieces(folder, planted, redactor, tally, step)
     everywhere(folder, planted, tally)

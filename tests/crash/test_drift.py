@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -28,17 +26,12 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-def killed(project: Project, script: str, start: str, tmp_path: Path, nth: int = 0) -> str:
+def killed(project: Project, script: str, start: str, nth: int = 1) -> str:
     """Kill idumb while the builder runs `script`, at the nth point named `start…`; return the warnings of `resume`."""
     actor = project.folder.parent / "actor"
     actor.write_text(script)
     consent = project.approval()
-    copy = harness.copy(project.folder, tmp_path / "whole" / "repo")
-    (copy.folder.parent / "actor").write_text(script)
-    count = tmp_path / "points"
-    harness.run(copy, "execute-phase", "1", "--approve", consent, count=count)
-    at = [n for n, name in enumerate(count.read_text().splitlines()) if re.match(start, name)][nth]
-    answer = harness.run(project, "execute-phase", "1", "--approve", consent, at=at)
+    answer = harness.run(project, "execute-phase", "1", "--approve", consent, at=start, occurrence=nth)
     assert answer.code == KILLED, answer
     actor.write_text("")
     answer = harness.go_on(project, consent)
@@ -51,19 +44,17 @@ def staged(project: Project) -> list[str]:
 
 
 EDGES = [
-    ("before GitTrees.keep_blobs .*T1-02/1/index", 0),
-    ("after GitTrees.keep_blobs .*T1-02/1/index", 0),
-    ("before GitHistory.commit", 1),
-    ("after GitHistory.commit", 1),
+    ("before GitTrees.keep_blobs .*T1-02/1/index", 1),
+    ("after GitTrees.keep_blobs .*T1-02/1/index", 1),
+    ("before GitHistory.commit", 2),
+    ("after GitHistory.commit", 2),
 ]
 
 
 @pytest.mark.parametrize(("edge", "nth"), seed.one_on_a_push(EDGES, "staged"))
-def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
-    project: Project, tmp_path: Path, edge: str, nth: int
-) -> None:
+def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(project: Project, edge: str, nth: int) -> None:
     """R-GIT-2, R-GIT-6: with a kill anywhere; the printed command restores what was staged before."""
-    output = killed(project, "git reset -q; git add src.txt", edge, tmp_path, nth)
+    output = killed(project, "git reset -q; git add src.txt", edge, nth)
     assert "b.txt" in project.repo.git("log", "--name-only", "--format=", "--grep=Idumb-Task: T1-02").splitlines()
     assert staged(project) == ["src.txt"]
     command = next(line for line in output.splitlines() if "the index changed" in line).partition("Earlier state: ")[2]
@@ -71,13 +62,14 @@ def test_changes_staged_during_a_task_are_kept_and_reported_after_a_kill(
     assert staged(project) == ["staged.txt"]
 
 
-@pytest.mark.parametrize("edge", ["before GitHistory.commit", "after GitHistory.commit"])
-def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
-    project: Project, tmp_path: Path, edge: str
-) -> None:
+COMMIT = ("before GitHistory.commit", "after GitHistory.commit")
+
+
+@pytest.mark.parametrize("edge", seed.one_on_a_push(COMMIT, "partly staged"))
+def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(project: Project, edge: str) -> None:
     """R-GIT-2, R-GIT-6."""
     half = "git update-index --add --cacheinfo 100644,$(echo half | git hash-object -w --stdin),b.txt"
-    output = killed(project, half, edge, tmp_path, nth=1)
+    output = killed(project, half, edge, nth=2)
     assert project.repo.git("show", "HEAD~1:b.txt") == "b"
     project.repo.git("gc", "--quiet", "--prune=now")
     command = next(line for line in output.splitlines() if "staged with other content" in line).partition(": ")[2]
@@ -85,15 +77,15 @@ def test_a_partly_staged_file_is_kept_and_reported_after_a_kill_at_its_commit(
     assert project.repo.git("show", ":b.txt") == "half"
 
 
-def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
+def test_a_builder_s_commit_is_kept_and_reported_after_a_kill(project: Project) -> None:
     """R-GIT-2, R-GIT-6."""
-    output = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted", tmp_path)
+    output = killed(project, f"git add -A; {WHO} commit -qm mine", "before SqliteEventLog.append run.halted")
     assert "HEAD went from" in output
     mine = project.repo.git("log", "--format=%H", "--grep=^mine$")
     assert mine in project.repo.kept("refs/idumb/").values()
 
 
-def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project, tmp_path: Path) -> None:
+def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: Project) -> None:
     """R-GIT-2, R-GIT-6: the earlier commit, which no ref names any more, is kept, and the command restores it."""
     repo = project.repo
     repo.git("branch", "other")
@@ -104,7 +96,7 @@ def test_a_branch_moved_by_a_builder_is_kept_and_reported_after_a_kill(project: 
     repo.git("branch", "-f", "other")
     repo.git("update-ref", "refs/heads/main", "HEAD~1")
     script = "git branch -qf other main; git tag -d v1; git branch -qf ahead main; git branch new"
-    output = killed(project, script, "before SqliteEventLog.append attempt.interrupted", tmp_path)
+    output = killed(project, script, "before SqliteEventLog.append attempt.interrupted")
     assert f"refs moved: refs/heads/other ({mine[:12]} -> " in output
     assert "refs/tags/v1 (" in output
     assert "new" not in output

@@ -53,12 +53,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     with Warm(folder / "out") as warm:
         consent = project.approval()
         say = ("execute-phase", "1", "--approve", consent, "--json")
-        count = folder / "points"
-        other = harness.copy(project.folder, folder / "undisturbed")
-        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 0
-        names = enumerate(count.read_text(encoding="utf-8").splitlines())
-        at = [number for number, name in names if name.startswith(MIDDLE)][1]
-        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
+        assert warm.run(project.folder, *say, hook=ARM, given={"at": MIDDLE, "occurrence": 2}).code == harness.KILLED
         yield Killed(project, warm, consent)
 
 
@@ -217,40 +212,26 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
 
 
-def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(
-    tmp_path: Path,
-) -> None:
-    project = projects.create(GitSandbox.create(tmp_path / "repo"))
+def test_a_task_still_asks_about_its_failure_after_a_kill_before_the_question(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
     fields = "- **On failure:** ask\n"
     project.plan([task("T1-01", files="create `a.txt`", check="false", fields=fields, steps=[shell("echo a > a.txt")])])
     consent = project.approval()
-    say = ("execute-phase", "1", "--approve", consent, "--json")
-    with Warm(tmp_path / "out") as warm:
-        other = harness.copy(project.folder, tmp_path / "undisturbed")
-        count = tmp_path / "points"
-        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 5
-        names = count.read_text(encoding="utf-8").splitlines()
-        at = next(number for number, name in enumerate(names) if "append decision.asked" in name)
-        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
-        answer = warm.run(project.folder, "resume", "1", "--approve", consent, "--json")
-        assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
+    say, point = ("execute-phase", "1", "--approve", consent), "before SqliteEventLog.append decision.asked"
+    assert harness.run(project, *say, at=point).code == harness.KILLED
+    answer = harness.go_on(project, consent)
+    assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
 
 
-def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(tmp_path: Path) -> None:
+def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox) -> None:
     """The kill comes after the commit and before its checkpoint: nobody saw yet what the hook committed."""
-    project = projects.create(GitSandbox.create(tmp_path / "repo"))
+    project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a.txt`", check="test ! -e extra.txt", steps=[shell("echo a > a.txt")])])
     project.commit_own()
     hook = "#!/bin/sh\necho x > extra.txt\ngit add extra.txt\n"
     project.repo.write(".git/hooks/pre-commit", hook, mode=0o755)
-    with Warm(tmp_path / "out") as warm:
-        say = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1", "--json")
-        count = tmp_path / "points"
-        other = harness.copy(project.folder, tmp_path / "undisturbed")
-        assert warm.run(other.folder, *say, hook=ARM, given={"count": str(count)}).code == 1
-        names = enumerate(count.read_text(encoding="utf-8").splitlines())
-        at = next(number for number, name in names if name.startswith("after GitHistory.commit"))
-        assert warm.run(project.folder, *say, hook=ARM, given={"at": at}).code == harness.KILLED
-        assert project.repo.git("ls-tree", "--name-only", "HEAD", "extra.txt")
-        warm.run(project.folder, "resume", "1", "--approve", project.approval(), "--json")
+    say = ("execute-phase", "1", "--approve", project.approval(), "--max-attempts", "1")
+    assert harness.run(project, *say, at="after GitHistory.commit").code == harness.KILLED
+    assert project.repo.git("ls-tree", "--name-only", "HEAD", "extra.txt")
+    harness.run(project, "resume", "1", "--approve", project.approval())
     assert project.statuses() == {"T1-01": "failed"}

@@ -152,6 +152,7 @@ def test_nothing_is_lost_if_during_a_task(case: Case, ending: str) -> None:
     _is_survived(case, seed.one_of([change for change in CONCURRENT_CHANGES if change.error == ending], ending))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "change", CONCURRENT_CHANGES, ids=[change.name.replace(" ", "-") for change in CONCURRENT_CHANGES]
 )
