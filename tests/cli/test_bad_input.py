@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -126,27 +125,6 @@ def test_for_a_phase_folder_without_a_plan_the_file_to_write_is_named(project: P
     project.repo.write(".planning/phases/1/notes.md", "nothing\n")
     error, _ = refused(project, "execute-phase", "1", exit=3, code="phase.no-plan")
     assert PLAN in str(error["hint"])
-
-
-def test_a_second_executor_gets_the_name_of_the_running_one(project: Project, tmp_path: Path) -> None:
-    """R-LOG-5, F40: pid, host and start time of the owner are shown, and nothing changes."""
-    door = tmp_path / "door"
-    os.mkfifo(door)
-    project.plan([making("T1-01", "a.txt", steps=[shell(f"read line < {door}"), write("a.txt", "a\n")])])
-    with project.running("execute-phase", "1", "--approve", project.approval()) as first:
-        first.wait_for("attempt.started")
-        for arguments in (("execute-phase", "1"), ("resume", "1"), ("rollback", "1", "--to", "start", "--yes")):
-            answer = project.json(*arguments)
-            assert (answer.code, answer.error["code"]) == (4, "lock.held"), answer.out
-            assert answer.error["details"]["pid"] == first.pid
-            assert {"host", "since", "command"} <= set(answer.error["details"])
-            assert str(first.pid) in answer.error["message"]
-        assert project.quick("status").code == 0
-        handle = os.open(door, os.O_RDWR)  # for both, so that it never waits for a reader
-        os.write(handle, b"go\n")
-        assert first.end() == 0
-        os.close(handle)
-    assert project.read("a.txt") == "a\n"
 
 
 def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox) -> None:

@@ -61,12 +61,17 @@ def answer_of(process: subprocess.Popen[str]) -> Answer:
 
 
 def test_a_cancelled_run_names_its_step_and_who_cancelled_it(project: Project, tmp_path: Path) -> None:
-    """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, the owner of the working tree is evidence for a second run."""
+    """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, each second command names the owner of the working tree."""
     with waiting(project, tmp_path) as process:
-        held = project.json("execute-phase", "1")
-        assert held.error["code"] == "lock.held"
-        assert f"pid: {process.pid}" in held.error["details"]["evidence"]
-        assert [row["id"] for row in held.error["details"]["choices"]] == ["wait", "cancel", "force"]
+        for arguments in (("execute-phase", "1"), ("resume", "1"), ("rollback", "1", "--to", "start", "--yes")):
+            held = project.json(*arguments)
+            assert (held.code, held.error["code"]) == (4, "lock.held")
+            details = held.error["details"]
+            assert (details["pid"], f"pid: {process.pid}" in details["evidence"]) == (process.pid, True)
+            assert {"host", "since", "command"} <= set(details)
+            assert str(process.pid) in held.error["message"]
+            assert [row["id"] for row in details["choices"]] == ["wait", "cancel", "force"]
+        assert project.quick("status").code == 0
         assert project.json("cancel").code == 0
         ended = answer_of(process)
     assert (ended.code, ended.error["code"]) == (128 + signal.SIGTERM, "run.interrupted")

@@ -57,7 +57,8 @@ def add_checks(project: Project) -> None:
     project.commit_own()
 
 
-def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(project: Project) -> None:
+def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(prepared: Prepared) -> None:
+    project = prepared.get(with_source)
     answer = project.quick("import", "specs/001-shop", "--to", "7", "--json")
     assert answer.code == 0, answer
     assert [(t["id"], t["source_id"], t["missing"]) for t in answer.data["tasks"]] == [
@@ -67,8 +68,7 @@ def test_an_imported_plan_runs_once_its_checks_are_added_and_its_marks_go_back(p
     assert "Add a check to: T7-01, T7-02" in project.quick("import", SOURCE).out
     findings = project.quick("check-plan", "7", "--json").data["findings"]
     assert {f["code"] for f in findings if f["severity"] == "error"} == {"task.no-proof"}
-    add_checks(project)
-    assert project.execute(phase="7").code == 0
+    project = prepared.get(done)
     shown = project.quick("export", "--done", "--json")
     assert (shown.code, shown.error["code"]) == (4, "export.not-confirmed")
     assert project.read(SOURCE) == TASKS
