@@ -6,11 +6,17 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 
 from idumb.domain.agent import STATES
+from idumb.domain.runs.event import Event
+from idumb.views.terminal.plain_progress import PlainProgress
 from tests.support.project import Project, task
+
+if TYPE_CHECKING:
+    import pytest
 
 AGENT = """\
 say() { printf '%s' "$1" > $IDUMB_STATE_FILE.new; mv $IDUMB_STATE_FILE.new $IDUMB_STATE_FILE; }
@@ -65,18 +71,23 @@ echo done > a.txt
     assert project.quick("doctor").code == 0
 
 
-def test_progress_shows_a_line_for_it_and_a_reported_completion_is_never_trusted(project: Project, home: Path) -> None:
+def test_progress_shows_a_line_for_it_and_a_reported_completion_is_never_trusted(
+    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-ADAPT-2, R-RUN-4, R-RUN-3."""
     approval = built_by(project, home, r"""say '{"state": "done", "message": "all \u001b[2mof it"}'; wait_for one""")
-    with project.started("execute-phase", "1", "--approve", approval) as process:
-        assert process.stderr is not None
-        line = next(line for line in process.stderr if "says" in line)
-        (home / "one").write_text("go on\n", encoding="utf-8")
-        assert process.stdout is not None
-        ended = process.stdout.read()
-        assert process.wait(60) == 1
-    assert line == "    the builder says done: all \\x1b[2mof it\n"
-    assert "a.txt was declared (create) and did not change" in ended
+    show = PlainProgress.event
+
+    def show_and_let_go(progress: PlainProgress, event: Event) -> None:
+        show(progress, event)
+        if event.kind == TOLD:
+            (home / "one").write_text("go on\n", encoding="utf-8")
+
+    monkeypatch.setattr(PlainProgress, "event", show_and_let_go)
+    ended = project.quick("execute-phase", "1", "--approve", approval)
+    assert ended.code == 1
+    assert "    the builder says done: all \\x1b[2mof it\n" in ended.err
+    assert "a.txt was declared (create) and did not change" in ended.out
 
 
 def test_the_schema_of_status_has_every_state() -> None:

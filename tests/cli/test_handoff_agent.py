@@ -12,10 +12,7 @@ from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, task
 
-TASKS = (
-    task("T1-01", files="create `a.txt`, modify `README.md`", check="grep -q right a.txt"),
-    task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01"),
-)
+MADE = task("T1-01", files="create `a.txt`, modify `README.md`", check="grep -q right a.txt")
 PATCH = """\
 I made it.
 ```diff
@@ -33,7 +30,6 @@ new file mode 100644
 +{}
 ```
 """
-EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "b.txt", "content": "b\\n", "intent": "make"}]}\n```\n'
 
 
 def answered(folder: Path, body: str) -> list[str]:
@@ -54,7 +50,7 @@ def _waiting(sandbox: GitSandbox) -> Project:
     """T1-01 waits for its first answer."""
     project = projects.create(sandbox)
     project.configure("builder: away\nbindings:\n  away: {adapter: handoff}\n")
-    project.plan(TASKS)
+    project.plan([MADE])
     assert run(project).code == 5
     return project
 
@@ -75,9 +71,6 @@ def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(pr
     text = request_file.read_text(encoding="utf-8")
     assert "grep -q right a.txt" in text
     assert "# A project" in text
-    again = project.quick("resume", "1", "--json")
-    assert (again.code, str(request_file) in again.out) == (5, True)
-    assert list(folder.glob("*.md")) == [request_file]
 
     answered(folder, PATCH.format("wrong"))
     answer = project.quick("resume", "1", "--json")
@@ -87,12 +80,9 @@ def test_a_task_waits_for_its_answer_across_restarts_and_its_files_are_judged(pr
 
     assert answered(folder, '```json\n{"edits": [{"tool": "edit_file", "path": "a.txt", "find": "wrong",'
                             ' "replace": "right"}]}\n```') == [second.stem]  # fmt: skip
-    assert project.quick("resume", "1", "--json").code == 5
-    answered(folder, EDITS)
-    answer = project.quick("resume", "1", "--json")
+    answer = project.quick("resume", "1", "--no-verify", "--json")
     assert answer.code == 0, answer
-    assert (project.read("a.txt"), project.read("b.txt")) == ("right\n", "b\n")
-    assert project.read("README.md") == "# A project\nand more\n"
+    assert (project.read("a.txt"), project.read("README.md")) == ("right\n", "# A project\nand more\n")
     assert set(project.statuses().values()) == {"completed"}
 
 
@@ -113,7 +103,7 @@ def test_an_old_answer_is_not_reused_for_the_same_failure(project: Project) -> N
 def test_a_handoff_folder_that_tasks_could_write_is_reported_and_refused(sandbox: GitSandbox) -> None:
     """R-ADAPT-2: tasks could write their own answers there; nothing is started to detect it."""
     project = projects.create(sandbox)
-    project.plan(TASKS)
+    project.plan([MADE])
     for place in ("answers", str(project.folder / "answers")):
         project.configure(f"builder: away\nbindings:\n  away: {{adapter: handoff, options: {{folder: '{place}'}}}}\n")
         answer = project.quick("check-plan", "1", "--json")
@@ -130,7 +120,8 @@ def test_a_handoff_folder_that_tasks_could_write_is_reported_and_refused(sandbox
 def test_the_next_step_of_a_waiting_task_is_its_answer(project: Project) -> None:
     """R-ADAPT-2: nothing failed and no decision is pending; every command says so."""
     answer = project.quick("resume", "1", "--json")
-    request_file = next(requests(project).glob("T1-01-builder-*.md"))
+    (request_file,) = requests(project).glob("*.md")  # to resume asks nothing again
+    assert (answer.code, str(request_file) in answer.out) == (5, True)
     assert answer.error["hint"] == "Write the answer, then idumb resume 1"
     assert answer.data["next"][0] == "idumb resume 1"
     assert answer.data["failure"]["status"] == "waiting"
