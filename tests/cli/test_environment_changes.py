@@ -17,12 +17,8 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox)
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def test_a_guided_run_reports_and_records_a_change_and_continues(project: Projec
     """R-ENV-1: the environment is compared before every attempt."""
     rewrite(program, updating(program))
     project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
-    answer = project.execute()
+    answer = project.execute("--no-verify")
     assert answer.code == 0, answer.out
     assert [w for w in answer.object["warnings"] if "changed after" in w] == [
         "the agent's program changed after this run was locked"
@@ -93,8 +89,10 @@ def approved_strict(project: Project, environment: dict[str, str], *flags: str) 
     return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
 
 
-def test_a_strict_run_stops_as_soon_as_a_tool_has_another_version(project: Project, tmp_path: Path) -> None:
-    """R-ENV-1, R-LOCK-4: any difference stops the run before the next attempt, and the attempt that made it fails."""
+def test_a_strict_run_stops_at_another_version_of_a_tool_and_continues_only_if_a_person_allows_it(
+    project: Project, tmp_path: Path
+) -> None:
+    """R-ENV-1, R-LOCK-4, R-LOG-7: the attempt that made the difference fails; the refusal names the three choices."""
     environment = strict_with_a_git_that_changes(project, tmp_path)
     answer = approved_strict(project, environment)
     assert answer.code == 4, answer.out
@@ -103,12 +101,6 @@ def test_a_strict_run_stops_as_soon_as_a_tool_has_another_version(project: Proje
     assert project.statuses() == {"T1-01": "completed", "T1-02": "running", "T1-03": "pending"}
     attempts = project.idumb("log", "1", "--kind", "attempt.finished", "--json", environment=environment).data["events"]
     assert [row["payload"]["outcome"] for row in attempts] == ["completed", "failed"]
-
-
-def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(project: Project, tmp_path: Path) -> None:
-    """R-LOG-7: strict mode refuses a changed environment and names the three choices."""
-    environment = strict_with_a_git_that_changes(project, tmp_path)
-    approved_strict(project, environment)
     again = project.idumb("resume", "1", "--json", environment=environment)
     assert (again.code, again.error["code"]) == (4, "envelope.changed")
     offered = {c["id"]: c["command"] for c in again.error["details"]["choices"]}
@@ -119,15 +111,14 @@ def test_a_strict_run_continues_with_another_tool_only_if_a_person_allows_it(pro
     }
     other = project.idumb("resume", "1", "--accept-changed", "adapter", "--json", environment=environment)
     assert other.code == 4
-    on = project.idumb(*offered["go-on"].split()[1:], "--json", environment=environment)
+    on = project.idumb(*offered["go-on"].split()[1:], "--no-verify", "--json", environment=environment)
     assert on.code == 0, on.out
 
 
-@pytest.fixture
-def checker(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program on PATH that checks two tasks; the second one fails until `ok.txt` is committed."""
-    executable = tmp_path / "bin" / "prove"
-    executable.parent.mkdir()
+    executable = project.folder.parent / "bin" / "prove"
+    executable.parent.mkdir(exist_ok=True)
     rewrite(executable, PROVE)
     first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
     check = "prove ok.txt && prove b.txt"
@@ -152,9 +143,27 @@ def halted_at_the_second_task(project: Project, mode: str) -> None:
     project.repo.commit("ok", "ok.txt")
 
 
-def test_programs_that_checks_start_are_in_the_envelope(project: Project, checker: Path) -> None:
+def _guided(sandbox: GitSandbox) -> Project:
+    project = projects.create(sandbox)
+    with pytest.MonkeyPatch.context() as patched:
+        checked(project, patched)
+        halted_at_the_second_task(project, "guided")
+    return project
+
+
+@pytest.fixture
+def guided(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A guided run that halted at the second task."""
+    project = prepared.get(_guided)
+    programs = project.folder.parent / "bin"
+    rewrite(programs / "prove", PROVE)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    return project
+
+
+def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None:
     """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
-    halted_at_the_second_task(project, "guided")
+    project, checker = guided, guided.folder.parent / "bin" / "prove"
     programs = parts(shown(project, "show", "T1-01"))["checks"]["value"]
     assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
     assert f"prove {checker} " in project.quick("envelope", "show", "T1-01").out
@@ -163,32 +172,36 @@ def test_programs_that_checks_start_are_in_the_envelope(project: Project, checke
     jsonschema.Draft202012Validator(schema).validate(started["envelope"])
 
 
-def test_another_version_of_a_check_s_program_stops_a_strict_run(project: Project, checker: Path) -> None:
+def test_another_version_of_a_check_s_program_stops_a_strict_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-ENV-1, R-LOG-7."""
+    checker = checked(project, monkeypatch)
     halted_at_the_second_task(project, "strict")
     rewrite(checker, PROVE + "# the next version\n")
     refused = project.quick("resume", "1", "--retry-failed", "--json")
     assert (refused.code, refused.error["code"]) == (4, "envelope.changed")
     assert refused.error["details"]["parts"] == ["checks"]
     assert "program that checks start changed" in refused.error["message"]
-    on = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope", "--json")
+    on = project.quick("resume", "1", "--retry-failed", "--accept-changed", "envelope", "--no-verify", "--json")
     assert on.code == 0, on
 
 
-def test_a_guided_run_reports_a_changed_program_of_a_check(project: Project, checker: Path) -> None:
+def test_a_guided_run_reports_a_changed_program_of_a_check(guided: Project) -> None:
     """R-ENV-1."""
-    halted_at_the_second_task(project, "guided")
-    rewrite(checker, PROVE + "# the next version\n")
-    answer = project.quick("resume", "1", "--retry-failed", "--json")
+    project = guided
+    rewrite(project.folder.parent / "bin" / "prove", PROVE + "# the next version\n")
+    answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer
     assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
 
 
 def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_checks(
-    project: Project, checker: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1: the lock of that version has no such part, so nothing is compared."""
+    checker = checked(project, monkeypatch)
     now = envelopes.present
 
     def older(*given: Any) -> envelopes.EnvelopeSet:
@@ -202,34 +215,41 @@ def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_chec
         halted_at_the_second_task(project, "strict")
     assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
     rewrite(checker, PROVE + "# the next version\n")
-    on = project.quick("resume", "1", "--retry-failed", "--json")
+    on = project.resume("--retry-failed", "--no-verify")
     assert on.code == 0, on
     assert kinds(project, "envelope.changed") == []
     assert "checks" in shown(project, "diff", "T1-01", "T1-02")["unknown"]
 
 
-def stopped(project: Project, program: Path) -> None:
+def _stopped(sandbox: GitSandbox) -> Project:
     """A run of two tasks whose second one failed; then the builder is another version."""
+    project = projects.create(sandbox)
+    program = project.folder.parent / "coder"
+    rewrite(program, BUILDER)
+    project.configure(CONFIG.format(program=program))
     project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check="test -e ok.txt", after="T1-01")])
     assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("ok.txt")
     project.repo.commit("ok", "ok.txt")
     rewrite(program, BUILDER.replace("made for", "updated for"))
+    return project
+
+
+@pytest.fixture
+def stopped(prepared: Prepared) -> Project:
+    return prepared.get(_stopped)
 
 
 @pytest.mark.parametrize("command", ["resume", "execute-phase"])
-def test_another_version_of_the_agent_is_refused_in_guided_mode_too(
-    project: Project, program: Path, command: str
-) -> None:
+def test_another_version_of_the_agent_is_refused_in_guided_mode_too(stopped: Project, command: str) -> None:
     """R-LOG-7: nothing changes, and each of the three choices is a command."""
-    stopped(project, program)
-    count = len(project.events("--kind", "attempt.started"))
-    answer = project.execute(command=command)
+    count = len(stopped.events("--kind", "attempt.started"))
+    answer = stopped.execute(command=command)
     assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
     assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
     assert answer.error["details"]["parts"] == ["program"]
     assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
-    assert len(project.events("--kind", "attempt.started")) == count
+    assert len(stopped.events("--kind", "attempt.started")) == count
 
 
 def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(project: Project) -> None:
@@ -247,28 +267,25 @@ def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(p
     assert "`export CODER_KEY=...`" in answer.error["hint"]
 
 
-def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(project: Project, program: Path) -> None:
+def test_a_person_can_continue_with_the_new_version_and_it_is_recorded(stopped: Project) -> None:
     """R-LOG-7: continue."""
-    stopped(project, program)
-    answer = project.resume("--retry-failed", "--accept-changed", "adapter")
+    answer = stopped.resume("--retry-failed", "--accept-changed", "adapter", "--no-verify")
     assert answer.code == 0, answer.out
     assert any("the agent's program changed" in w for w in answer.object["warnings"])
-    (event,) = kinds(project, "envelope.changed")
+    (event,) = kinds(stopped, "envelope.changed")
     assert event["changes"][0]["binding"] == "coder"
-    assert project.resume().code == 0
+    assert stopped.resume("--no-verify").code == 0
 
 
-def test_a_person_can_return_to_the_checkpoint(project: Project, program: Path) -> None:
+def test_a_person_can_return_to_the_checkpoint(stopped: Project) -> None:
     """R-LOG-7: go back."""
-    stopped(project, program)
-    assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert project.resume("--retry-failed").code == 4
-    assert project.resume("--retry-failed", "--accept-changed", "adapter").code == 0
+    assert stopped.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert stopped.resume("--retry-failed").code == 4
+    assert stopped.resume("--retry-failed", "--accept-changed", "adapter", "--no-verify").code == 0
 
 
-def test_after_a_fresh_start_there_is_nothing_left_to_accept(project: Project, program: Path) -> None:
+def test_after_a_fresh_start_there_is_nothing_left_to_accept(stopped: Project) -> None:
     """R-LOG-7: start fresh."""
-    stopped(project, program)
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.resume().code == 0
-    assert [c["part"] for c in kinds(project, "envelope.changed")[0]["changes"]] == ["program"]
+    assert stopped.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert stopped.resume("--no-verify").code == 0
+    assert [c["part"] for c in kinds(stopped, "envelope.changed")[0]["changes"]] == ["program"]

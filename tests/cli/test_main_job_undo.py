@@ -79,7 +79,7 @@ def test_rollback_to_the_start_and_resume_repeat_everything(ran: Project) -> Non
     assert not ran.exists("a.txt")
     assert ran.exists("README.md")
     assert set(ran.statuses().values()) == {"ready", "pending"}
-    assert ran.quick("resume", "1", "--json").code == 0
+    assert ran.resume("--no-verify").code == 0
     assert ran.read("a.txt") == "two\n"
 
 
@@ -166,7 +166,7 @@ def test_a_changed_plan_starts_a_new_run_that_keeps_completed_work(ran: Project)
     refused = ran.quick("resume", "1", "--json")
     assert (refused.code, refused.error["code"]) == (4, "run.contract-changed")
     assert refused.error["details"]["changed"] == [".planning/phases/1/01-PLAN.md"]
-    answer = run(ran)
+    answer = run(ran, "--no-verify")
     assert answer.code == 0, answer.out
     assert ran.trailers("Idumb-Task") == ["T1-01", "T1-02", "T1-03", "T1-04"]
     assert ran.quick("diff", "T1-02", "--json").data["files"] == [{"path": "a.txt", "added": 1, "removed": 1}]

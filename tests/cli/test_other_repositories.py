@@ -94,7 +94,7 @@ def test_an_agent_that_changes_a_submodule_fails(project: Project, script: str, 
     command(project, f"echo a > vendor/a.txt; {script}")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
     before = files(project)
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 1, answer
     lines = project.quick("show", "T1-01", "--json").data["attempts"][-1]
     strays = {line["path"]: line for line in lines["ledger"] if line["status"] == "protected"}
@@ -114,7 +114,7 @@ def test_an_agent_that_does_not_touch_a_dirty_submodule_passes(project: Project)
     before = files(project)
     command(project, "echo a > vendor/a.txt; touch vendor/sub/lib.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer
     assert "(uncommitted work in a submodule): vendor/sub" in answer.out
     assert project.read("vendor/a.txt") == "a\n"
@@ -140,7 +140,7 @@ def test_model_tools_refuse_a_path_in_another_repository_even_if_declared(projec
         project.configure(
             f"builder: one\nbindings: {{one: {{adapter: http, options: {{base_url: '{server.url}'}}}}}}\n"
         )
-        answer = run(project)
+        answer = run(project, "--no-verify")
         results = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]
     assert answer.code == 0, answer
     assert ["is protected by vendor/" in words for words in results] == [True] * 5 + [False] * 2
@@ -156,7 +156,7 @@ def test_an_acp_agent_s_write_into_a_submodule_is_refused(project: Project) -> N
     script = json.dumps([sys.executable, acp_agent.__file__, "write", f"{SUB}/lib.txt", "write", "vendor/a.txt"])
     project.configure(f"builder: one\nbindings: {{one: {{adapter: acp, argv: {script}}}}}\n")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`")])
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 0, answer
     assert files(project) == before
     assert project.read("vendor/a.txt") == "made\n"
@@ -168,7 +168,7 @@ def test_an_agent_that_changes_a_nested_repository_or_an_uninitialized_submodule
     GitSandbox.create(project.folder / "in").write("a.txt", "mine\n")
     command(project, f"echo a > vendor/a.txt; echo lost > {SUB}/lost.txt; rm in/a.txt")
     project.plan([projects.task("T1-01", files="create `vendor/**`")])
-    answer = run(project)
+    answer = run(project, "--no-verify")
     assert answer.code == 1, answer
     ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
     assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt", f"{SUB}/lost.txt"]
@@ -196,7 +196,7 @@ def test_changes_of_a_killed_attempt_in_a_submodule_are_decided_and_left(project
     (question,) = answer.data["decisions"]
     assert (question["evidence"], [c["id"] for c in question["choices"]]) == ([f"{SUB}/lib.txt"], ["retry", "halt"])
     assert project.json("decide", question["id"], "retry").code == 0
-    assert project.resume().code == 0
+    assert project.resume("--no-verify").code == 0
     assert files(project)["lib.txt"] == "gone\n"
 
 

@@ -8,10 +8,12 @@ import re
 import shutil
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support import seed
 from tests.support.plans import run
 from tests.support.project import Project, shell, task, write
 
@@ -77,18 +79,9 @@ def test_a_program_that_a_builder_replaced_does_not_install_unseen(
 
 
 def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path) -> None:
-    _plan(made, "test -e deps/list", "a.txt", "requirements.txt")
-    made.plan(
-        [
-            task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")]),
-            task(
-                "T1-02",
-                files="modify `requirements.txt`",
-                check="test -e deps/list",
-                steps=[write("requirements.txt", "two\n")],
-            ),
-        ]
-    )
+    steps, check = [write("requirements.txt", "two\n")], "test -e deps/list"
+    other = task("T1-02", files="modify `requirements.txt`", check=check, steps=steps)
+    made.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")]), other])
     answer = run(made, "--no-verify")
     assert answer.code == 0, answer.out
     assert _runs(tmp_path) == 2
@@ -157,7 +150,7 @@ def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Pa
     assert _runs(tmp_path) == 2
 
 
-def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
+def virtual_environment(project: Project) -> str:
     """A wheel is an archive, so that the installation needs no pip."""
     (project.repo.root / "wheels").mkdir()
     with zipfile.ZipFile(project.repo.root / "wheels/lib-1-py3-none-any.whl", "w") as archive:
@@ -168,13 +161,10 @@ def test_a_virtual_environment_with_a_local_wheel(project: Project) -> None:
     install = f"{python} -m zipfile -e wheels/lib-1-py3-none-any.whl {site}"
     project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
     _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
-    answer = run(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert not project.exists(".venv")
+    return ".venv"
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
-def test_npm_with_a_local_dependency(project: Project) -> None:
+def npm(project: Project) -> str:
     """The dependency is a folder of the project, so a check sees that of the tree to be committed."""
     lock = (
         '{"name": "app", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "app", "version": "1.0.0",'
@@ -190,27 +180,12 @@ def test_npm_with_a_local_dependency(project: Project) -> None:
     _commit(project, files, "node_modules")
     project.configure("checks: {prepare: [npm ci --offline --no-audit --no-fund]}\n")
     check = "node -e 'process.exit(require(\"dep\") === 2 ? 0 : 1)'"
-    project.plan(
-        [
-            task(
-                "T1-01",
-                files="modify `dep/index.js`",
-                check=check,
-                steps=[write("dep/index.js", "module.exports = 2\n")],
-            )
-        ]
-    )
-    answer = run(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert not project.exists("node_modules")
+    steps = [write("dep/index.js", "module.exports = 2\n")]
+    project.plan([task("T1-01", files="modify `dep/index.js`", check=check, steps=steps)])
+    return "node_modules"
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
-def test_cargo_without_dependencies(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, name in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):
-        own = Path(pwd.getpwuid(os.getuid()).pw_dir) / name
-        if variable not in os.environ and own.is_dir():
-            monkeypatch.setenv(variable, str(own))  # tests have a home of their own
+def cargo(project: Project) -> str:
     files = {
         "Cargo.toml": '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n',
         "Cargo.lock": 'version = 3\n\n[[package]]\nname = "app"\nversion = "0.1.0"\n',
@@ -221,6 +196,21 @@ def test_cargo_without_dependencies(project: Project, monkeypatch: pytest.Monkey
     check = "cargo run --offline --locked -q | grep two"
     steps = [write("src/main.rs", 'fn main() { println!("two"); }\n')]
     project.plan([task("T1-01", files="modify `src/main.rs`", check=check, steps=steps)])
+    return "target"
+
+
+TOOLS = [virtual_environment, *(tool for tool in (npm, cargo) if shutil.which(tool.__name__))]
+
+
+@pytest.mark.parametrize("tool", seed.one_on_a_push(TOOLS, "installers"))
+def test_what_a_real_tool_installs_is_there_for_checks_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tool: Callable[[Project], str]
+) -> None:
+    for variable, name in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):
+        own = Path(pwd.getpwuid(os.getuid()).pw_dir) / name
+        if variable not in os.environ and own.is_dir():
+            monkeypatch.setenv(variable, str(own))  # tests have a home of their own
+    installed = tool(project)
     answer = run(project, "--no-verify")
     assert answer.code == 0, answer.out
-    assert not project.exists("target")
+    assert not project.exists(installed)

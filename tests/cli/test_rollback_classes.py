@@ -43,7 +43,7 @@ def _project(sandbox: GitSandbox, *tasks: str) -> Project:
 
 def _ran(sandbox: GitSandbox, *tasks: str, code: int = 0) -> Project:
     project = _project(sandbox, *tasks)
-    assert run(project).code == code
+    assert run(project, "--no-verify").code == code
     return project
 
 
@@ -115,13 +115,13 @@ def test_a_rollback_past_an_irreversible_task_is_refused_unless_the_task_is_name
     assert past.code == 0, past
     assert past.data["past"] == ["T1-01"]
     assert any("tells the world" in warning for warning in past.object["warnings"])
-    waiting = project.quick("resume", "1", "--json")
+    waiting = project.resume("--no-verify")
     assert waiting.code == 5, waiting
     assert project.read("outside.log").count("did T1-01") == 1
     question = waiting.data["decisions"][0]
     assert question["kind"] == "effect"
     assert project.quick("decide", question["id"], "again", "--json").code == 0
-    assert project.quick("resume", "1", "--json").code == 0
+    assert project.resume("--no-verify").code == 0
     assert project.read("outside.log").count("did T1-01") == 2
 
 
@@ -131,7 +131,7 @@ def test_a_failed_task_with_an_effect_is_not_retried_automatically(sandbox: GitS
     assert project.read("outside.log") == "did T1-01\n"
     question = project.quick("decisions", "--json").data["decisions"][0]
     assert project.quick("decide", question["id"], "skip", "--json").code == 0
-    assert project.quick("resume", "1", "--json").data["counts"] == {"skipped": 1}
+    assert project.resume("--no-verify").data["counts"] == {"skipped": 1}
     assert project.read("outside.log") == "did T1-01\n"
 
 
@@ -139,7 +139,7 @@ def test_a_killed_attempt_of_a_task_with_an_effect_becomes_a_decision(sandbox: G
     """F64: killed between work and record, a reversible task runs again, but this one does not."""
     project = _project(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE))
     run_killed_before(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
-    waiting = project.quick("resume", "1", "--json")
+    waiting = project.resume("--no-verify")
     assert waiting.code == 5, waiting
     assert project.read("outside.log").count("did T1-01") == 1
     accepted = project.quick("accept", "T1-01", "--why", "it is out", "--json")
