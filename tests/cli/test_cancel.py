@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
@@ -66,17 +67,16 @@ def test_cancelling_without_a_run_says_so(project: Project) -> None:
     assert project.quick("cancel").out.startswith("Nothing is running")
 
 
-def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(
-    project: Project, busy: tuple[subprocess.Popen[str], int]
-) -> None:
+def test_cancel_stops_a_run_at_a_safe_point_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """R-RUN-9: the run is recorded as interrupted, with the person, before cancel ends; no process is left."""
-    process, sleeper = busy
-    answer = cancel(project)
+    with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
+        sleeper = int((tmp_path / "door").read_text())
+        answer = cancel(project)
+        assert process.wait().code == 143
     assert answer.code == 0, answer.out
     assert (answer.data["cancelled"], answer.data["ended"], answer.data["forced"]) == (True, "interrupted", False)
     assert answer.data["owner"]["pid"] == process.pid
     assert answer.data["next"] == ["idumb resume 1"]
-    assert process.wait(60) == 143
     assert has_ended(sleeper)
     stopped = last(project, "run.interrupted")
     assert stopped["by"] == "cancel"
@@ -126,10 +126,10 @@ def test_cancel_ends_a_hanging_hook_and_the_work_is_committed_once(project: Proj
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\necho $$ > {door}\nsleep 600\n", encoding="ascii")
     hook.chmod(0o755)
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+    with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         hanging = int(door.read_text())
         assert cancel(project).data["ended"] == "interrupted"
-        assert process.wait(60) == 143
+        assert process.wait().code == 143
     assert has_ended(hanging)
     assert not (project.repo.git_dir / "index.lock").exists()
     hook.unlink()
@@ -250,7 +250,7 @@ def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, 
     continues(project)
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("stream", seed.one_on_a_push(["stdout", "stderr"], "a reader"))
 def test_a_reader_that_goes_away_ends_the_command_quietly(project: Project, stream: str) -> None:
     """F36, R-RUN-7: a run whose reader goes away completes and exits as usual, for either stream."""
     project.plan([making("T1-01", "a.txt")])

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, Running, shell, task
+from tests.support.project import Project, shell, task
 
 
 @pytest.fixture
@@ -23,21 +24,20 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def busy(project: Project, tmp_path: Path) -> Iterator[Running]:
+def busy(project: Project) -> Iterator[warm.Started]:
     """A run whose first task waits until the test writes to the named pipe."""
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        run.wait_for("attempt.started", "T1-01")
+    with project.beside("execute-phase", "1", "--approve", project.approval()) as run:
         yield run
 
 
 def test_commands_run_under_another_owner_are_reported_when_it_continues(
-    project: Project, busy: Running, tmp_path: Path
+    project: Project, busy: warm.Started, tmp_path: Path
 ) -> None:
     with open(tmp_path / "door", "w", encoding="ascii") as door:  # the builder has begun
         (project.repo.common_dir / "idumb/worktrees/main/owner.lock").unlink()
         assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
         door.write("go on\n")
-    assert busy.end() == 4
+    assert busy.wait().code == 4
     started = project.events("--kind", "operation.started")
     assert [event["payload"].get("overtook", {}).get("pid") for event in started] == [None, busy.pid]
 
@@ -52,10 +52,12 @@ def test_commands_run_under_another_owner_are_reported_when_it_continues(
     assert [line for line in project.resume("--no-verify").object["warnings"] if "still owned it" in line] == []
 
 
-def test_a_command_after_the_owner_ended_is_not_a_takeover(project: Project, busy: Running, tmp_path: Path) -> None:
+def test_a_command_after_the_owner_ended_is_not_a_takeover(
+    project: Project, busy: warm.Started, tmp_path: Path
+) -> None:
     with open(tmp_path / "door", "w", encoding="ascii"):
         os.kill(busy.pid, 9)
-        busy.end()
+        busy.wait()
         assert project.idumb("accept", "T1-01", "--why", "looks fine").code == 0
     assert [event for event in project.events("--kind", "operation.started") if "overtook" in event["payload"]] == []
     assert [line for line in project.resume("--no-verify").object["warnings"] if "owned it" in line] == []

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import choices
+from tests.support import choices, seed
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, write

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.support import ended_runs
+from tests.support import ended_runs, warm
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -35,8 +35,8 @@ def project(sandbox: GitSandbox, tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def busy(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
+def busy(project: Project, tmp_path: Path) -> Iterator[warm.Started]:
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--json") as process:
         (tmp_path / "at-work").read_text()
         yield process
 
@@ -75,18 +75,16 @@ def paused_events(project: Project) -> list[dict[str, object]]:
 
 
 def test_a_run_pauses_after_the_current_task_and_resume_continues(
-    project: Project, busy: subprocess.Popen[str], tmp_path: Path
+    project: Project, busy: warm.Started, tmp_path: Path
 ) -> None:
     """R-RUN-12: the task is finished and committed, the next one is not begun, and the reason is kept."""
     paused = pause(project, "--why", "the plan is out of date")
     assert (paused.code, paused.data["ended"], paused.data["paused"]) == (0, "asked", False)
     assert paused.data["owner"]["pid"] == busy.pid
     (tmp_path / "let-go").write_text("go\n")
-    out, _ = busy.communicate(timeout=60)
-    answer = json.loads(out)
-    assert busy.returncode == 5
-    assert (answer["data"]["outcome"], answer["error"]["code"]) == ("paused", "run.paused")
-    assert [choice["id"] for choice in answer["data"]["choices"]] == WAYS
+    answer = busy.wait()
+    assert (answer.code, answer.data["outcome"], answer.error["code"]) == (5, "paused", "run.paused")
+    assert [choice["id"] for choice in answer.data["choices"]] == WAYS
     assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
     (event,) = paused_events(project)
     assert event["why"] == "the plan is out of date"
@@ -100,12 +98,12 @@ def test_a_run_pauses_after_the_current_task_and_resume_continues(
 
 
 def test_a_pause_request_to_a_killed_owner_does_not_pause_the_next_one(
-    project: Project, busy: subprocess.Popen[str], tmp_path: Path
+    project: Project, busy: warm.Started, tmp_path: Path
 ) -> None:
     """R-RUN-12: the pause request names the owner's token."""
     pause(project)
-    busy.kill()
-    busy.wait(60)
+    os.kill(busy.pid, signal.SIGKILL)
+    busy.wait()
     for door in ("at-work", "let-go"):
         (tmp_path / door).unlink()
     (tmp_path / "let-go").write_text("go\n")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import choices
+from tests.support import choices, seed
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -60,10 +59,10 @@ def interrupted_agent(project: Project) -> None:
     door = project.folder.parent / "door"
     os.mkfifo(door)
     by_agent(project, f"echo > {door}; sleep 600")
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+    with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         door.read_text()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        os.kill(process.pid, signal.SIGINT)
+        process.wait()
 
 
 def _failed_by_hand(sandbox: GitSandbox) -> Project:
@@ -143,10 +142,10 @@ def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(
     prepared: Prepared, number: int
 ) -> None:
     project = prepared.get(_answered)
-    with project.started("resume", "1") as process:
+    with project.beside("resume", "1") as process:
         (project.folder.parent / "check-door").read_text()
-        process.send_signal(number)
-        process.communicate(timeout=60)
+        os.kill(process.pid, number)
+        process.wait()
     leaves_all(project)
 
 
@@ -241,10 +240,8 @@ def _killed(sandbox: GitSandbox) -> Project:
     Path(f"{door}.once").touch()
     project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{script}']}}\n")
     project.plan([task("T1-01", files="delete `README.md`, create `my file`, create `z.txt`", check="true")])
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
+    with project.beside("execute-phase", "1", "--approve", project.approval()):
         door.read_text()
-        process.kill()
-        process.communicate(timeout=60)
     return project
 
 

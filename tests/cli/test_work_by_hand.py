@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 
 import pytest
 
@@ -152,14 +151,16 @@ def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: P
 
 
 def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(project: Project) -> None:
-    again = project.folder.parent / "again"
-    asked(project, by_hand("modify", "README.md", f"test -e {again} || sleep 60; grep -q The README.md"))
+    door = project.folder.parent / "door"
+    os.mkfifo(door)
+    check = f"test -f {door} || {{ echo > {door}; sleep 60; }}; grep -q The README.md"
+    asked(project, by_hand("modify", "README.md", check))
     project.repo.write("README.md", FIXED)
     assert project.json("decide", "T1-01.work", "done").code == 0
-    with project.running("resume", "1") as resumed:
-        resumed.wait_for("attempt.started")
-        os.kill(resumed.pid, signal.SIGKILL)
-    again.touch()
+    with project.beside("resume", "1"):  # it is killed
+        door.read_text()
+    door.unlink()
+    door.touch()
     answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
     assert files_of(answer) == ["README.md"]

@@ -26,12 +26,11 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     os.mkfifo(gate)
     steps = [write("a.txt", "a\n"), shell("cat ../gate")]
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
-    with project.running("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
-        run.wait_for("attempt.started")
-        owners = [project.json("status").data["owner"] for _ in range(2)]
-        words = project.quick("next").out
-        gate.write_text("")
-        assert run.end() == 0
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
+        with gate.open("w"):  # the builder has begun
+            owners = [project.json("status").data["owner"] for _ in range(2)]
+            words = project.quick("next").out
+        assert run.wait().code == 0
     for owner in owners:
         assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
     assert f"In use by process {run.pid} on " in words

@@ -134,6 +134,17 @@ class Project:
                 process.kill()
 
     @contextlib.contextmanager
+    def beside(self, *arguments: str) -> Iterator[warm.Started]:
+        """The same, forked as by `idumb`, for half of the time; the process is no child of the test."""
+        command = warm.of_this_process().start(self.start, *arguments)
+        try:
+            yield command
+        finally:
+            if command.answer is None:
+                os.kill(command.pid, signal.SIGKILL)
+                command.wait()
+
+    @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[Running]:
         """The same with `--events`."""
         with self.started(*arguments, "--events") as process:

@@ -89,11 +89,14 @@ class Started:
         self._server = server
         self._out, self._err = Path(request["out"]), Path(request["err"])
         self._number, self.pid = server.begin(request)
+        self.answer: Answer | None = None
 
     def wait(self) -> Answer:
-        """Return its answer after it has ended; the output is then dropped."""
-        code = self._server.answer(self._number, "status")
-        return Answer(code, _read_once(self._out), _read_once(self._err))
+        """Return its answer after it has ended; the files of the output are then dropped."""
+        if self.answer is None:
+            code = self._server.answer(self._number, "status")
+            self.answer = Answer(code, _read_once(self._out), _read_once(self._err))
+        return self.answer
 
 
 class Warm:
