@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,44 +192,34 @@ def test_a_repository_without_commits_can_have_a_dry_run(sandbox: GitSandbox) ->
     assert statuses(rehearse(project)) == {"T1-01": "completed"}
 
 
-@pytest.fixture
-def busy(sandbox: GitSandbox, tmp_path: Path) -> Iterator[tuple[Project, Any]]:
-    """A dry run whose task waits at a door."""
-    project = projects.create(sandbox)
-    os.mkfifo(tmp_path / "door")
-    step = shell(f"echo x > {tmp_path}/door; sleep 600")
-    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", steps=[step], after="T1-01")])
-    project.repo.git("commit", "--allow-empty", "--quiet", "-m", "more")
-    approval = project.approval()
-    before = everything(project)
-    with project.started("execute-phase", "1", "--dry-run", "--approve", approval) as process:
-        (tmp_path / "door").read_text()
-        yield project, (process, before)
-
-
-def test_an_interrupted_dry_run_leaves_nothing(busy: tuple[Project, Any]) -> None:
+def test_an_interrupted_dry_run_leaves_nothing(project: Project) -> None:
     """R-RUN-11."""
-    project, (process, before) = busy
-    process.send_signal(signal.SIGINT)
-    _, output = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "idumb resume" not in output
+    step = shell("kill -INT $(ps -o ppid= -p $PPID); tail -f /dev/null")
+    project.plan([making("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", steps=[step], after="T1-01")])
+    consent = ("--approve", project.approval())
+    before = everything(project)
+    ended = project.idumb("execute-phase", "1", "--dry-run", *consent)
+    assert ended.code == 130
+    assert "idumb resume" not in ended.out + ended.err
     assert everything(project) == before
 
 
-def test_the_next_command_removes_the_copy_of_a_killed_dry_run(busy: tuple[Project, Any]) -> None:
+def test_the_next_command_removes_the_copy_of_a_killed_dry_run(project: Project, tmp_path: Path) -> None:
     """R-RUN-11, R-LOG-5: until then only its own folder is left; that of a live one stays during another dry run."""
-    project, (process, before) = busy
+    os.mkfifo(tmp_path / "door")
+    step = shell(f"echo x > {tmp_path}/door; sleep 600")
+    project.plan([task("T1-01", files="create `b.txt`", steps=[step])])
+    approval, before = project.approval(), everything(project)
     copies = project.repo.clones / "rehearsals"
-    assert rehearsals(copies) == ["1", "1.lock"]
-    plan = project.read(PLAN)
-    project.plan([making("T1-01", "a.txt")], commit=False)
-    assert project.execute("--dry-run").code == 0
-    assert rehearsals(copies) == ["1", "1.lock"]
-    assert process.poll() is None
-    project.repo.write(PLAN, plan)
-    process.kill()
-    process.wait(60)
+    with project.beside("execute-phase", "1", "--dry-run", "--approve", approval) as running:
+        (tmp_path / "door").read_text(encoding="ascii")
+        assert rehearsals(copies) == ["1", "1.lock"]
+        plan = project.read(PLAN)
+        project.plan([making("T1-01", "a.txt")], commit=False)
+        assert project.execute("--dry-run").code == 0
+        assert rehearsals(copies) == ["1", "1.lock"]
+        project.repo.write(PLAN, plan)
+    assert running.wait().code == -signal.SIGKILL  # it was alive until the end of this block
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
     assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers), leftovers
     project.plan([making("T1-01", "a.txt")], commit=False)

@@ -5,12 +5,9 @@ Which codes there are, and that each has its row, is owned by `tests/meta/test_r
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,36 +41,24 @@ def test_a_failed_verification_names_criterion_check_and_plan(project: Project) 
     assert refused(project, ended) == {}
 
 
-@contextlib.contextmanager
-def waiting(project: Project, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run whose task waits at a door."""
+def test_a_cancelled_run_names_its_step_and_who_cancelled_it(project: Project, tmp_path: Path) -> None:
+    """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, each second command names the owner of the working tree."""
     os.mkfifo(tmp_path / "door")
     step = shell(f"echo half > b.txt; echo x > {tmp_path}/door; sleep 600")
     project.plan([task("T1-01", files="create `b.txt`", steps=[step])])
-    with project.started("execute-phase", "1", "--approve", project.approval(), "--json") as process:
-        (tmp_path / "door").read_text()
-        yield process
-
-
-def answer_of(process: subprocess.Popen[str]) -> Answer:
-    out, err = process.communicate(timeout=60)
-    return Answer(process.returncode, out, err)
-
-
-def test_a_cancelled_run_names_its_step_and_who_cancelled_it(project: Project, tmp_path: Path) -> None:
-    """R-RUN-7, R-RUN-9; R-ASK-1, R-LOG-5: until then, each second command names the owner of the working tree."""
-    with waiting(project, tmp_path) as process:
+    with project.beside("execute-phase", "1", "--approve", project.approval(), "--json") as running:
+        (tmp_path / "door").read_text(encoding="ascii")
         for arguments in (("execute-phase", "1"), ("resume", "1"), ("rollback", "1", "--to", "start", "--yes")):
             held = project.json(*arguments)
             assert (held.code, held.error["code"]) == (4, "lock.held")
             details = held.error["details"]
-            assert (details["pid"], f"pid: {process.pid}" in details["evidence"]) == (process.pid, True)
+            assert (details["pid"], f"pid: {running.pid}" in details["evidence"]) == (running.pid, True)
             assert {"host", "since", "command"} <= set(details)
-            assert str(process.pid) in held.error["message"]
+            assert str(running.pid) in held.error["message"]
             assert [row["id"] for row in details["choices"]] == ["wait", "cancel", "force"]
         assert project.quick("status").code == 0
         assert project.json("cancel").code == 0
-        ended = answer_of(process)
+        ended = running.wait()
     assert (ended.code, ended.error["code"]) == (128 + signal.SIGTERM, "run.interrupted")
     details = ended.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("interrupted", "T1-01", "steps")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -151,11 +152,10 @@ def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox
     define(project, BRANCHES.replace('run: echo "$WORD"', f'run: {waits}; echo "$WORD"'), "w")
     refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
     consent = ("--approve", refused.error["details"]["contract_hash"])
-    with project.started("workflow", "run", "w", "--input", "word=good", *consent) as process:
-        with open(tmp_path / "door", encoding="ascii") as door:
-            door.readline()
+    with project.beside("workflow", "run", "w", "--input", "word=good", *consent) as running:
+        (tmp_path / "door").read_text(encoding="ascii")
         cancelled = project.json("cancel")
-        process.communicate(timeout=60)
+        assert running.wait().code == 128 + signal.SIGTERM
     assert cancelled.data["cancelled"] is True, cancelled.out
     assert len(project.quick("log", "W1", "--kind", "workflow_cancelled", "--json").data["events"]) == 1
     assert project.quick("workflow", "status", "W1", "--json").data["runs"][0]["state"] == "interrupted"
