@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
-from tests.support import seed
+from tests.support import seed, warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task
-from tests.support.warm import Warm
 
 
 @pytest.fixture
@@ -92,7 +89,7 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
 
 
 @pytest.mark.parametrize("at", seed.one_on_a_push((5, 7), "a killed undo"))
-def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -> None:
+def test_a_killed_undo_can_be_run_again(ran: Project, at: int) -> None:
     """R-GIT-3."""
     before = ran.repo.ledger()
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
@@ -104,19 +101,17 @@ def test_a_killed_undo_can_be_run_again(ran: Project, at: int, tmp_path: Path) -
     assert projects.user_bytes(back, ran.repo.ledger()) == []
 
 
-@pytest.mark.parametrize(
-    "kills", [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
-)
-def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(
-    ran: Project, tmp_path: Path, kills: list[str]
-) -> None:
+KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]
+
+
+@pytest.mark.parametrize("kills", seed.one_on_a_push(KILLS, "the end of a rollback"))
+def test_a_rollback_killed_at_its_end_and_repeated_is_the_newest_operation(ran: Project, kills: list[str]) -> None:
     """R-GIT-3: its repetition restores nothing, and is not another operation, which `undo --yes` would refuse."""
     before = ran.repo.ledger()
     hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
-    with Warm(tmp_path / "warm") as warm:
-        for kind in kills:
-            killed = warm.run(ran.start, *words, hook=hook, given={"kill": kind, "plant": ""})
-            assert killed.code == harness.KILLED
+    for kind in kills:
+        killed = warm.of_this_process().run(ran.start, *words, hook=hook, given={"kill": kind, "plant": ""})
+        assert killed.code == harness.KILLED
     assert ran.idumb(*words).code == 0
     undone = ran.json("undo", "--yes")
     assert undone.code == 0, undone.out
