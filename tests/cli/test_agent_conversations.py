@@ -31,15 +31,12 @@ printf %s "$write" >> $(echo $IDUMB_TASK | tr T t).txt
 usage='"usage": {"input_tokens": 1, "output_tokens": 1}'
 end "\\"subtype\\": \\"success\\", \\"is_error\\": ${failed:-false}, \\"result\\": \\"${error:-done}\\", $usage"
 """
-ON = "{resume: true}"
 
 
 class Scene:
     """Tasks built by an agent that follows a script, call by call."""
 
-    def __init__(
-        self, project: Project, home: Path, *script: dict[str, str], options: str = ON, tasks: int = 1
-    ) -> None:
+    def __init__(self, project: Project, home: Path, *script: dict[str, str], tasks: int = 1) -> None:
         self.project, self.home = project, home
         program = home / "claude"
         program.write_text(AGENT, encoding="utf-8")
@@ -47,7 +44,7 @@ class Scene:
         for number, step in enumerate(script, 1):
             lines = [f"{name}={shlex.quote(value)}" for name, value in step.items()]
             (home / f"step-{number}").write_text("\n".join(lines), encoding="utf-8")
-        binding = f"{{adapter: claude, argv: [{json.dumps(str(program))}], options: {options}}}"
+        binding = f"{{adapter: claude, argv: [{json.dumps(str(program))}], options: {{resume: true}}}}"
         project.configure(f"builder: coder\nbindings:\n  coder: {binding}\nretry: {{calls: 1}}\n")
         names = [f"T1-0{number}" for number in range(1, tasks + 1)]
         project.plan([self.task(name) for name in names])
@@ -94,13 +91,6 @@ def test_after_a_failed_check_the_agent_gets_all_findings_in_its_conversation(pr
     assert [row["name"] for row in differ["differences"]] == ["conversation"]
     shown = project.quick("envelope", "show", "T1-01", "--json").data["parts"]
     assert json.loads(next(row["source"] for row in shown if row["name"] == "conversation")) == begun[1]["resumes"]
-
-
-def test_a_conversation_is_new_unless_the_binding_says_otherwise(project: Project, home: Path) -> None:
-    scene = Scene(project, home, {"write": "half "}, {"write": "done"}, options="{}")
-    assert run(project, "--no-verify").code == 0
-    assert scene.sessions == [None, None]
-    assert scene.payloads("attempt.finished")[0]["builder"]["session"] == "s-1"
 
 
 def test_a_killed_or_cut_off_agent_continues_its_conversation_from_the_task_base(project: Project, home: Path) -> None:

@@ -99,15 +99,14 @@ def test_accepting_a_skipped_task_unblocks_its_dependents(skipped: Project) -> N
     """R-RUN-5."""
     project = skipped
     assert project.quick("accept", "T1-01", "--why", "by hand").code == 0
-    assert project.quick("resume", "1", "--no-verify", "--json").data["counts"] == {"accepted": 1, "completed": 2}
+    assert project.statuses() == {"T1-01": "accepted", "T1-02": "ready", "T1-03": "pending"}
 
 
 def test_dropping_a_dependency_unblocks_the_task(skipped: Project) -> None:
     """R-RUN-5."""
     project = skipped
     assert project.quick(*shlex.split(DROP)[1:], "--yes").code == 0
-    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
-    assert project.statuses() == {"T1-01": "skipped", "T1-02": "completed", "T1-03": "completed"}
+    assert project.statuses() == {"T1-01": "skipped", "T1-02": "ready", "T1-03": "pending"}
 
 
 def test_skip_lists_the_tasks_that_stay_blocked_before_it_acts(project: Project) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from idumb.system.files.named_files import LocalToolchain
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve
 from tests.support.gitrepo import GitSandbox
@@ -124,11 +125,14 @@ def test_a_pass_with_evidence_for_every_criterion_completes_the_task(sandbox: Gi
 
 @pytest.mark.parametrize(
     ("reply", "why"),
-    [
-        (shows(at("AC-1", "a.txt", 3)), "it cites a.txt:3, which the judged files do not have"),
-        (shows(at("AC-1", "../judge.sh")), "it cites ../judge.sh:1, which the judged files do not have"),
-        (json.dumps({"verdict": "PASS", "evidence": "all of it"}), "its evidence is no list"),
-    ],
+    seed.one_on_a_push(
+        [
+            (shows(at("AC-1", "a.txt", 3)), "it cites a.txt:3, which the judged files do not have"),
+            (shows(at("AC-1", "../judge.sh")), "it cites ../judge.sh:1, which the judged files do not have"),
+            (json.dumps({"verdict": "PASS", "evidence": "all of it"}), "its evidence is no list"),
+        ],
+        "invalid evidence",
+    ),
 )
 def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_asked(
     sandbox: GitSandbox, home: Path, reply: str, why: str

@@ -226,6 +226,11 @@ def test_each_agent_that_lost_its_conversation_begins_a_new_one(name: str, tmp_p
     assert (resumed.outcome, resumed.resumed) == (outcome.COMPLETED, True)
 
 
+def test_a_conversation_is_new_unless_the_binding_says_otherwise(tmp_path: Path) -> None:
+    asked: tuple[dict[str, Any], ...] = ({}, {"resume": True})
+    assert [claude(tmp_path, "", **one).capabilities.resumable for one in asked] == [False, True]
+
+
 def as_one(
     name: str,
     folder: Path,
