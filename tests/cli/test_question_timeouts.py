@@ -35,8 +35,7 @@ def test_the_configuration_sets_how_long_a_question_waits(project: Project) -> N
     assert code == 5, shown
     assert "No answer within 1.0s: no answer." in shown
     assert waiting(project) == ["T1-01.deviation.1"]
-    assert project.json("decide", "T1-01.deviation.1", "accept").code == 0
-    assert project.resume("--no-verify").code == 0  # the work tree was released
+    assert project.json("status").data["owner"] is None
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,6 @@ def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(agents: Pr
 
 
 def test_a_new_run_starts_from_committed_work(persons: Project) -> None:
-    leaves_all(persons)
     persons.repo.commit("by hand", "README.md", "new.txt")
     assert new_run(persons).error["code"] == "run.waiting"
     assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, MINE)
