@@ -35,7 +35,7 @@ def by_agent(project: Project, then: str = "") -> None:
     """Plan a task for the agent, whose check fails."""
     script(project, then)
     binding = f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n"
-    project.configure(f"run: {{max_attempts: 1}}\n{binding}")
+    project.configure(f"checks: here\nrun: {{max_attempts: 1}}\n{binding}")
     project.plan([task("T1-01", files=FILES, check="false")])
 
 
@@ -67,6 +67,7 @@ def interrupted_agent(project: Project) -> None:
 
 def _failed_by_hand(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox, files={"README.md": BEFORE})
+    project.configure("checks: here\n")
     project.plan([task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")])
     assert project.execute().code == 5
     by_hand(project, "README.md", "new.txt")
@@ -317,7 +318,7 @@ def test_what_a_person_built_is_named_before_an_agent_continues_from_it(persons:
 def continued_by_agent(project: Project, does: str) -> Answer:
     """Let a person's failed task continue with an agent that does this."""
     (project.folder.parent / "agent").write_text(f"{does}\n")
-    project.configure(f"bindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n")
+    project.configure(f"checks: here\nbindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n")
     amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
     return project.resume("--retry-failed", "--max-attempts", "1")
 
