@@ -95,7 +95,7 @@ def killed_at(project: Project, number: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("step", [67, pytest.param(13, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [101, pytest.param(13, marks=pytest.mark.nightly)])
 def test_the_next_fix_finishes_one_killed_anywhere(project: Project, step: int) -> None:
     """F30: log, refs, modes and projections at once."""
     before, refs = user_and_git(project), project.repo.kept("refs/idumb/")

@@ -324,7 +324,10 @@ def test_a_file_saved_before_the_first_restore_stops_the_rollback(
     assert (done.read("a.txt"), done.read("b.txt")) == ("made\n", "mine")
 
 
-@pytest.mark.parametrize("again", ["resume 1", "rollback 1 --to T1-01 --yes", "undo --yes"])
+AGAIN = ("resume 1", "rollback 1 --to T1-01 --yes", "undo --yes")
+
+
+@pytest.mark.parametrize("again", seed.one_on_a_push(AGAIN, "after a killed rollback"))
 def test_any_command_after_a_killed_rollback_finishes_it_first(prepared: Prepared, again: str) -> None:
     """R-GIT-3, R-LOG-6: a kill between intent and record must not leave files and log inconsistent."""
     project = prepared.get(_killed_rollback)

@@ -155,7 +155,7 @@ def test_a_source_elsewhere_in_the_repository_has_a_path_that_every_clone_has(ap
     api.repo.write("builder.sh", "echo c > c.txt\n")
     api.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, ../../builder.sh]}\n")
     api.commit_own()
-    assert api.quick("execute-phase", "2", "--approve", api.approval("2")).code == 0
+    assert api.execute("--no-verify", phase="2").code == 0
     (row,) = api.quick("export", "--done", "--json").data["unmarked"]
     assert row["reason"] == "../web/TODO.md is outside the project, so idumb does not change it."
     assert place.read_text(encoding="utf-8") == text

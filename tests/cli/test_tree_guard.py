@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import fake_model, scripted_roles
+from tests.support import fake_model, scripted_roles, seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making
@@ -81,16 +81,16 @@ def test_an_unused_answer_is_kept_and_can_be_taken(project: Project) -> None:
     assert "Nothing to tell." in project.read(RESEARCH)
 
 
-@pytest.mark.parametrize(
-    ("script", "look"),
-    [
-        ("git branch -D other", "git rev-parse refs/heads/other"),
-        ("git tag -d v1", "git rev-parse refs/tags/v1"),
-        ("git update-ref refs/heads/main HEAD~1", "git rev-parse HEAD"),
-        ("git symbolic-ref HEAD refs/heads/other", "git symbolic-ref HEAD"),
-        ("git read-tree HEAD", "git diff --cached --name-only"),
-    ],
-)
+CHANGES = [
+    ("git branch -D other", "git rev-parse refs/heads/other"),
+    ("git tag -d v1", "git rev-parse refs/tags/v1"),
+    ("git update-ref refs/heads/main HEAD~1", "git rev-parse HEAD"),
+    ("git symbolic-ref HEAD refs/heads/other", "git symbolic-ref HEAD"),
+    ("git read-tree HEAD", "git diff --cached --name-only"),
+]
+
+
+@pytest.mark.parametrize(("script", "look"), seed.one_on_a_push(CHANGES, "a role's changes to git"))
 def test_the_suggested_command_reverts_a_role_s_changes_to_git(
     project: Project, sandbox: GitSandbox, script: str, look: str
 ) -> None:
@@ -126,7 +126,10 @@ def test_a_commit_during_a_role_call_is_the_user_s_own(project: Project, sandbox
     assert sandbox.kept(ROLES) == {}
 
 
-@pytest.mark.parametrize(("script", "refused"), [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")])
+OPINIONS = [("rm -f n*.txt", "heard"), ("git switch -qc elsewhere", "refused")]
+
+
+@pytest.mark.parametrize(("script", "refused"), seed.one_on_a_push(OPINIONS, "opinions"))
 def test_changes_during_an_opinion_lose_no_verification(project: Project, script: str, refused: str) -> None:
     """R-ADAPT-5: checks decide; changes are reported, and if HEAD changed the opinion is ignored."""
     folder = shlex.quote(str(project.folder))
