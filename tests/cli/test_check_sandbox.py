@@ -87,15 +87,16 @@ def test_checks_write_in_their_tree_and_scratch_only(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_only_bubblewrap_can_open_a_home_around_the_repository(level: str, project: Project) -> None:
+def test_only_bubblewrap_can_open_a_home_around_the_repository(
+    level: str, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `checks.home: user`, checks write in the home, which holds the working tree here."""
     user = project.folder
     places = (f"{user}/src/a.txt", f"{user}/.git/planted")
     lines = ("echo x > $HOME/made", *(f"(echo x >> {place}) && exit 1" for place in places), "true")
     checks(project, "; ".join(lines) if level == SANDBOX_BWRAP else lines[0], sandbox=level, checks={"home": "user"})
-    home = {"HOME": str(user.parent)}
-    consent = project.idumb("check-plan", "1", "--json", environment=home).data["contract_hash"]
-    answer = project.idumb("execute-phase", "1", "--approve", consent, "--no-verify", environment=home)
+    monkeypatch.setenv("HOME", str(user.parent))
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     why = "detection only: Landlock cannot allow new files beside .git and protect .git"
     assert recorded(project) == {level if level == SANDBOX_BWRAP else why}
@@ -172,18 +173,20 @@ def test_a_check_that_cannot_have_no_network_does_not_run(project: Project) -> N
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_checks_fill_caches_but_change_no_program_and_no_approval(level: str, project: Project, home: Path) -> None:
+def test_checks_fill_caches_but_change_no_program_and_no_approval(
+    level: str, project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a check leaves in `~/.cargo/bin` or `~/.local/bin` the user would start."""
     mine = ("cargo/bin", "cargo/config", "base/bin", "base/state/idumb", "go/bin")
     for name in (*mine, "cargo/registry", "go/pkg", "more"):
         (home / name).mkdir(parents=True)
     places = {"CARGO_HOME": "cargo", "PYTHONUSERBASE": "base", "GOPATH": "go", "XDG_STATE_HOME": "base/state"}
-    environment = {name: str(home / place) for name, place in places.items()}
+    for name, place in places.items():
+        monkeypatch.setenv(name, str(home / place))
     fills = " && ".join(f"echo x > {home}/{name}/x" for name in ("cargo/registry", "go/pkg", "more"))
     forbidden = "; ".join(f"(echo x > {home}/{name}/x) && exit 1" for name in mine)
     checks(project, fills, f"{forbidden}; true", sandbox={"level": level, "write": [str(home / "more"), "src"]})
-    consent = project.idumb("check-plan", "1", "--json", environment=environment).data["contract_hash"]
-    answer = project.idumb("execute-phase", "1", "--approve", consent, "--no-verify", environment=environment)
+    answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert recorded(project) == {level}
 

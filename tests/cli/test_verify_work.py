@@ -13,6 +13,7 @@ import pytest
 
 from idumb.domain.proof import levels
 from idumb.domain.proof.levels import Level
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -26,6 +27,7 @@ ROLES = """\
 bindings: {judge: {adapter: command, argv: [sh, agent.sh]}}
 roles: {verifier: {binding: judge}, skeptic: {binding: judge}}
 """
+CEILING = "ceilings: {run: {tokens: 12}}\n"
 PLAN_HEAD = "success_criteria: ['A is there — check: `test -s a.txt && test ! -e broken`']\n"
 ROADMAP = """\
 # Roadmap
@@ -56,7 +58,7 @@ def _passed(sandbox: GitSandbox) -> Project:
     for role in ("verifier", "skeptic"):
         (project.folder / f"{role}.json").write_text(opinion(verdict="PASS"), encoding="utf-8")
     project.repo.commit("agents")
-    project.configure(ROLES)
+    project.configure(ROLES + CEILING)
     (project.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
     project.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
     answer = run(project)
@@ -146,9 +148,6 @@ cat > /dev/null; echo '{"usage": {"tokens_in": 8, "tokens_out": 4}}' > $IDUMB_ST
 def test_usage_of_verifier_and_skeptic_counts_against_the_run_s_ceiling(project: Project) -> None:
     """R-ADAPT-3: a role without any remaining budget is not called, and the answer says so."""
     (project.folder / "agent.sh").write_text(DEAR, encoding="utf-8")
-    project.configure(ROLES + "ceilings: {run: {tokens: 12, attempts: 1}}\n")
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert run(project).error["code"] == "verification.partial"  # nobody consented to them
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"], answer.data["judged_by"][0]["verdict"]) == (1, "partial", "PASS")
     assert answer.data["causes"] == [f"the skeptic gave no opinion: {answer.data['judged_by'][1]['failure']}"]
@@ -167,7 +166,7 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
     monkeypatch.setitem(cast("dict[int, Level]", levels.LEVELS), 2, dataclasses.replace(levels.LEVELS[2], usual=1))
     bound = ROLES.replace(", skeptic: {binding: judge}", "")
     project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
-    assert run(project).code == 1
+    assert run(project, "--no-verify").code == 0
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (1, "partial"), answer
     assert "the verifier gave no opinion: " in answer.data["reason"]
@@ -181,12 +180,11 @@ def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(projec
     (project.folder / "skeptic.json").write_text(opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
     gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
     project.configure(ROLES + gates)
-    assert run(project).code in (0, 1)
+    assert run(project, "--no-verify").code == 0
     answer = verify(project, "--approve", consented(project))
     assert (answer.code, answer.data["status"]) == (0, "passed"), answer
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
     assert any("the verifier gave no opinion" in words for words in answer.data["open"])
-    assert "Verification passed" not in project.quick("verify-work", "1").out
     assert "Refuted by the skeptic" in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
@@ -205,12 +203,6 @@ def test_a_citation_of_a_missing_place_is_marked_and_refutes_nothing(project: Pr
     ] * 3
     assert "`a.txt:2` (does not exist)" in project.read(".planning/phases/1/1-VERIFICATION.md")
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
-    reply = '```json\n{"verdict": "PASS", "judgements": []}\n```\n'
-    (project.folder / "verifier.json").write_text(reply + opinion(("AC-1", False, "a.txt", 1)), encoding="utf-8")
-    answer = verify(project)
-    first = answer.data["judged_by"][0]
-    assert first["verdict"] is None
-    assert "two different answers" in first["failure"]
 
 
 def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Project) -> None:
@@ -235,12 +227,9 @@ def test_no_opinion_makes_a_failed_check_pass_and_gaps_become_a_plan(project: Pr
     assert project.read(".planning/phases/1/02-PLAN.md") == text
 
 
-def test_without_gaps_no_plan_is_made(sandbox: GitSandbox) -> None:
+def test_without_gaps_no_plan_is_made(prepared: Prepared) -> None:
     """R-ADAPT-5."""
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
-    answer = verify(project, "--gaps")
+    answer = verify(prepared.get(ended_runs.done), "--gaps")
     assert (answer.code, answer.data["gap_plan"]) == (0, None)
 
 
@@ -371,7 +360,7 @@ def _in_part(sandbox: GitSandbox) -> Project:
     wrong = task("T1-02", files="create `b.txt`", check="test -s c.txt", steps=[write("b.txt", "b\n")])
     head = "success_criteria: ['a is there — check: `test -s a.txt`', 'It looks good — human']\n"
     project.plan([making("T1-01", "a.txt"), wrong, making("T1-03", "d.txt", after="T1-02")], head=head)
-    ended = run(project)
+    ended = run(project, "--max-attempts", "1")
     assert (ended.code, ended.data["outcome"]) == (1, "partial")
     assert "idumb verify-work 1" in ended.data["next"]
     return project
@@ -385,8 +374,6 @@ def in_part(prepared: Prepared) -> Project:
 def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> None:
     """R-RUN-6: the commands that a partial run offers work; they never verify the phase."""
     project = in_part
-    offered = project.quick("resume", "1").out
-    assert "idumb verify-work 1" in offered
     answer = verify(project)
     assert (answer.code, answer.data["status"], answer.error["code"]) == (1, "partial", "verification.partial")
     assert answer.data["unfinished"] == {"T1-02": "failed", "T1-03": "blocked"}
@@ -395,7 +382,7 @@ def test_an_unfinished_run_is_verified_as_far_as_it_got(in_part: Project) -> Non
     assert "idumb resume 1 --retry-failed" in answer.data["next"]
     assert answer.error["hint"] == answer.data["next"][0]
     # Nobody is asked about work that is not there, but for what is to become of the failed task.
-    assert [one["id"] for one in project.quick("decisions", "--json").data["decisions"]] == ["T1-02.exhausted.3"]
+    assert [one["id"] for one in project.quick("decisions", "--json").data["decisions"]] == ["T1-02.exhausted.1"]
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert "status: partial" in report
     assert [line.split(" | ")[-1] for line in report.splitlines() if line.startswith("| T1-02 |")] == ["failed |"]
