@@ -274,6 +274,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
 
     A dry run runs commands, so it asks like a run.
     """
+    project.plan([making("T1-01", "a.txt")])
     refused = rehearse(project, approve=False)
     details = refused.error["details"]
     pasted = f"idumb execute-phase 1 --dry-run --approve {project.approval()}"

@@ -8,7 +8,6 @@ import pytest
 
 from tests.support import ended_runs
 from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
@@ -16,15 +15,6 @@ from tests.support.project import Project, making
 @pytest.fixture
 def project(prepared: Prepared) -> Project:
     return prepared.get(ended_runs.done)
-
-
-def replaced(sandbox: GitSandbox) -> Project:
-    """Phase 1 ran twice; the second run carried no task over."""
-    project = ended_runs.done(sandbox)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    project.plan([making("T1-01", "a.txt", "y\n")])
-    assert project.execute().code == 0
-    return project
 
 
 def first_run(project: Project) -> str:
@@ -62,7 +52,7 @@ def test_archive_says_that_an_unfinished_run_needs_its_events(prepared: Prepared
 
 
 def test_a_replaced_run_is_archived_and_can_still_be_shown(prepared: Prepared) -> None:
-    project = prepared.get(replaced)
+    project = prepared.get(ended_runs.replaced)
     first = first_run(project)
     events = project.quick("log", "--run", first, "--json").data["events"]
     newest = project.quick("log", "1", "--json").data
@@ -81,7 +71,7 @@ def test_a_replaced_run_is_archived_and_can_still_be_shown(prepared: Prepared) -
 
 def test_doctor_detects_and_repairs_a_damaged_segment(prepared: Prepared) -> None:
     """R-LOG-2: the events are in the copy too."""
-    project = prepared.get(replaced)
+    project = prepared.get(ended_runs.replaced)
     first = first_run(project)
     assert project.quick("archive", "--json").data["moved"] > 5
     events = project.quick("log", "--run", first, "--json").data["events"]

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.engine import state_file
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
 
 if TYPE_CHECKING:
@@ -63,8 +65,11 @@ def eventful(sandbox: GitSandbox) -> Project:
     handed = making("T1-01", "a.txt", fields="- **Handoff to:** human\n")
     project.plan([handed, wrong])
     project.plan([making("T2-01", "c.txt")], phase="2")
-    assert project.execute("--max-attempts", "1").code == 1
+    assert project.execute("--max-attempts", "2").code == 1
+    document = project.read(f"{EXECUTION}/checkpoint-T1-02.md")
+    assert "\nretry_count: 1\n" in document
     assert project.json("accept", "T1-02", "--why", "so").code == 0
+    assert project.read(f"{EXECUTION}/checkpoint-T1-02.md") == document, "it shows the state at its checkpoint"
     assert project.resume().code == 0
     assert project.execute(phase="2").code == 0
     assert project.json("rollback", "2", "--to", "start", "--yes").code == 0
@@ -83,14 +88,9 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     assert fixed(project) == []
 
 
-def test_projections_are_rebuilt_after_archiving_and_under_another_plan(sandbox: GitSandbox) -> None:
+def test_projections_are_rebuilt_after_archiving_and_under_another_plan(prepared: Prepared) -> None:
     """R-LOG-4: earlier runs of a phase keep their lines; the locked plans are in the git folder."""
-    project = projects.create(sandbox)
-    for number in (1, 2):
-        project.plan([making("T1-01", "a.txt", f"{number}\n")])
-        if number > 1:
-            assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-        assert project.execute().code == 0
+    project = prepared.get(ended_runs.replaced)
     assert [line["run"] for line in state(project)["history"]] == list(
         dict.fromkeys(e["run"] for e in project.events("--kind", "run.started"))
     )
@@ -123,21 +123,6 @@ def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(sandbox: Gi
     (project.folder / EXECUTION / "context-T1-02-1.md").unlink()
     assert len(fixed(project)) == 3
     assert brain(project) == before
-
-
-def test_a_document_shows_the_state_at_its_checkpoint_after_a_later_attempt_too(sandbox: GitSandbox) -> None:
-    """R-LOG-4: a reset of its task does not change it."""
-    project = projects.create(sandbox)
-    project.plan([task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])])
-    assert project.execute("--max-attempts", "2").code == 1
-    document = f"{EXECUTION}/checkpoint-T1-01.md"
-    before = project.read(document)
-    assert "\nretry_count: 1\n" in before
-    assert project.json("accept", "T1-01", "--why", "so").code == 0
-    assert project.read(document) == before
-    forget(project)
-    fixed(project)
-    assert project.read(document) == before
 
 
 def test_runs_of_an_idumb_that_recorded_no_line_counts_keep_theirs(

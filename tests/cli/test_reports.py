@@ -70,14 +70,19 @@ def _kept(project: Project) -> dict[str, str]:
     return {name: project.repo.git("show", f"{kept}:{name}") for name in names}
 
 
-def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox) -> None:
-    """R-OPS-2, R-GIT-1."""
+def of_a_ref(sandbox: GitSandbox) -> Project:
     project = _project(sandbox, configuration=REF)
     before = project.repo.head()
     done = project.execute()
     assert (done.code, done.data["reports"]) == (0, "ref")
-    assert project.subjects()[-2:] == ["Task T1-01", "Task T1-02"]
     assert project.repo.git("rev-parse", "HEAD~2") == before
+    return project
+
+
+def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(prepared: Prepared) -> None:
+    """R-OPS-2, R-GIT-1."""
+    project = prepared.get(of_a_ref)
+    assert project.subjects()[-2:] == ["Task T1-01", "Task T1-02"]
     assert project.repo.status() == []
     assert not project.exists(".idumb/brain/execution/1/checkpoint-T1-01.md")
     assert sorted(_kept(project)) == [
@@ -89,10 +94,9 @@ def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(sandbox: GitSandbox
     assert "status: unverified" in _kept(project)["1-VERIFICATION.md"]
 
 
-def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(sandbox: GitSandbox, tmp_path: Path) -> None:
+def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(prepared: Prepared, tmp_path: Path) -> None:
     """R-OPS-2. R-GIT-1: another working tree finds the plan of a commit, since all share one log."""
-    project = _project(sandbox, making("T1-01", "a.txt"), configuration=REF)
-    assert project.execute().code == 0
+    project = prepared.get(of_a_ref)
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "other"), "-b", "other")
     other = dataclasses.replace(project, start=tmp_path / "other")
     assert other.quick("show", project.trailers("Idumb-Plan")[-1], "--plan").out == project.read(PLAN)

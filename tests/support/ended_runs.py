@@ -24,3 +24,12 @@ def failed(sandbox: GitSandbox) -> Project:
     project.plan([bad, SECOND])
     assert project.execute("--max-attempts", "1").code == 1
     return project
+
+
+def replaced(sandbox: GitSandbox) -> Project:
+    """Phase 1 ran twice; the second run carried no task over."""
+    project = done(sandbox)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    project.plan([making("T1-01", "a.txt", "y\n")])
+    assert project.execute().code == 0
+    return project
