@@ -14,6 +14,7 @@ import pytest
 from idumb.git.kept import kept_names
 from tests.support import doctor as doctors
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.doctor import DEAD, doctor, fixed, problems, store, symptoms_of
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
@@ -25,7 +26,7 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(doctors.create)
 
 
-@pytest.mark.parametrize("damage", ["gone", "flipped", "older"])
+@pytest.mark.parametrize("damage", seed.one_on_a_push(["gone", "flipped", "older"], "damage to the log"))
 def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
     """R-LOG-2: F43: it is rebuilt from its copy, and the damaged file is kept."""
     events = project.events()

@@ -70,9 +70,9 @@ def test_the_graph_is_drawn_in_three_formats(project: Project) -> None:
     assert data["order"] == ["T1-01", "T1-02", "T1-03"]
     assert data["waves"] == [["T1-01"], ["T1-02", "T1-03"]]
     assert ["T1-01", "T1-02"] in data["edges"]
-    assert "T1-02" in project.idumb("graph", "1").out
-    assert "T1-01" in project.idumb("graph", "1", "--format", "mermaid").out
-    svg = project.idumb("graph", "1", "--format", "svg").out
+    assert "T1-02" in project.quick("graph", "1").out
+    assert "T1-01" in project.quick("graph", "1", "--format", "mermaid").out
+    svg = project.quick("graph", "1", "--format", "svg").out
     assert ET.fromstring(svg).tag.endswith("svg")
 
 
@@ -88,7 +88,7 @@ def test_roadmap_status_and_next_follow_the_phases(project: Project) -> None:
     assert [(row["phase"], row["state"]) for row in rows] == [("1", "verified"), ("2", "not planned")]
     assert "phase 2" in project.json("next").data["next"]["why"]
     for command in ("roadmap", "status", "next"):
-        words = project.idumb(command)
+        words = project.quick(command)
         assert words.code == 0
         assert words.out
     state = json.loads(project.read(".idumb/brain/state.json"))
@@ -107,7 +107,7 @@ def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
     assert project.subjects()[-3:] == ["Task T1-01", "Task T1-02", "Phase 1: reports of run 1"]
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.repo.status() == []
-    assert project.idumb("status").code == 0
+    assert project.quick("status").code == 0
     shown = project.json("show", "T1-02").data
     assert (shown["status"], shown["attempts"][0]["verdict"]) == ("completed", "PASS")
     assert shown["attempts"][0]["evidence"][0]["command"] == "test -s b.txt"
@@ -118,8 +118,8 @@ def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
     diff = project.json("diff", "T1-02").data
     assert diff["files"] == [{"path": "b.txt", "added": 1, "removed": 0}]
     assert "+made" in diff["diff"]
-    assert "+made" in project.idumb("diff", "T1-02").out
-    assert "passed AC-1" in project.idumb("show", "T1-02").out
+    assert "+made" in project.quick("diff", "T1-02").out
+    assert "passed AC-1" in project.quick("show", "T1-02").out
     for report in (".planning/phases/1/1-SUMMARY.md", ".planning/phases/1/1-VERIFICATION.md"):
         assert "T1-02" in project.read(report) or "Both are there" in project.read(report)
     assert project.read(".idumb/brain/execution/1/checkpoint-T1-01.md").startswith("---\n")

@@ -236,8 +236,8 @@ def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Pr
     project.repo.write_all(STAMP)
     project.repo.commit("stamp")
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
-    assert project.idumb("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
-    answer = project.idumb("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
+    assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    answer = project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
     (row,) = answer.data["tasks"]
     assert row["status"] == "failed"
     assert row["reason"].startswith("verify 1 changed stamp.txt, which the commit holds; in strict mode")
@@ -327,7 +327,7 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
     assert "T1-01 AC-1 passed when its task was done and fails on the final tree" in answer.out
     verification = project.events("--kind", "verification.recorded")[-1]["payload"]
     assert verification["status"] == "partial"
-    assert project.idumb("decide", verification["decision"], "yes").code == 0
+    assert project.quick("decide", verification["decision"], "yes").code == 0
     assert project.resume().code == 0
     assert project.events("--kind", "verification.recorded")[-1]["payload"]["status"] == "passed"
 
