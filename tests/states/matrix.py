@@ -114,7 +114,7 @@ def fail(case: Case, repo: GitSandbox) -> None:
     assert answer.code == 1, answer.out
     ledgers.kept(before, ledgers.record(repo))
     case.say("judge", "exit 0\n")
-    _ran(before, repo, case.resume(repo, "--retry-failed"))
+    _ran(before, repo, case.resume(repo, "--retry-failed", "--no-verify"))
 
 
 def cancel(case: Case, repo: GitSandbox) -> None:
@@ -124,7 +124,7 @@ def cancel(case: Case, repo: GitSandbox) -> None:
     assert answer.code == 130, answer.out
     ledgers.kept(before, ledgers.record(repo))
     case.say("actor", "exit 0\n")
-    _ran(before, repo, case.resume(repo))
+    _ran(before, repo, case.resume(repo, "--no-verify"))
 
 
 def crash(case: Case, repo: GitSandbox, place: str) -> None:
@@ -136,13 +136,13 @@ def crash(case: Case, repo: GitSandbox, place: str) -> None:
     assert answer.code == -9, answer
     ledgers.kept(before, ledgers.record(repo))
     case.say("actor", "exit 0\n")
-    _ran(before, repo, case.resume(repo))
+    _ran(before, repo, case.resume(repo, "--no-verify"))
 
 
 def rollback(case: Case, repo: GitSandbox) -> None:
     """Everything is restored, byte by byte, also after git's garbage collection."""
     before = ledgers.record(repo)
-    _ran(before, repo, case.execute(repo))
+    _ran(before, repo, case.execute(repo, "--no-verify"))
     repo.git("-c", "gc.reflogExpire=now", "gc", "--quiet", "--prune=now")
     answer = case.idumb(repo, "rollback", "1", "--to", "start", "--yes")
     assert answer.code == 0, answer.out
@@ -155,7 +155,7 @@ def rollback(case: Case, repo: GitSandbox) -> None:
 def undo(case: Case, repo: GitSandbox) -> None:
     """Undo of a rollback, and undo of the undo."""
     before = ledgers.record(repo)
-    done = _ran(before, repo, case.execute(repo))
+    done = _ran(before, repo, case.execute(repo, "--no-verify"))
     back, again = ("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")
     steps = ((back, before), (again, done), (again, before))
     for argv, expected in steps:
@@ -339,7 +339,7 @@ class Bench:
     def _ran(self) -> Path:
         scene = copied(self._folder / "fresh", self._folder / "ran")
         done = Case(self._warm, State("plain", (), lambda _: None), scene, self._consent)
-        assert done.execute(scene.repo).code == 0
+        assert done.execute(scene.repo, "--no-verify").code == 0
         return scene.case
 
     def carry_out(self, state: State, action: str, place: Path) -> None:
