@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from idumb.app.attempt import negative_control
 from idumb.app.contract import run_lock
 from idumb.system.processes import process_tree
-from tests.support import approvals
+from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import strict_task
 from tests.support.project import Project, making, task, write
@@ -164,8 +163,9 @@ def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Pro
     ("settings", "check", "code"),
     [
         ("git: {commit: builder}", DONE, 0),
-        ("git: {commit: builder}", "true", 1),
-        ("run: {workspace: clone}", "true", 1),
+        *seed.one_on_a_push(
+            [("git: {commit: builder}", "true", 1), ("run: {workspace: clone}", "true", 1)], "controlled clones"
+        ),
     ],
 )
 def test_clones_and_builders_that_commit_are_controlled_too(
@@ -188,16 +188,15 @@ def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Proje
 def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project: Project, tmp_path: Path) -> None:
     pid, again = tmp_path / "pid", tmp_path / "again"
     os.mkfifo(pid)
-    built_by(project, f"[ -e {again} ] || exec tail -f /dev/null; echo one > a.txt")
+    owner = ".git/idumb/worktrees/main/owner.json"
+    kill = f"kill -9 $(grep -o '\"pid\": *[0-9]*' {owner} | grep -o '[0-9]*')"
+    built_by(project, f"[ -e {again} ] || {{ read p < {pid}; echo $p > {again}; {kill}; exit; }}; echo one > a.txt")
     check = f"{DONE} || {{ [ -e {again} ] && exit 1; echo $$ > {pid}; exec tail -f /dev/null; }}"
     project.plan([task("T1-01", files="create `a.txt`", check=check)])
     assert project.quick("approve", "1", "--hash", project.approval()).code == 0
-    with project.started("execute-phase", "1", *STRICT) as process:
-        control = int(pid.read_text())
-        os.kill(process.pid, signal.SIGKILL)
-    again.touch()
-    assert project.quick("resume", "1", "--json").code == 0
-    assert not process_tree.is_alive(control)
+    assert project.idumb("execute-phase", "1", *STRICT).code == -9
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
+    assert not process_tree.is_alive(int(again.read_text()))
     assert controls(project) == {"AC-1": "failed"}
     left = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving*/*/*")
     assert list(left) == []
