@@ -97,7 +97,7 @@ def reported(project: Project) -> None:
     assert "n1 -->|false| n3" in project.read(".planning/workflows/001-w/001-w-SUMMARY.md")
 
 
-ELSEWHERE = (
+ELSEWHERE: tuple[tuple[str, str, list[str]], ...] = (
     ("git: {commit: builder}\nrun: {workspace: clone}\n", COMMITTING, ["Use the number", "Add more", "mine"]),
     ("git: {commit: none}\n", "", []),
 )
