@@ -10,13 +10,13 @@ from idumb.domain.intake import ambiguity
 from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support.approvals import STRICT, approve, contract, may_start, refused, run, strict_task
-from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return approvals.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(approvals.create)
 
 
 OPEN = "- **Notes:** Its colours are TBD\n"

@@ -12,6 +12,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import IDUMB, Project, task
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
@@ -46,12 +47,16 @@ ALLOWED = [
 ]
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [touch, a.txt]}\n")
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_project)
 
 
 def mark(monkeypatch: pytest.MonkeyPatch, folder: str | Path, role: str | None = "builder") -> None:

@@ -58,8 +58,8 @@ def _open_one(sandbox: GitSandbox) -> Project:
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return _planned(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_planned)
 
 
 @pytest.fixture

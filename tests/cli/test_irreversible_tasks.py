@@ -6,14 +6,14 @@ import pytest
 
 from tests.support import approvals
 from tests.support.approvals import FIELDS, STRICT, approve, contract, refused, run, strict_task
-from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 from tests.support.terminal import answering
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return approvals.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(approvals.create)
 
 
 def _irreversible(project: Project, *, head: str = "") -> None:

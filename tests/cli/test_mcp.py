@@ -60,8 +60,8 @@ def _opened(sandbox: GitSandbox) -> Project:
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return _planned(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_planned)
 
 
 async def work_through(project: Project, call: Call) -> None:

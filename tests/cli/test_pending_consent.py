@@ -26,11 +26,15 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/decision.json").r
 JUDGE = 'cat > /dev/null; echo \'{"verdict": "PASS", "judgements": []}\'\n'
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_project)
 
 
 def run(project: Project, *flags: str) -> Answer:
@@ -69,8 +73,8 @@ def _judged(sandbox: GitSandbox) -> Project:
 
 
 @pytest.fixture
-def judged(sandbox: GitSandbox) -> Project:
-    return _judged(sandbox)
+def judged(prepared: Prepared) -> Project:
+    return prepared.get(_judged)
 
 
 def _unjudged(sandbox: GitSandbox) -> Project:

@@ -20,6 +20,7 @@ from idumb.domain.errors import Refusal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/run.json"
@@ -27,11 +28,15 @@ BUILDER = "run: {max_attempts: 1}\nbuilder: agent\nbindings:\n  agent: {adapter:
 FOLDER = ".planning/quick/001-fix-the-typo"
 
 
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
+def _project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox, files={"README.md": "# Teh project\n", "other.txt": "theirs\n"})
     building(project, "sed -i s/Teh/The/ README.md")
     return project
+
+
+@pytest.fixture
+def project(prepared: Prepared) -> Project:
+    return prepared.get(_project)
 
 
 def building(project: Project, script: str) -> None:

@@ -13,12 +13,13 @@ from tests.adapters.store.test_approvals import allow, make_key
 from tests.support import approvals
 from tests.support.approvals import CHECK, approve, contract, refused, run
 from tests.support.gitrepo import GitSandbox
+from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 
 @pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return approvals.create(sandbox)
+def project(prepared: Prepared) -> Project:
+    return prepared.get(approvals.create)
 
 
 @pytest.fixture

@@ -318,7 +318,8 @@ def test_what_a_person_built_is_named_before_an_agent_continues_from_it(persons:
 def continued_by_agent(project: Project, does: str) -> Answer:
     """Let a person's failed task continue with an agent that does this."""
     (project.folder.parent / "agent").write_text(f"{does}\n")
-    project.configure(f"checks: here\nbindings:\n  agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}\n")
+    binding = f"agent: {{adapter: command, argv: [sh, '{project.folder.parent}/agent']}}"
+    project.configure(f"checks: here\nbindings:\n  {binding}\n")
     amended(project, task("T1-01", files=FILES, check="false", fields="- **Builder:** agent\n"))
     return project.resume("--retry-failed", "--max-attempts", "1")
 
