@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ended_runs, seed
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task, write
 
 
@@ -51,10 +53,9 @@ def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-def test_accept_keeps_partly_staged_changes_and_names_the_command_that_stages_them(project: Project) -> None:
+def test_accept_keeps_partly_staged_changes_and_names_the_command_that_stages_them(prepared: Prepared) -> None:
     """R-GIT-6: the commit has the file as it is; no byte that only the index had is lost."""
-    project.plan([failing_task("T1-01", "a.txt")])
-    assert run(project, "--max-attempts", "1").code == 1
+    project = prepared.get(ended_runs.failed)
     project.repo.write("a.txt", "staged\n")
     project.repo.git("add", "a.txt")
     project.repo.write("a.txt", "third\n")
@@ -81,7 +82,7 @@ def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
 PROTECTED = (".idumb/config.yaml", ".planning/notes.md", ".env", "keep.txt")
 
 
-@pytest.mark.parametrize("workspace", ["here", "clone"])
+@pytest.mark.parametrize("workspace", seed.one_on_a_push(["here", "clone"], "workspace"))
 def test_a_task_s_write_to_a_protected_path_is_not_committed_by_accept(project: Project, workspace: str) -> None:
     """R-LOCK-5, R-RUN-5: a person accepts the task; the files stay as they are and are named."""
     project.configure(f"run: {{workspace: {workspace}}}\n")

@@ -102,7 +102,6 @@ def test_a_required_sandbox_that_is_not_there_is_refused_and_resume_keeps_the_re
     """Only `execute-phase` without the option drops it; the run then says what would add a sandbox."""
     missing = "No sandbox is available: bubblewrap is not installed"
     cases: tuple[tuple[dict[str, str], Support, str], ...] = (
-        ({}, SUPPORT, "The configuration has no sandbox."),
         ({"sandbox": "off"}, SUPPORT, "The configuration has no sandbox."),
         ({"sandbox": "bwrap"}, NOTHING, f"{missing}."),
         ({"sandbox": "auto"}, NOTHING, f"{missing}; the kernel has no Landlock."),

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.test_repository_states import at_terminal
 from tests.crash import secrets
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -188,7 +189,9 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
     assert "Task T1-01" not in project.subjects()
 
 
-@pytest.mark.parametrize("more", ["run: {workspace: clone}\n", "git: {commit: builder}\n"])
+@pytest.mark.parametrize(
+    "more", seed.one_on_a_push(["run: {workspace: clone}\n", "git: {commit: builder}\n"], "clones")
+)
 def test_work_in_a_clone_waits_for_the_same_question(project: Project, more: str) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "VALUE\n"), commits="builder" in more, more=more)

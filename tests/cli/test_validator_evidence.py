@@ -147,8 +147,6 @@ def test_a_pass_with_invalid_evidence_is_requested_again_and_then_a_person_is_as
     assert why not in (home / "judged-1").read_text(encoding="utf-8")
     (retried,) = [e["payload"] for e in scene.project.events("--kind", "call.retried")]
     assert (retried["role"], retried["failure"]) == ("validator", "malformed")
-    assert scene.project.quick("decide", decision["id"], "yes", "--json").code == 0
-    assert scene.project.quick("resume", "1", "--no-verify", "--json").code == 0
 
 
 def test_the_second_answer_of_a_validator_counts(sandbox: GitSandbox, home: Path) -> None:
