@@ -251,7 +251,7 @@ def test_a_deinit_killed_anywhere_is_finished_by_running_it_again(prepared: Prep
         assert answer.code == 0, (number, answer.out)
         assert remaining(project) == [], number
         assert before == project.repo.ledger(), number
-    assert number > 50
+    assert number > 30, "it was killed at several points"
 
 
 def _killed_at(project: Project, number: int) -> bool:
