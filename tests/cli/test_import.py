@@ -187,17 +187,21 @@ def test_a_file_that_changes_while_its_change_is_shown_is_not_overwritten(
         source.write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
 
 
-def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops_no_other(
+def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_or_changed_gets_none(
     project: Project,
 ) -> None:
-    (project.folder / "TODO.md").write_text("- [ ] Make `d.txt`\n", encoding="utf-8")
-    for source, phase in ((SOURCE, "7"), ("TODO.md", "8")):
-        assert project.quick("import", source, "--to", phase, "--json").code == 0
+    """A change of one list names the command that imports that list."""
+    lists = project.folder / "tasks.json"
+    tasks = '{"master": {"tasks": []}, "feature": {"tasks": [{"id": 1, "title": "Make `d.txt`", "status": "pending"}]}}'
+    lists.write_text(tasks, encoding="utf-8")
+    assert project.quick("import", SOURCE, "--to", "7", "--json").code == 0
+    assert project.quick("import", "tasks.json", "--tag", "feature", "--to", "8", "--json").code == 0
     add_checks(project)
-    place = ".planning/phases/8/01-PLAN.md"
-    (project.folder / place).write_text(
-        project.read(place).replace("`d.txt`\n- **x", "`d.txt` — check: `test -s d.txt`\n- **x"), encoding="utf-8"
-    )
+    place = project.folder / ".planning/phases/8/01-PLAN.md"
+    files = "- **Files:** create `d.txt`\n- **Acceptance:**"
+    text = place.read_text(encoding="utf-8").replace("- **Acceptance:**", files)
+    text = text.replace("- [ ] Make `d.txt`\n", "- [ ] Make `d.txt` — check: `test -s d.txt`\n")
+    place.write_text(text, encoding="utf-8")
     text = project.read(PLAN)
     second = text.index("### T7-02")
     (project.folder / ".planning/phases/7/02-PLAN.md").write_text(
@@ -206,12 +210,15 @@ def test_a_source_of_two_plans_gets_the_marks_of_both_and_one_that_is_gone_stops
     (project.folder / PLAN).write_text(text[:second], encoding="utf-8")
     project.commit_own()
     assert [project.execute("--no-verify", phase=phase).code for phase in ("7", "8")] == [0, 0]
-    (project.folder / "TODO.md").unlink()
+    lists.unlink()
     answer = project.quick("export", "--done", "--yes", "--json")
     assert answer.code == 0, answer
     assert [row["tasks"] for row in answer.data["files"]] == [["T001", "T002"]]
-    assert [row["path"] for row in answer.data["unmarked"]] == ["TODO.md"]
+    assert [row["path"] for row in answer.data["unmarked"]] == ["tasks.json"]
     assert project.read(SOURCE) == TASKS.replace("[ ]", "[x]")
+    lists.write_text(tasks.replace("Make", "Ship"), encoding="utf-8")
+    (row,) = project.quick("export", "--done", "--json").data["unmarked"]
+    assert row["reason"] == "changed since the import: idumb import tasks.json --tag feature"
 
 
 def test_a_source_stays_in_the_format_and_list_that_it_was_imported_in(project: Project) -> None:
@@ -224,21 +231,6 @@ def test_a_source_stays_in_the_format_and_list_that_it_was_imported_in(project: 
     assert (other.error["code"], other.error["hint"]) == ("import.other-format", f"idumb import {SOURCE}")
     answer = project.quick("export", "--done")
     assert "No task of an imported plan is completed" in answer.out, answer
-
-
-def test_a_change_of_one_list_names_the_command_that_imports_that_list(project: Project) -> None:
-    place = project.folder / "tasks.json"
-    tasks = '{"master": {"tasks": []}, "feature": {"tasks": [{"id": 1, "title": "Make `a.txt`", "status": "pending"}]}}'
-    place.write_text(tasks, encoding="utf-8")
-    assert project.quick("import", "tasks.json", "--tag", "feature", "--to", "7", "--json").code == 0
-    text = project.read(PLAN).replace("- **Acceptance:**", "- **Files:** create `a.txt`\n- **Acceptance:**")
-    (project.folder / PLAN).write_text(text, encoding="utf-8")
-    add_checks(project)
-    assert project.execute(phase="7").code == 0
-    place.write_text(tasks.replace("Make", "Ship"), encoding="utf-8")
-    answer = project.quick("export", "--done", "--json")
-    (row,) = answer.data["unmarked"]
-    assert row["reason"] == "changed since the import: idumb import tasks.json --tag feature"
 
 
 def test_items_that_moved_keep_their_own_files_and_checks(project: Project) -> None:

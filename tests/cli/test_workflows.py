@@ -62,7 +62,7 @@ def test_a_workflow_is_consented_to_run_proven_and_committed_like_a_plan(project
     assert 'input name = "World"' in "\n".join(refused.error["details"]["evidence"])
     assert not project.exists("greeting.txt")
 
-    done = start(project, "greet", "--input", "name=World")
+    done = start(project, "greet", "--input", "name=World")  # which asks again, about the same phase
 
     assert done.code == 0, done.out
     schema = json.loads((SCHEMAS / "run.json").read_text(encoding="utf-8"))
@@ -77,6 +77,10 @@ def test_a_workflow_is_consented_to_run_proven_and_committed_like_a_plan(project
     assert "omitted    TW1-03" in project.quick("graph", "W1").out
     kinds = [event["kind"] for event in project.json("log", "W1", "--kind", "task.omitted").data["events"]]
     assert kinds == ["task.omitted"]
+
+    again = project.quick("workflow", "run", "greet", "--input", "name=World", "--json")
+    assert again.error["code"] == "consent.missing"
+    assert [row["phase"] for row in look(project, "status")["runs"]] == ["W1", "W2"], "with the same inputs, too"
 
 
 def test_a_true_condition_runs_its_step_with_the_output_of_another_and_no_value_reaches_a_shell(
@@ -182,15 +186,6 @@ def test_an_input_of_each_type_is_accepted_up_to_its_limit(project: Project) -> 
     runs = look(project, "status", "types")["runs"]
     given = [run["inputs"][text.partition("=")[0]] for run, text in zip(runs, ACCEPTED, strict=True)]
     assert given == list(ACCEPTED.values())
-
-
-def test_the_same_workflow_with_the_same_inputs_runs_again_as_a_new_phase(project: Project) -> None:
-    for phases in (["W1"], ["W1", "W2"]):
-        asked = project.quick("workflow", "run", "greet", "--input", "name=A", "--json")
-        assert asked.error["code"] == "consent.missing"
-        assert [row["phase"] for row in look(project, "status")["runs"]] == phases
-        if phases == ["W1"]:
-            assert start(project, "greet", "--input", "name=A").code == 0
 
 
 WRONG = (
