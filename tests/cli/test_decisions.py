@@ -12,6 +12,7 @@ import pytest
 from idumb.app.attempt import questions
 from idumb.app.contract import contract_versions
 from tests.adapters.store.test_approvals import make_key
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import FIELDS, STRICT, approve, contract
@@ -232,14 +233,13 @@ def test_a_saved_answer_that_is_damaged_or_that_others_could_have_written_does_n
     assert failed.quick("resume", "1", "--json").code == 5
 
 
-def test_refusals_and_deviations_carry_choices_with_consequences(project: Project) -> None:
+def test_refusals_and_deviations_carry_choices_with_consequences(prepared: Prepared) -> None:
     """R-ASK-1: an amendment is not offered if the changed task is completed."""
-    project.plan([making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])])
-    missing = project.quick("execute-phase", "1", "--json")
-    deviated = run(project)
-    assert project.quick("resume", "1", "--on-deviation", "accept", "--json").code == 0
+    deviated = prepared.get(_strayed_once).resume()
+    project = prepared.get(ended_runs.done)
     verified = run(project)
     edit(project, "T1-01: Task", "T1-01: Changed task")
+    missing = project.quick("execute-phase", "1", "--json")
     changed = project.quick("resume", "1", "--json")
     for answer, code in ((missing, 5), (deviated, 5), (verified, 4), (changed, 4)):
         assert answer.code == code, answer

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_amend import validate
+from tests.support import ended_runs, seed
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import edit
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 
@@ -29,16 +30,9 @@ def project(sandbox: GitSandbox) -> Project:
     return _create(sandbox)
 
 
-def _verified(sandbox: GitSandbox) -> Project:
-    project = _create(sandbox)
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    assert _run(project) == 0
-    return project
-
-
 @pytest.fixture
 def verified(prepared: Prepared) -> Project:
-    return prepared.get(_verified)
+    return prepared.get(ended_runs.done)
 
 
 def _on_branch(sandbox: GitSandbox) -> Project:
@@ -151,7 +145,7 @@ def test_documents_of_a_run_on_another_branch_do_not_block_it(prepared: Prepared
 
 
 def test_files_that_idumb_builds_from_the_log_are_not_called_unsaved(verified: Project) -> None:
-    verified.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")])
+    verified.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", "b\n", after="T1-01")])
     consent = verified.quick("check-plan", "1", "--json").data["contract_hash"]
     answer = verified.quick("execute-phase", "1", "--approve", consent, "--no-verify")
     assert answer.code == 0
@@ -211,15 +205,13 @@ def test_the_next_step_after_the_plan_of_a_verified_phase_is_that_of_status(veri
         assert verified.quick(command, "1").out.endswith(f"\nNext: {following}\n")
 
 
-def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(project: Project) -> None:
+def test_status_says_whether_the_plan_or_the_configuration_changed_since_the_run(prepared: Prepared) -> None:
     """R-PLAN-11."""
-    failing = task("T1-01", files="create `a.txt`", check="false", steps=[write("a.txt", "a\n")])
-    project.plan([failing])
-    assert _run(project, "--max-attempts", "1") == 1
+    project = prepared.get(ended_runs.failed)
     configuration = project.folder / ".idumb/config.yaml"
     before = configuration.read_text(encoding="utf-8")
     configuration.write_text(before + "\nprotected: [x.txt]\n", encoding="utf-8")
     assert "it continues with the changed configuration, at T1-0" in project.quick("status").out
     configuration.write_text(before, encoding="utf-8")
-    project.plan([failing.replace("Task T1-01", "Another title")])
+    edit(project, "Task T1-01", "Another title")
     assert "it continues with the changed plan, at T1-0" in project.quick("status").out

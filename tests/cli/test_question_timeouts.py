@@ -7,9 +7,9 @@ import io
 import pytest
 
 from tests.cli.test_repository_states import at_terminal
+from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell
@@ -67,13 +67,6 @@ def test_a_phase_criterion_that_times_out_becomes_pending(project: Project, scre
     assert "No answer within" in screen.getvalue()
 
 
-def _complete(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project, "--no-verify").code == 0
-    return project
-
-
 @pytest.mark.parametrize(
     "command", [("rollback", "1", "--to", "start"), ("undo",), ("deinit",), ("approve", "1")], ids=lambda c: str(c[0])
 )
@@ -81,7 +74,7 @@ def test_a_timed_out_question_before_a_command_ends_it(
     prepared: Prepared, screen: io.StringIO, command: tuple[str, ...]
 ) -> None:
     """R-ASK-3: a missing answer means no, and nothing was done."""
-    project = prepared.get(_complete)
+    project = prepared.get(ended_runs.done)
     if command == ("undo",):
         assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     before = project.repo.ledger()
@@ -103,10 +96,9 @@ def test_an_irreversible_task_is_refused_if_its_question_times_out(project: Proj
     assert not project.exists("1.txt")
 
 
-def test_an_amendment_is_not_written_if_its_question_times_out(project: Project, screen: io.StringIO) -> None:
+def test_an_amendment_is_not_written_if_its_question_times_out(prepared: Prepared, screen: io.StringIO) -> None:
     """R-ASK-3."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED), making("T1-02", "b.txt", after="T1-01")])
-    assert run(project).code == 5
+    project = prepared.get(ended_runs.failed)
     edit(project, "T1-02: Task", "T1-02: Changed task")
     ended = project.quick("amend", "1", "--from-file")
     assert ended.code == 4, ended

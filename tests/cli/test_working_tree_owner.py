@@ -6,18 +6,9 @@ import os
 
 import pytest
 
-from tests.support import project as projects
-from tests.support import seed
-from tests.support.gitrepo import GitSandbox
+from tests.support import ended_runs, seed
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task, write
-
-
-def _verified(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
-    assert project.execute().code == 0
-    return project
+from tests.support.project import Project, shell, task, write
 
 
 def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Project) -> None:
@@ -39,13 +30,13 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
 
 
 @pytest.mark.parametrize(
-    "command", seed.one_on_a_push([(("rollback", "1", "--to", "T1-01", "--yes"),), (("undo", "--yes"),)], "unfinished")
+    "command", seed.one_on_a_push([(("rollback", "1", "--to", "start", "--yes"),), (("undo", "--yes"),)], "unfinished")
 )
 def test_next_suggests_the_command_that_finishes_unfinished_work(prepared: Prepared, command: tuple[str, ...]) -> None:
     """R-GIT-3: a rollback or an undo that git refused to commit, of a phase that is verified."""
-    project = prepared.get(_verified)
+    project = prepared.get(ended_runs.done)
     if command[0] == "undo":
-        assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+        assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
