@@ -14,9 +14,9 @@ import jsonschema
 import pytest
 
 from idumb.git.clones import fresh_clone
-from idumb.system.processes import process_tree
-from tests.support import project as projects
+from tests.support import ended_runs, warm
 from tests.support.answer import Answer
+from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit, run
 from tests.support.prepared import Prepared
@@ -38,16 +38,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _one_done(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    done(project, making("T1-01", "a.txt"))
-    return project
-
-
 @pytest.fixture
 def proven(prepared: Prepared) -> Project:
     """A phase of one task that is done."""
-    return prepared.get(_one_done)
+    return prepared.get(ended_runs.done)
 
 
 def done(project: Project, *tasks: str, head: str = "") -> None:
@@ -366,16 +360,16 @@ def test_a_killed_proof_leaves_nothing_that_the_next_one_does_not_remove(
     before = project.repo.ledger()
     for number in (signal.SIGINT, signal.SIGKILL):
         (tmp_path / "note").unlink(missing_ok=True)
-        with project.started("prove", "1", "--json") as process:
-            with open(tmp_path / "door", encoding="ascii") as door:
-                sleeper = int(door.readline())
-            process.send_signal(number)
-            process.communicate(timeout=60)
+        started = warm.of_this_process().start(project.start, "prove", "1", "--json")
+        with open(tmp_path / "door", encoding="ascii") as door:
+            sleeper = int(door.readline())
+        os.kill(started.pid, number)
+        started.wait()
         assert project.repo.ledger() == before
         assert any(place.rglob("clone")) == (number == signal.SIGKILL)
         if number == signal.SIGKILL:
             prove(project)
-        assert not process_tree.is_alive(sleeper)
+        assert has_ended(sleeper)
         assert left(place) == []
 
 
