@@ -191,12 +191,18 @@ def taken_over(
     return project
 
 
+def begun(project: Project) -> list[tuple[str, bool | None]]:
+    """The tasks of all attempts, and whether each only judged what was there."""
+    return [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
+
+
 def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(project: Project, home: Path) -> None:
-    """R-LOG-9: no builder, no commit of its own, no failed attempt."""
+    """R-LOG-9, R-RUN-8: no builder, no commit of its own, no failed attempt; a dry run does the same."""
     taken_over(project, home)
     codes = [one["code"] for one in project.json("check-plan", "1").data["findings"]]
     assert "path.exists" not in codes
     before = project.repo.head()
+    assert (project.execute("--dry-run").code, calls(home), begun(project)) == (0, [], [])
     answer = project.execute()
     assert (answer.code, calls(home)) == (0, [])
     row = answer.data["tasks"][0]
@@ -210,8 +216,7 @@ def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(projec
     assert project.json("metrics", "1").data["calls"] == []
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), making("T1-02", "b.txt")])
     assert project.execute("--no-verify").code == 0
-    begun = [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
-    assert begun == [("T1-01", True), ("T1-02", None)]
+    assert begun(project) == [("T1-01", True), ("T1-02", None)]
 
 
 def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(project: Project, home: Path) -> None:
@@ -273,22 +278,24 @@ def test_completed_work_without_a_check_is_offered_for_acceptance(project: Proje
     assert calls(home) == []
 
 
-@pytest.mark.parametrize("how", ["missing", "strict", "human"])
-def test_tasks_that_are_missing_or_may_not_be_assumed_run_normally(project: Project, home: Path, how: str) -> None:
-    """R-LOG-9: a missing file, a strict plan, and a task for a person."""
-    if how == "missing":
-        taken_over(project, home, task("T1-01", files="create `b/a.txt`", check="test -s a.txt"))
-    elif how == "strict":
-        fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-        proven = task("T1-01", files="create `a.txt`", check="grep -q made a.txt", fields=fields)
-        taken_over(project, home, proven, head=STRICT)
-        assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
-    else:
-        taken_over(project, home, task("T1-01", fields="- **Kind:** human-action\n", check="test -s a.txt"))
+def test_tasks_whose_file_is_missing_or_that_a_person_does_run_normally(project: Project, home: Path) -> None:
+    """R-LOG-9."""
+    done = {**PROGRESS, "completed": ["T1-01", "T1-02"], "failed": []}
+    project.repo.write(".idumb/brain/execution/1/progress.json", json.dumps(done))
+    missing = task("T1-01", files="create `b/a.txt`", check="test -s a.txt")
+    taken_over(project, home, missing, task("T1-02", fields="- **Kind:** human-action\n", check="test -s a.txt"))
     project.execute("--max-attempts", "1", "--no-verify")
-    begun = [event["payload"] for event in project.events("--kind", "attempt.started")]
-    assert begun
-    assert not any(event.get("adopted") for event in begun)
+    assert begun(project) == [("T1-01", None), ("T1-02", None)]
+
+
+def test_tasks_of_a_strict_plan_run_normally(project: Project, home: Path) -> None:
+    """R-LOG-9."""
+    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+    proven = task("T1-01", files="create `a.txt`", check="grep -q made a.txt", fields=fields)
+    taken_over(project, home, proven, head=STRICT)
+    assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    project.execute("--max-attempts", "1", "--no-verify")
+    assert begun(project) == [("T1-01", None)]
 
 
 def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home: Path) -> None:
@@ -299,14 +306,6 @@ def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home:
     assert project.read("a.txt") == "made\n"
     assert project.resume("--no-verify").code == 0
     assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
-
-
-def test_a_dry_run_proves_it_like_a_run(project: Project, home: Path) -> None:
-    """R-RUN-8."""
-    taken_over(project, home)
-    answer = project.execute("--dry-run")
-    assert (answer.code, calls(home)) == (0, [])
-    assert project.events("--kind", "attempt.started") == []
 
 
 def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
