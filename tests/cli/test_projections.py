@@ -149,22 +149,6 @@ def test_runs_of_an_idumb_that_recorded_no_line_counts_keep_theirs(
     assert brain(project) == before
 
 
-def test_an_unreadable_state_file_is_kept_and_stops_nothing(sandbox: GitSandbox) -> None:
-    """R-LOG-9: neither a run nor doctor replaces data that could not be recorded."""
-    project = projects.create(sandbox)
-    project.repo.write("mine.json", "{}\n")
-    (project.folder / STATE).symlink_to("../../mine.json")
-    project.plan([making("T1-01", "a.txt")])
-    answer = project.execute()
-    assert answer.code == 0
-    assert f"{STATE} is left as it is" in " ".join(answer.object["warnings"])
-    assert project.json("doctor", "--fix").data["mended"] == []
-    assert (project.folder / STATE).is_symlink()
-    (project.folder / STATE).unlink()
-    fixed(project)
-    assert history(project) == [("execute-phase:1", "pass")]
-
-
 def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbox: GitSandbox) -> None:
     """R-LOG-9: lines of unknown runs, keys of other tools, and the start time."""
     project = projects.create(sandbox)
@@ -194,17 +178,23 @@ def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbo
 
 
 def test_foreign_files_are_left_or_kept(sandbox: GitSandbox) -> None:
-    """R-LOG-9: even if a file of idumb has the same path."""
+    """R-LOG-9: even if a file of idumb has the same path, and a state file that could not be recorded."""
     project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
     theirs = "---\nid: checkpoint-T1-01\ntask_id: T1-01\nstatus: failed\n---\n\n# Mine\n"
-    project.repo.write(NOTES, "mine\n")
-    project.repo.write(f"{EXECUTION}/checkpoint-T1-01.md", theirs)
-    project.commit_own()
-    assert project.execute().code == 0
+    project.repo.write_all({NOTES: "mine\n", f"{EXECUTION}/checkpoint-T1-01.md": theirs, "mine.json": "{}\n"})
+    (project.folder / STATE).symlink_to("../../mine.json")
+    project.plan([making("T1-01", "a.txt")])
+    answer = project.execute()
+    assert answer.code == 0
+    assert f"{STATE} is left as it is" in " ".join(answer.object["warnings"])
     assert project.read(NOTES) == "mine\n"
     kept = [path.read_text() for path in (project.repo.common_dir / "idumb/set-aside").rglob("*") if path.is_file()]
     assert kept == [theirs]
+    assert project.json("doctor", "--fix").data["mended"] == []
+    assert (project.folder / STATE).is_symlink()
+    (project.folder / STATE).unlink()
+    fixed(project)
+    assert history(project) == [("execute-phase:1", "pass")]
     before = brain(project)
     forget(project, NOTES)
     fixed(project)
