@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
+from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task
@@ -176,12 +177,11 @@ def interrupted(project: Project, tmp_path: Path, number: signal.Signals) -> Non
         f"git: {{commit: builder}}\nbuilder: agent\nbindings:\n  agent: {{adapter: command, argv: {argv}}}\n"
     )
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        run.wait_for("attempt.started")
-        handle = os.open(door, os.O_WRONLY)
-        os.kill(run.pid, number)
-        os.close(handle)
-        run.end()
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    handle = os.open(door, os.O_WRONLY)
+    os.kill(started.pid, number)
+    os.close(handle)
+    started.wait()
     (tmp_path / "clone-go").touch()
 
 

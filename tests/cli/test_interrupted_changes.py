@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import project as projects
-from tests.support import seed
+from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.approvals import STRICT, strict_task
 from tests.support.gitrepo import GitSandbox
@@ -47,13 +47,13 @@ def plan(project: Project, door: Path, *, strict: bool = False) -> None:
 
 def interrupt(project: Project, door: Path, way: str) -> None:
     os.mkfifo(door)
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        door.read_text()
-        if way == "cancel":
-            assert project.json("cancel").code == 0
-        else:
-            process.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
-        process.communicate(timeout=60)
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    door.read_text()
+    if way == "cancel":
+        assert project.json("cancel").code == 0
+    else:
+        os.kill(started.pid, signal.SIGKILL if way == "kill" else signal.SIGINT)
+    started.wait()
 
 
 @functools.cache

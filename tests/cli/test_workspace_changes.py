@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ended_runs
+from tests.support import ended_runs, warm
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -42,14 +42,18 @@ def _killed(sandbox: GitSandbox, *flags: str) -> Project:
         ]
     )  # fmt: skip
     os.mkfifo(door)
-    with project.running("execute-phase", "1", "--approve", project.approval(), *flags) as run:
-        run.wait_for("attempt.started", "T1-01")
-        opened = os.open(door, os.O_WRONLY)  # waits until the step reads it, so its first file is there
-        os.kill(run.pid, signal.SIGKILL)
-        run.end()
-        os.close(opened)
+    _kill(project, door, "execute-phase", "1", "--approve", project.approval(), *flags)
     go.touch()
     return project
+
+
+def _kill(project: Project, door: Path, *arguments: str) -> None:
+    """Kill a command when its step reads the door."""
+    started = warm.of_this_process().start(project.start, *arguments)
+    opened = os.open(door, os.O_WRONLY)  # waits until the step reads it, so its first file is there
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait()
+    os.close(opened)
 
 
 @pytest.fixture
@@ -174,12 +178,7 @@ def test_next_says_to_wait_while_a_run_is_active(project: Project) -> None:
 
 def test_a_killed_resumed_run_does_not_name_a_command_as_its_cause(killed: Project) -> None:
     (killed.folder / ".git" / "go").unlink()
-    with killed.running("resume", "1") as run:
-        run.wait_for("attempt.started", "T1-01")
-        opened = os.open(killed.folder / ".git" / "door", os.O_WRONLY)
-        os.kill(run.pid, signal.SIGKILL)
-        run.end()
-        os.close(opened)
+    _kill(killed, killed.folder / ".git" / "door", "resume", "1")
     assert killed.quick("next", "--json").data["next"]["why"] == "its run is not finished"
     assert "(resume)" not in killed.quick("status").out
 

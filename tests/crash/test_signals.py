@@ -10,8 +10,7 @@ import pytest
 
 from tests.crash import harness
 from tests.support import project as projects
-from tests.support import seed
-from tests.support.answer import Answer
+from tests.support import seed, warm
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, shell, task
@@ -72,12 +71,11 @@ def test_an_interrupted_run_records_it_and_can_be_resumed(project: Project, tmp_
 def test_a_terminated_run_records_it_and_reports_it_in_json_too(project: Project, tmp_path: Path) -> None:
     """R-RUN-9: one object on standard output, whatever happens."""
     consent = project.approval()
-    with project.started("execute-phase", "1", "--approve", consent, "--json") as process:
-        with open(tmp_path / "door", encoding="ascii") as door:
-            door.readline()
-        os.kill(process.pid, signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    answer = Answer(process.returncode, out, err)
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", consent, "--json")
+    with open(tmp_path / "door", encoding="ascii") as door:
+        door.readline()
+    os.kill(started.pid, signal.SIGTERM)
+    answer = started.wait()
     assert answer.code == 143
     assert answer.error["code"] == "run.interrupted"
     assert answer.error["hint"] == "idumb resume 1"
@@ -87,12 +85,11 @@ def test_a_terminated_run_records_it_and_reports_it_in_json_too(project: Project
 
 def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(project: Project, tmp_path: Path) -> None:
     """R-GIT-6: the attempt's changes are reverted only where the user changed nothing since."""
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        run.wait_for("attempt.started", "T1-02")
-        with open(tmp_path / "door", encoding="ascii") as door:
-            door.readline()
-        os.kill(run.pid, signal.SIGINT)
-        run.end()
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    with open(tmp_path / "door", encoding="ascii") as door:
+        door.readline()
+    os.kill(started.pid, signal.SIGINT)
+    started.wait()
     project.repo.write("b.txt", "mine now\n")
     answer = project.resume()
     assert answer.code == 4
@@ -105,11 +102,11 @@ def test_a_file_changed_between_interruption_and_resume_is_kept_and_named(projec
 
 def test_a_builder_of_a_killed_executor_is_ended_by_resume(project: Project, tmp_path: Path) -> None:
     """F30, F41: the guard ends the builder, `resume` the rest; it takes the lock over and starts from the base."""
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        run.wait_for("attempt.started", "T1-02")
-        with open(tmp_path / "door", encoding="ascii") as door:
-            sleeper = int(door.readline())
-        os.kill(run.pid, signal.SIGKILL)
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    with open(tmp_path / "door", encoding="ascii") as door:
+        sleeper = int(door.readline())
+    os.kill(started.pid, signal.SIGKILL)
+    started.wait()
     answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
     assert has_ended(sleeper)
@@ -126,9 +123,9 @@ def test_an_executor_killed_during_git_commit_leaves_one_commit(project: Project
     os.mkfifo(victim)
     script = f"#!/bin/sh\ntest -e {git} && exit 0\necho $PPID > {git}\nread pid < {victim}\nkill -9 $pid\n"
     project.repo.write(f".git/hooks/{hook}", script, mode=0o755)
-    with project.running("execute-phase", "1", "--approve", project.approval()) as run:
-        victim.write_text(f"{run.pid}\n", encoding="ascii")  # once the hook reads
-        run.end()
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    victim.write_text(f"{started.pid}\n", encoding="ascii")  # once the hook reads
+    started.wait()
     assert has_ended(int(git.read_text(encoding="ascii")))  # the git program that idumb started ends on its own
     answer = project.resume("--no-verify")
     assert answer.code == 0, answer.out
