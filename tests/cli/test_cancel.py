@@ -237,14 +237,12 @@ def test_a_second_signal_gives_a_complete_error_answer() -> None:
 def test_a_closed_terminal_stops_the_run_and_resume_continues(project: Project, tmp_path: Path) -> None:
     """F36: SIGHUP, without any terminal to print to."""
     consent = project.approval()
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(project.start)
-        os.execv(IDUMB[0], [*IDUMB, "execute-phase", "1", "--approve", consent])
-    with open(tmp_path / "door", encoding="ascii") as door:
-        sleeper = int(door.readline())
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 128 + signal.SIGHUP
+    master, terminal = pty.openpty()
+    with project.beside("execute-phase", "1", "--approve", consent, terminal=os.ttyname(terminal)) as process:
+        sleeper = int((tmp_path / "door").read_text())
+        os.close(terminal)
+        os.close(master)
+        assert process.wait().code == 128 + signal.SIGHUP
     assert has_ended(sleeper)
     assert last(project, "run.interrupted") == {"reason": "stopped by SIGHUP", "by": "signal"}
     continues(project)

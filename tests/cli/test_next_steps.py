@@ -176,15 +176,13 @@ def test_a_file_that_is_not_a_backup_is_not_called_a_damaged_log(project: Projec
 def test_one_interrupt_leaves_a_question(verified: Project, command: tuple[str, ...]) -> None:
     before = verified.repo.ledger()
     master, slave = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "idumb", *command], cwd=verified.repo.root, stdin=slave, stdout=slave, stderr=slave
-    ) as process:
-        os.close(slave)
+    with verified.beside(*command, terminal=os.ttyname(slave)) as process:
         output = b""
         while b"Your choice" not in output:
             output += os.read(master, 4096)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait().code == 130
+    os.close(slave)
     os.close(master)
     assert verified.repo.ledger().changed_paths(before) == []
     assert verified.quick("rollback", "1", "--to", "start", "--yes").code == 0

@@ -134,9 +134,12 @@ class Project:
                 process.kill()
 
     @contextlib.contextmanager
-    def beside(self, *arguments: str) -> Iterator[warm.Started]:
-        """The same, forked as by `idumb`, for half of the time; the process is no child of the test."""
-        command = warm.of_this_process().start(self.start, *arguments)
+    def beside(self, *arguments: str, terminal: str = "") -> Iterator[warm.Started]:
+        """The same, forked as by `idumb`, for half of the time; the process is no child of the test.
+
+        The terminal of that name controls it, so that it gets SIGHUP when the other side of the terminal is closed.
+        """
+        command = warm.of_this_process().start(self.start, *arguments, terminal=terminal)
         try:
             yield command
         finally:
