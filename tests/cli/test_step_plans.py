@@ -38,6 +38,14 @@ def failed(sandbox: GitSandbox) -> Project:
     return project
 
 
+def completed(sandbox: GitSandbox) -> Project:
+    """A verified run of two steps."""
+    project = with_page(sandbox)
+    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
+    assert execute(project, verify=True).code == 0
+    return project
+
+
 def put(project: Project, *steps: dict[str, Any], path: str = PLAN, commit: bool = True, **more: Any) -> None:
     """Write a step plan; as YAML it has one step a line."""
     place = project.folder / path
@@ -316,10 +324,9 @@ def test_a_killed_run_continues_with_the_interrupted_step(project: Project, tmp_
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
 
 
-def test_rollback_reaches_any_step_and_undo_restores_it(project: Project) -> None:
+def test_rollback_reaches_any_step_and_undo_restores_it(prepared: Prepared) -> None:
     """R-PLAN-7, R-GIT-3."""
-    put(project, write("a.txt", "x\n"), edit("page.html", "Hi", "Hello"))
-    assert execute(project).code == 0
+    project = prepared.get(completed)
     back = project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes")
     assert back.code == 0, back.out
     assert (project.read("page.html"), project.exists("a.txt")) == ("<h1>Hi</h1>\n", True)
@@ -345,10 +352,9 @@ def test_the_other_commands_accept_a_step_plan_by_path_and_by_id(prepared: Prepa
     assert project.json("skip", f"{ID}-02", "--why", "not needed").code == 0
 
 
-def test_status_follows_a_step_plan_that_changes_or_disappears(project: Project) -> None:
+def test_status_follows_a_step_plan_that_changes_or_disappears(prepared: Prepared) -> None:
     """R-PLAN-7: a completed plan whose file is missing blocks nothing."""
-    put(project, write("a.txt", "x\n"))
-    assert execute(project, verify=True).code == 0
+    project = prepared.get(completed)
 
     def states() -> list[str]:
         return [r["state"] for r in project.json("status").data["phases"] if r["phase"] == ID]
