@@ -9,7 +9,7 @@ import pytest
 
 from idumb.app.attempt import record
 from tests.support import project as projects
-from tests.support import seed
+from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -83,10 +83,9 @@ def test_what_was_planted_before_an_interruption_does_not_run(project: Project, 
     """The attempt's files are saved before anybody looks at git's own files, and resume compares those first."""
     filters = FILTER.replace("{ran}", str(tmp_ran(project)))
     plants(project, f"echo more >> README.md; {filters}", f"touch README.md; kill -{number} $(cat ../pid); sleep 60")
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        (project.folder.parent / "pid").write_text(str(process.pid))
-        process.communicate(timeout=60)
-    assert process.returncode == (130 if number == "INT" else -9)
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    (project.folder.parent / "pid").write_text(str(started.pid))
+    assert started.wait().code == (130 if number == "INT" else -9)
     every_way(project, HOOK, "~/config/git/attributes", "~/gitconfig")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.attempt import build
-from tests.support import acp_agent, chat_server
+from tests.support import acp_agent, chat_server, warm
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
@@ -206,10 +206,10 @@ def test_what_a_cancelled_attempt_changed_in_a_submodule_is_decided(project: Pro
     os.mkfifo(door)
     command(project, f"test -e $ONCE || {{ touch $ONCE; echo gone > {SUB}/lib.txt; echo > {door}; sleep 600; }}")
     project.plan([projects.task("T1-01", files="create `a.txt`")])
-    with project.started("execute-phase", "1", "--approve", project.approval()) as process:
-        door.read_text()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+    started = warm.of_this_process().start(project.start, "execute-phase", "1", "--approve", project.approval())
+    door.read_text()
+    os.kill(started.pid, signal.SIGINT)
+    started.wait()
     answer = project.quick("resume", "1", "--json")
     assert answer.code == 5, answer
     assert answer.data["decisions"][0]["evidence"] == [f"{SUB}/lib.txt"]
