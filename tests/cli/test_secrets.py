@@ -161,7 +161,7 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(asking: Pr
     gone_on = project.quick("resume", "1", "--no-verify", "--json")
     assert gone_on.code == 0, gone_on.out
     assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
-    assert shown(project, VALUE, answers=(gone_on, *asked_of(project)), theirs=theirs) == []
+    assert VALUE not in gone_on.out + gone_on.err
 
 
 def test_answering_no_fails_the_attempt_and_instructs_the_next_one(asking: Project) -> None:
