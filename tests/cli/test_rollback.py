@@ -349,6 +349,25 @@ def test_the_document_of_an_earlier_attempt_is_rebuilt(done: Project) -> None:
     assert place.read_text(encoding="utf-8") == right
 
 
+def test_a_file_that_became_a_folder_is_a_file_again_in_the_commit_of_the_rollback(sandbox: GitSandbox) -> None:
+    """R-GIT-3: and a folder again after its undo."""
+    into_folder = task(
+        "T1-02",
+        files="delete `a`, create `a/b`",
+        check="test -f a/b",
+        after="T1-01",
+        steps=[shell("rm a && mkdir a && echo b > a/b")],
+    )
+    project = _project(sandbox, making("T1-01", "a"), into_folder)
+    assert project.execute("--no-verify").code == 0
+    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+    assert project.repo.git("show", "HEAD:a") == "made"
+    assert project.repo.status() == []
+    assert project.quick("undo", "--yes").code == 0
+    assert project.repo.git("show", "HEAD:a/b") == "b"
+    assert project.repo.status() == []
+
+
 def test_a_rollback_works_after_git_collected_unreferenced_objects(sandbox: GitSandbox) -> None:
     """F24: refs keep merged task bases and accepted files."""
     first = task("T1-01", files="create `a.txt`", check="test -e allowed", steps=(shell("echo bad > a.txt"),))

@@ -262,21 +262,21 @@ def _commit(
     if existing is not None:
         services.history.settle_index(existing, (*paths, *reports))
         return existing, ()
-    new = _missing_in_head(services, paths, intended["after_tree"])
-    uncommitted = dict.fromkeys((*services.history.uncommitted(paths), *new))
-    # If the user has a folder with the name of a file, a commit of that name would commit the whole folder.
-    files = tuple(path for path in uncommitted if not services.trees.is_folder(intended["before_tree"], path))
-    unwanted = _uncommitted_before(services, state, intended["after_tree"], files)
+    trees, after = services.trees, intended["after_tree"]
+    uncommitted = dict.fromkeys((*services.history.uncommitted(paths), *_missing_in_head(services, paths, after)))
+    # If the user has a folder with the name of a deleted file, a commit of that name would commit the whole folder.
+    files = tuple(p for p in uncommitted if trees.entry(after, p) or not trees.is_folder(intended["before_tree"], p))
+    unwanted = _uncommitted_before(services, state, after, files)
     changed = tuple(path for path in files if path not in unwanted)
     message = preconditions.message_of_run(services, state, intended["subject"])
     message += f"{intended['trailer']}\nIdumb-Operation: {intended['operation']}\n"
     # The user may have staged something between a kill and the command that finishes the restore.
     ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
-    trees = (intended["before_tree"], intended["expected_tree"], intended["after_tree"])
+    states = (intended["before_tree"], intended["expected_tree"], after)
     staged = staged_changes.hold(
-        services, ref, services.history.staged(changed), trees, f"what was staged before {intended['words']}"
+        services, ref, services.history.staged(changed), states, f"what was staged before {intended['words']}"
     )
-    if staged_changes.unstaged_without_commit(services, intended["after_tree"], changed):
+    if staged_changes.unstaged_without_commit(services, after, changed):
         changed = ()
     commit, committed = _commit_files(services, state, changed, committable, message)
     staged_changes.tell_replaced(services, ref, staged, intended["words"])
