@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,7 @@ import pytest
 from tests.support import warm
 
 OUTPUT = "TESTS_PROCESSOR_TIME"
-"""The variable that names a file for the figures, as JSON: `{"tests": {test: seconds}, "reference": [seconds]}`."""
-
-_EVERY = 50
-"""After so many tests, a process measures how fast the processor is while the others work."""
+"""The variable that names a file for the figures, as JSON: `{test: seconds}`."""
 
 
 class ProcessorTime:
@@ -30,7 +26,6 @@ class ProcessorTime:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: dict[str, float] = {}
-        self._reference: list[float] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -39,30 +34,17 @@ class ProcessorTime:
             return (yield)
         finally:
             self._seconds[item.nodeid] = round(used() - before, 4)
-            if len(self._seconds) % _EVERY == 1:
-                self._reference.append(reference())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        figures = getattr(node, "workeroutput", {}).get(OUTPUT, {"tests": {}, "reference": []})
-        self._seconds.update(figures["tests"])
-        self._reference += figures["reference"]
+        self._seconds.update(getattr(node, "workeroutput", {}).get(OUTPUT, {}))
 
     def pytest_sessionfinish(self) -> None:
         output = getattr(self._config, "workeroutput", None)
-        figures = {"tests": self._seconds, "reference": self._reference}
         if output is not None:
-            output[OUTPUT] = figures
+            output[OUTPUT] = self._seconds
         elif place := os.environ.get(OUTPUT):
-            Path(place).write_text(json.dumps(figures, indent=0), encoding="utf-8")
-
-
-def reference() -> float:
-    """Return the processor seconds of a piece of work that never changes."""
-    begun, kept = time.process_time(), {}
-    for number in range(60_000):
-        kept[number % 1000] = str(number)
-    return round(time.process_time() - begun, 5)
+            Path(place).write_text(json.dumps(self._seconds, indent=0), encoding="utf-8")
 
 
 def used() -> float:

@@ -11,6 +11,7 @@ def test_linear_work_is_accepted() -> None:
     assert_linear(lambda text: text.replace("a", "b").count("b"), lambda n: "a" * n * 1000)
 
 
+@pytest.mark.nightly
 def test_quadratic_work_is_detected() -> None:
     with pytest.raises(AssertionError, match="times as long"):
         assert_linear(compare_all, lambda n: list(range(n)))
@@ -20,6 +21,7 @@ def compare_all(items: list[int]) -> int:
     return sum(1 for one in items for other in items if one == other)
 
 
+@pytest.mark.nightly
 def test_a_slow_first_call_hides_no_quadratic_work() -> None:
     calls: list[int] = []
 
