@@ -36,7 +36,7 @@ def assert_linear(work: Callable[[Input], object], given: Callable[[int], Input]
 
 
 def _step(work: Callable[[Input], object], small: Input, large: Input) -> float:
-    """Return how many times as long the large input takes. Others use the processor too, so the shortest time counts."""
+    """Return how many times as long the large input takes. Others use the processor too: the shortest time counts."""
     once, least = _seconds(work, small), float("inf")
     for _ in range(_TRIES):
         least = min(least, _seconds(work, large))
