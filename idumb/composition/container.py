@@ -141,7 +141,7 @@ class Container:
         from idumb.git.trees import GitTrees
 
         has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
-        return GitTrees(self.repository, has_secret=has_secret, key=self.worktree)
+        return GitTrees(self.repository, has_secret=has_secret)
 
     @cached_property
     def log(self) -> SqliteEventLog:

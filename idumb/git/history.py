@@ -21,6 +21,7 @@ from idumb.git import (
     git_program,
     guarded_files,
     index_file,
+    names,
     open_repository,
     proving_folders,
     stale_locks,
@@ -29,7 +30,6 @@ from idumb.git import refs as own_refs
 from idumb.git import snapshot as kept_snapshots
 from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
-from idumb.git.kept import kept_names
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.scan import ignores, nested_repositories, uncommitted
@@ -83,8 +83,8 @@ class GitHistory:
 
     def kept_refs(self) -> Mapping[str, str]:
         if self._kept is None:
-            kept, head, *below = self._own()
-            self._kept = own_refs.present(self._place.common_dir, [kept, head])
+            head, *below = self._own()
+            self._kept = own_refs.present(self._place.common_dir, [head])
             for folder in below:
                 self._kept |= own_refs.own(self._place.common_dir, folder)
             own_refs.written(self._place)
@@ -102,13 +102,13 @@ class GitHistory:
         return dict(self._kept)
 
     def _own(self) -> tuple[str, ...]:
-        """Return the ref of everything but commits, that of HEAD, and where the refs of other commits start.
+        """Return the ref of HEAD, and where other refs start.
 
         HEAD is that of the working tree, which the projects in it share.
         """
         key, worktree = self._project.key, f"{own_refs.PREFIX}worktrees/{self._place.worktree_id}/"
         below = f"{own_refs.PREFIX}worktrees/{key}/"
-        return own_refs.ROOTS + key, f"{worktree}head", below, *([] if below == worktree else [f"{worktree}former/"])
+        return f"{worktree}head", below, *([] if below == worktree else [f"{worktree}former/"])
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()
@@ -323,21 +323,21 @@ class GitHistory:
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         if prefix.startswith(own_refs.PREFIX):
-            return kept_names.below(self.repository, self._place, prefix)
-        names = [name for name in self.repository.references if name.startswith(prefix)]
-        return {name: str(self.repository.references[name].resolve().target) for name in names}
+            return names.below(self.repository, self._place, prefix)
+        found = [name for name in self.repository.references if name.startswith(prefix)]
+        return {name: str(self.repository.references[name].resolve().target) for name in found}
 
     def kept(self, name: str) -> str | None:
-        return kept_names.find(self.repository, self._place, name)
+        return names.find(self.repository, name)
 
     def keep_ref(self, ref: str, oid: str) -> None:
-        kept_names.keep(self.repository, self._place, self._writer, ref, oid)
+        names.keep(self.repository, self._place, ref, oid)
 
-    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
-        return kept_names.missing(self.repository, self._place, ref, root)
+    def fold(self, run: str) -> None:
+        names.fold(self.repository, self._place, self._writer, run)
 
     def delete_ref(self, ref: str, expected: str) -> None:
-        kept_names.drop(self.repository, self._place, self._writer, ref, expected)
+        own_refs.delete(self.repository, self._place, ref, expected)
 
     @functools.cached_property
     def _writer(self) -> Writer:

@@ -21,8 +21,6 @@ from idumb.git.objects import durable_files
 from idumb.system import clock
 
 PREFIX = "refs/idumb/"
-ROOTS = f"{PREFIX}kept/"
-"""The ref that keeps everything of a working tree but commits starts so; the id of the working tree follows."""
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 # Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
@@ -45,10 +43,10 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
     return None if present is None else str(present.target)
 
 
-def move(repository: pygit2.Repository, place: Repository, ref: str, commit: str) -> None:
+def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
     """Create `ref`, or move it from its present value. Refusal `git.ref-moved` if another process was faster."""
-    if not replace(repository, place, ref, current(repository, ref), commit):
-        words = f"{ref} could not be moved to {commit[:12]}: another process moved it"
+    if not replace(repository, place, ref, current(repository, ref), oid, reason):
+        words = f"{ref} could not be moved to {oid[:12]}: another process moved it"
         raise errors.Refusal("git.ref-moved", words, hint="idumb status")
 
 
@@ -142,6 +140,19 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     durable_files.force([folder])
+
+
+def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
+    """Delete all of these refs of ours or none. Refusal `git.ref-moved` if one of them has changed."""
+    for ref in expected:
+        _require_own(ref)
+    place.guard()
+    lines = b"".join(b"delete %s\0%s\0" % (os.fsencode(ref), oid.encode()) for ref, oid in expected.items())
+    result = git_program.write(place.root, ["update-ref", "-z", "--stdin"], lines)
+    if result.status != 0:
+        raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
+    unasked.setdefault(place.common_dir, {}).update(dict.fromkeys(expected))
+    durable_files.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
@@ -322,10 +333,4 @@ class GitKeptRefs:
         return len(git_program.output(self._place.root, ["bundle", "list-heads", path]).splitlines())
 
     def delete(self, expected: Mapping[str, str]) -> None:
-        """Delete all refs or none. Refusal `git.ref-moved` if one of them has changed."""
-        lines = b"".join(b"delete %s\0%s\0" % (os.fsencode(ref), oid.encode()) for ref, oid in expected.items())
-        result = git_program.write(self._place.root, ["update-ref", "-z", "--stdin"], lines)
-        if result.status != 0:
-            raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
-        refs = os.path.join(self._place.common_dir, "refs")
-        durable_files.force([refs, self._place.common_dir])
+        delete_all(self._place, expected)

@@ -7,23 +7,19 @@ of such a tree without `head/`; its parent was HEAD.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pygit2
-from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
-from idumb.domain.proof.ledger import Entry
-from idumb.git import index_file, open_repository
+from idumb.git import index_file, names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
-from idumb.git.kept import kept_names
 from idumb.git.objects import object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
@@ -110,12 +106,13 @@ class Snapshots:
                 raise ValueError(message)
             if not tree_objects.is_stored(self._repository, self._folder, item.oid):
                 raise object_writer.unreadable(item.oid.hex())
-        oid = self._writer.tree(items)
-        kept_names.put(self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), reason=reason)
-        return oid.hex()
+        oid = self._writer.tree(items).hex()
+        self._writer.flush()
+        names.put(self._repository, self._objects, ref, oid, reason)
+        return oid
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        kept = kept_names.find(self._repository, self._objects, ref)
+        kept = names.find(self._repository, ref)
         if kept is None:
             return {}
         return {name: item.oid.hex() for name, item in tree_objects.rows_of(self._repository, kept).items()}
@@ -152,36 +149,33 @@ class Snapshots:
         if tree == tree_objects.EMPTY_TREE:
             self._writer.tree({})
         worktree, oid = bytes.fromhex(tree), self._writer.tree(items)
-        damaged = functools.partial(self._damaged, oid, items)
-        root = kept_names.put(
-            self._repository, self._objects, self._writer, ref, Item(FOLDER, oid), damaged=damaged, reason=reason
-        )
+        self._writer.flush()
+        if (lost := self._damaged(oid, items)) is not None:
+            raise object_writer.unreadable(lost)
+        names.put(self._repository, self._objects, ref, oid.hex(), reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         if self._writer.relies_on_packs:
             self._writer.see_packs()
-        if (lost := damaged(trusting=True, whole=False)) is not None:
+        if (lost := self._damaged(oid, items, whole=False)) is not None:
             raise object_writer.unreadable(lost)
         self._verified = worktree
-        return Snapshot(oid.hex(), tree, ref, root)
+        return Snapshot(oid.hex(), tree, ref)
 
-    def _damaged(self, oid: bytes, items: Mapping[str, Item], *, trusting: bool, whole: bool = True) -> str | None:
-        """Return the first object of a snapshot that is missing or damaged. `trusting`: what was verified still exists.
+    def _damaged(self, oid: bytes, items: Mapping[str, Item], *, whole: bool = True) -> str | None:
+        """Return the first object of a snapshot that is missing or damaged. What was verified before still exists.
 
-        Without `whole`, so does what HEAD reaches. If another process moved our ref, it may also have removed objects;
-        then everything is read again except HEAD's tree, which is git's, and which a partial clone may lack in part.
+        Without `whole`, so does what HEAD reaches.
         """
-        repository = self._repository
-        if trusting or self._verified is None:
-            trees = [(items[WORKTREE].oid, self._verified or (None if whole else self._reached(items)))]
-            if nested_repositories.KEPT in items:
-                trees.append((items[nested_repositories.KEPT].oid, None))
-        else:
-            repository = open_repository.repository(self._objects)  # libgit2 would answer from its memory
-            for item in items.values():
-                if item.mode == FILE and not tree_objects.is_stored(repository, self._folder, item.oid, whole=whole):
-                    return item.oid.hex()
-            trees = [(item.oid, None) for name, item in items.items() if item.mode == FOLDER and name != HEAD]
-        return tree_objects.damaged(repository, self._folder, oid, trees, whole=whole)
+        for item in items.values():
+            if item.mode == FILE and not tree_objects.is_stored(self._repository, self._folder, item.oid):
+                return item.oid.hex()
+        verified = self._verified
+        if verified is not None and not tree_objects.is_stored(self._repository, self._folder, verified):
+            verified = None  # somebody deleted the refs that keep it, and collected garbage
+        trees = [(items[WORKTREE].oid, verified or (None if whole else self._reached(items)))]
+        if nested_repositories.KEPT in items:
+            trees.append((items[nested_repositories.KEPT].oid, None))
+        return tree_objects.damaged(self._repository, self._folder, oid, trees, whole=whole)
 
     def _reached(self, items: Mapping[str, Item]) -> bytes | None:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
@@ -268,73 +262,8 @@ def _cut(value: Any) -> Any:
     return dict(sorted(value.items())[:_LISTED]) if isinstance(value, dict) else value[:_LISTED]
 
 
-class Manifest:
-    """What the snapshots of a working tree record beside trees: permission bits, and folders that were empty.
-
-    Read on demand, newest first. `noted` caches what snapshots say between restores: there may be thousands, and they
-    never change.
-    """
-
-    def __init__(
-        self, repository: pygit2.Repository, place: Repository, key: str, noted: dict[str, Noted | None]
-    ) -> None:
-        self._repository = repository
-        self._place = place
-        self._key = key
-        self._noted = noted
-
-    def modes(self, entries: Mapping[str, Entry]) -> Mapping[str, int]:
-        """Return the unusual bits of the wanted files, from the newest snapshot that holds exactly these files."""
-        named = {path for _, meta in self._snapshots for path in meta.get("modes", ())} if entries else set()
-        rest = {path: entry for path, entry in entries.items() if path in named}
-        unusual: dict[str, int] = {}
-        for tree, meta in self._snapshots if rest else ():
-            if not rest:
-                break
-            modes = meta.get("modes", {})
-            held = [path for path, entry in rest.items() if tree_objects.entry(self._repository, tree, path) == entry]
-            unusual.update((path, int(modes[path], 8) & _KEPT) for path in held if path in modes)
-            for path in held:
-                del rest[path]
-        return unusual
-
-    def was_empty(self, folder: str) -> bool:
-        """Return whether the folder was empty when a snapshot was made: then it is the user's and not a task's work."""
-        return folder in self._empty
-
-    @functools.cached_property
-    def _empty(self) -> frozenset[str]:
-        return frozenset(folder.rstrip("/") for _, meta in self._snapshots for folder in meta.get("empty_folders", ()))
-
-    @functools.cached_property
-    def _snapshots(self) -> list[Noted]:
-        """Return (tree, manifest), newest first."""
-        return [noted for oid in (*self._kept(), *self._commits()) if (noted := self._read(oid)) is not None]
-
-    def _kept(self) -> list[str]:
-        return list(dict.fromkeys(kept_names.newest_first(self._repository, self._place, self._key)))
-
-    def _commits(self) -> list[str]:
-        """Return the snapshots of earlier versions of idumb."""
-        names = own_refs.own(self._place.common_dir, f"{own_refs.PREFIX}worktrees/{self._key}/")
-        commits = [oid for oid in names.values() if self._read(oid) is not None]
-        return sorted(commits, key=lambda oid: int(self._repository[oid].peel(pygit2.Commit).commit_time), reverse=True)
-
-    def _read(self, oid: str) -> Noted | None:
-        if oid not in self._noted:
-            try:
-                self._noted[oid] = _meta(self._repository, oid)
-            except (pygit2.GitError, KeyError, ValueError):
-                return None  # `doctor` reports a damaged snapshot; here it has no manifest
-        return self._noted[oid]
-
-
 def head_of(repository: pygit2.Repository, snapshot: str) -> str | None:
     """Return HEAD's commit at a snapshot. Raises KeyError if the snapshot is missing."""
-    kept: pygit2.Object = repository[snapshot]
-    if kept.type == ObjectType.COMMIT:
-        parents = kept.peel(pygit2.Commit).parent_ids
-        return str(parents[0]) if parents else None
     noted = _meta(repository, snapshot)
     head: str | None = None if noted is None else noted[1]["head"]
     return head

@@ -115,7 +115,6 @@ def _emptied_refs(place: Repository) -> Iterator[str]:
 def _refs(place: Repository) -> Iterator[str]:
     """Return the files of our own refs of this working tree."""
     own = os.path.join(place.common_dir, "refs", "idumb")
-    yield from _of_projects(place, os.path.join(own, "kept"))
     for top in _of_projects(place, os.path.join(own, "worktrees")):
         for folder, _, names in os.walk(top):
             yield from (os.path.join(folder, name) for name in names)

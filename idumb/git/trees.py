@@ -28,7 +28,7 @@ class GitTrees:
 
     `objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
     `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
-    remembered. `key` names the project whose refs hold its snapshots; by default, the working tree does.
+    remembered.
     """
 
     def __init__(
@@ -37,17 +37,14 @@ class GitTrees:
         objects: Repository | None = None,
         rules: Repository | None = None,
         has_secret: Callable[[bytes], bool] = lambda _: False,
-        key: str | None = None,
     ) -> None:
         self.root = repository.root
         self._has_secret = has_secret
         self._place = repository
-        self._key = key or repository.worktree_id
         self._objects = objects or repository
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
-        self._noted: dict[str, snapshot.Noted | None] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._ignored_before: tuple[str, ...] = ()
@@ -302,7 +299,6 @@ class GitTrees:
                 force=force,
                 tell=tell,
                 guard=self._objects.guard,
-                manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise object_writer.unreadable(str(problem.args[0])) from problem
@@ -360,10 +356,6 @@ class GitTrees:
         if self._scanner is not None and self._objects is self._place:
             scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
         if self._writer is not None:
-            if self._writer.loose or self._writer.unreached or self._writer.replaced or self._writer.moved:
-                from idumb.git.kept import kept_packs  # most commands write nothing
-
-                kept_packs.settle(self._objects, self.repository, self._writer)
             self._writer.close()
 
 

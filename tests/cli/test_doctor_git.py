@@ -36,10 +36,10 @@ def test_a_damaged_index_is_found_although_the_caller_ignores_the_ends_of_progra
 
 def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:
     """F31: the log knows what it named."""
-    ref, kept = "refs/idumb/kept/main", project.repo.kept()
+    kept = project.repo.kept()
+    (ref,) = [name for name in project.repo.refs("refs/idumb/") if "/done/" in name]
     (project.repo.common_dir / ref).write_bytes(b"")
     assert symptoms_of(project, "git.refs", "problem")[0]["mends"]
-    assert "idumb doctor --fix" in project.quick("rollback", "1", "--to", "start", "--yes").err
     assert any(ref in line for line in fixed(project, "git.refs"))
     assert {name: oid for name, oid in project.repo.kept().items() if not name.endswith("/scan")} == {
         name: oid for name, oid in kept.items() if not name.endswith("/scan")

@@ -229,9 +229,13 @@ def test_refreshed_index_times_and_staged_declared_files_are_not_index_changes(p
 
 def test_a_run_stops_when_a_builder_removes_everything_that_idumb_keeps(project: Project) -> None:
     """R-GIT-6: the snapshot of the attempt is gone too, and what is staged cannot be compared with it."""
-    gone = ("git update-ref -d refs/idumb/kept/main", "git reflog expire --expire=now --all", "git gc -q --prune=now")
+    gone = (
+        "git for-each-ref --format='delete %(refname)' refs/idumb | git update-ref --stdin",
+        "git reflog expire --expire=now --all",
+        "git gc -q --prune=now",
+    )
     error = refused(run(project, " && ".join(gone)), "git.own-refs-changed")
-    assert "Their commits are gone too: refs/idumb/kept/main" in str(error["message"])
+    assert "Their commits are gone too: refs/idumb/worktrees/main/" in str(error["message"])
     project.repo.git("gc", "--quiet")  # it fails if a ref reaches a missing object
     assert project.repo.git("fsck", "--full", "--no-dangling", "--no-progress") == ""
 

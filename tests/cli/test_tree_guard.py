@@ -111,7 +111,7 @@ def test_the_suggested_command_reverts_a_role_s_changes_to_git(
 
 def test_refs_of_idumb_that_a_role_deletes_are_reported_and_restored(project: Project, sandbox: GitSandbox) -> None:
     """R-GIT-6: the snapshot that can restore the bytes is kept."""
-    script = "git update-ref -d refs/idumb/kept/main; rm notes.txt"
+    script = "git for-each-ref --format='delete %(refname)' refs/idumb | git update-ref --stdin; rm notes.txt"
     answer = researched(project, script)
     assert "idumb's own refs were moved or deleted" in answer.error["message"]
     snapshot = answer.error["details"]["snapshot"]

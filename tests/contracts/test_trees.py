@@ -91,7 +91,7 @@ class ProjectFolder(GitFolder):
         project = discover.Project(discover.find(str(sandbox.root)), self.NAME)
         project.key = "main"  # as in REF
         self.sandbox, self.root = sandbox, sandbox.root / self.NAME
-        self.trees: Trees = ProjectTrees(GitTrees(project.repository, key=project.key), self.NAME)
+        self.trees: Trees = ProjectTrees(GitTrees(project.repository), self.NAME)
         self.history: History = ProjectHistory(GitHistory(project.repository, project=project), self.NAME)
 
     def write(self, path: str, data: bytes) -> None:

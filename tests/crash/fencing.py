@@ -226,7 +226,7 @@ def everything(project: Project) -> dict[str, Any]:
         "refs": {
             name: oid
             for name, oid in (repo.refs() | repo.kept()).items()
-            if not name.endswith("/scan") and not name.startswith("refs/idumb/kept/")
+            if not name.endswith("/scan") and "/done/" not in name
         },
         "index": hashlib.sha256((repo.git_dir / "index").read_bytes()).hexdigest(),
         "head": repo.head(),

@@ -28,12 +28,11 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
     ("idumb.system.files.report_files", "FileReports.write"),
-    ("idumb.git.kept.kept_packs", "_note"),
-    ("idumb.git.kept.kept_packs", "_move"),
-    ("idumb.git.kept.kept_packs", "_remove"),
+    ("idumb.git.refs", "move"),
+    ("idumb.git.refs", "delete_all"),
 )
-MANY_LOOSE = 30
-"""So many loose objects are packed: a run of four tasks has some eighty."""
+MANY_LOOSE = 6
+"""So many loose refs are packed: a run of four tasks has some ten."""
 FINE = (
     ("idumb.store.connection", "Database.write"),
     ("idumb.store.connection", "Database.set_anchor"),
@@ -179,9 +178,9 @@ def arm(choice: dict[str, Any]) -> None:
     plant(choice.get("plant"))
     if choice.get("acks") is not None:
         acknowledge(choice["acks"])
-    from idumb.git.objects import object_writer
+    from idumb.git import names
 
-    object_writer.MANY = MANY_LOOSE
+    names._MANY = MANY_LOOSE
     points = Points(choice)
     for module, name in (*DURABLE, *(FINE if choice.get("fine") else ())):
         points.around(module, name)

@@ -156,7 +156,7 @@ def problems(
             yield FOREIGN, f"idumb {command} went on without consent: {answer.out}"
     after = _ledger(scene)
     # What a look at the work tree found may be kept for the next one: new objects, and the ref that names them.
-    kept = ("/.git/objects/", "/refs/idumb/kept/main")
+    kept = ("/.git/objects/", "/refs/idumb/worktrees/main/")
     every = {path for path, _ in before.items() ^ after.items()}
     changed = sorted(path for path in every if not any(place in path for place in kept))
     if changed:

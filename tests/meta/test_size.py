@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_928,
     "composition": 1_036,
     "cli, views": 5_598,
-    "git": 8_516,
+    "git": 7_740,
     "store": 2_697,
     "system": 3_128,
     "gates": 4_299,

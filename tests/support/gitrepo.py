@@ -10,7 +10,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,26 +177,13 @@ class GitSandbox:
         return dict(row.split(" ", 1) for row in rows)
 
     def kept(self, prefix: str = "refs/idumb/") -> dict[str, str]:
-        """Return what idumb keeps by name: refs of commits, and the rows of the trees that its own refs name."""
+        """Return what idumb keeps by name: its refs, and the rows of the trees of finished runs."""
         found = self.refs("refs/idumb/")
-        roots = {name: found.pop(name) for name in [*found] if name.startswith("refs/idumb/kept/")}
-        for ref, root in roots.items():
-            worktree = ref.removeprefix("refs/idumb/kept/")
-            for _, name, oid in sorted(self._names(root)):
-                found[f"refs/idumb/worktrees/{worktree}/{name.replace(':', '/')}"] = oid
+        for ref in [ref for ref in found if re.fullmatch("refs/idumb/worktrees/[^/]+/done/[^/]+", ref)]:
+            for row in filter(None, self.git("ls-tree", "-z", found.pop(ref)).split("\0")):
+                about, name = row.split("\t", 1)
+                found.setdefault(f"{ref.replace('/done/', '/runs/')}/{name.replace(':', '/')}", about.split()[2])
         return {name: oid for name, oid in found.items() if name.startswith(prefix)}
-
-    def _names(self, tree: str, above: str = "") -> Iterator[tuple[str, str, str]]:
-        """Yield sequence number, name and object of each row of a tree of names."""
-        for row in filter(None, self.git("ls-tree", "-z", tree).split("\0")):
-            about, name = row.split("\t", 1)
-            oid = about.split()[2]
-            if not above and not re.match("chunk[123]:|closed$|[0-9a-f]{8}:", name):
-                yield "", name, oid
-            elif re.match("[0-9a-f]{8}:", name):
-                yield name[:8], name[9:], oid
-            else:
-                yield from self._names(oid, name)
 
     def status(self) -> list[str]:
         """The lines of `git status --porcelain`, untracked files one by one."""

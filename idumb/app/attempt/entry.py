@@ -161,7 +161,6 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
             base=base,
             snapshot=snapshot.commit,
             ref=snapshot.ref,
-            kept=snapshot.root,
             present=present,
             builder=binding,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),

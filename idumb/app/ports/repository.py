@@ -38,15 +38,11 @@ class RepositoryState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A kept tree with the name `ref`; `tree` is the tree of the working tree's files alone.
-
-    `commit` is its id, that of a commit in repositories of an earlier version. `root` is the tree of all names.
-    """
+    """A kept tree with the name `ref` and the id `commit`; `tree` is the tree of the working tree's files alone."""
 
     commit: str
     tree: str
     ref: str
-    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,16 +428,10 @@ class History(Protocol):
         """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
 
     def keep_ref(self, ref: str, oid: str) -> None:
-        """Keep an existing object under a name below `refs/idumb/`, durably. A commit gets a ref of git.
+        """Keep an existing object under a name below `refs/idumb/`, durably."""
 
-        A ref that names a tree of names gets the names in `oid` that it lacks.
-        """
-
-    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
-        """Return the names in `root`, an earlier tree of names, that the tree of `ref` lacks, and whose objects exist.
-
-        Refusal `git.object-missing` or `git.ref-moved` if a part of either cannot be read.
-        """
+    def fold(self, run: str) -> None:
+        """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
 
     def delete_ref(self, ref: str, expected: str) -> None: ...
 

@@ -8,10 +8,11 @@ from dataclasses import field
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
-from idumb.app.core import kept_root, open_attempt, previous_owner
+from idumb.app.core import open_attempt, previous_owner
 from idumb.app.core.journal import Journal, operation_id
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, run_ref
 from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.runs import run
 from idumb.domain.runs.event import BESIDE
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
@@ -54,8 +55,10 @@ class Owned:
         """Record how the operation ended. Operations that never started record nothing."""
         for journal in self.opened:
             self._project(journal)
-            kept = kept_root.present(self.services)
-            journal.write(journal.event("operation.finished", command=self.command, error=error, **kept))
+            if journal.state.state == run.COMPLETED:
+                with suppress(IdumbError):  # then the next command does it
+                    self.services.history.fold(run_ref(self.services, journal.state.id, ""))
+            journal.write(journal.event("operation.finished", command=self.command, error=error))
 
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""
@@ -81,7 +84,6 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         holder = Owned(services, operation, fence, command)
         try:
             previous_owner.remove_stale_files(services)
-            kept_root.restore(services)
             open_attempt.refuse(services, command)
             yield holder
             holder.close(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from idumb import lazy_pattern
-from idumb.app.core import kept_root, open_attempt, run_lookup
+from idumb.app.core import open_attempt, run_lookup
 from idumb.app.core.services import Services, run_ref
 from idumb.domain import health
 from idumb.domain.errors import Refusal
@@ -15,6 +15,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.lazy_dataclass import dataclass
 
+_REFS = "refs/idumb/"
 _RUN_OF_REF = lazy_pattern.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
 _KEPT_BY = {"reports.kept": "the reports of the run"} | dict.fromkeys(
@@ -51,54 +52,28 @@ class _Look:
 
     def refs(self) -> Iterator[Symptom]:
         """Yield missing names and objects. A name can be restored while its object exists."""
-        present = self.services.history.refs(kept_root.REFS)
-        roots = self.services.history.refs(kept_root.ROOTS)
-        lacking: set[str] = set()
-        for name, oid in kept_root.recorded(self.services).items():
-            if name in roots and kept_root.exists(self.services, roots[name]):
-                names = kept_root.missing(self.services, name, oid)
-                lacking.update(names)
-                yield from [_set_back(name, oid, len(names))] if names else []
-                continue
-            yield health.problem(
-                f"it is missing or damaged; what it named when idumb last recorded it, {oid[:12]}, still exists",
-                name,
-                means="git gc may remove every snapshot",
-                fixes=True,
-                subject=f"{name} {oid}",
-            )
-        yield from self._damaged(roots)
+        present = self.services.history.refs(_REFS)
         expected = list({kept.ref: kept for kept in self._expected()}.values())
         missing = [kept for kept in expected if kept.ref not in present]
-        for kept in (k for k in missing if k.ref not in lacking):
-            yield self._missing(kept)
-        for kept in (k for k in expected if k.ref in present and not kept_root.exists(self.services, k.commit)):
-            yield _gone(kept)
+        yield from map(self._missing, missing)
+        yield from (_gone(kept) for kept in expected if kept.ref in present and not self._exists(kept.commit))
         yield health.passed(f"{len(expected) - len(missing)} of {len(expected)} exist")
-
-    def _damaged(self, roots: Mapping[str, str]) -> Iterator[Symptom]:
-        """Yield trees of names of which a part cannot be read. What the log names gets its name again afterwards."""
-        for name, root in roots.items():
-            if not kept_root.exists(self.services, root):
-                continue
-            try:
-                self.services.history.refs(f"{kept_root.REFS}worktrees/{name.removeprefix(kept_root.ROOTS)}/")
-            except Refusal as problem:
-                yield health.problem(
-                    f"a part of it is missing or damaged: {problem.message}",
-                    name,
-                    means="no snapshot can be made",
-                    fixes=True,
-                    subject=f"{name} {root}",
-                )
 
     def keep(self, symptom: Symptom) -> str:
         ref, _, commit = symptom.subject.partition(" ")
         self.services.history.keep_ref(ref, commit)
-        return f"{ref} {'has the names in' if ref.startswith(kept_root.ROOTS) else 'names'} {commit[:12]} again"
+        return f"{ref} names {commit[:12]} again"
+
+    def _exists(self, oid: str) -> bool:
+        """Return whether an object can be read."""
+        try:
+            self.services.trees.read(oid)
+        except (Refusal, KeyError, ValueError):
+            return False
+        return True
 
     def _missing(self, kept: _Kept) -> Symptom:
-        if not kept_root.exists(self.services, kept.commit):
+        if not self._exists(kept.commit):
             return _gone(kept)
         return health.problem(
             f"nothing names {kept.name} any more; object {kept.commit[:12]} still exists",
@@ -135,14 +110,14 @@ class _Look:
     def unknown_refs(self) -> Iterator[Symptom]:
         runs = {event.run for event in self.services.log.events(kind="run.started")}
         refs_by_run: dict[str, int] = {}
-        for ref in self.services.history.refs(kept_root.REFS):
+        for ref in self.services.history.refs(_REFS):
             match = _RUN_OF_REF.match(ref)
             if match is not None and match[1] not in runs:
                 refs_by_run[match[1]] = refs_by_run.get(match[1], 0) + 1
         for run_id, number in refs_by_run.items():
             yield health.warn(
                 f"{number} refs belong to run {run_id}, which is not in the event log",
-                f"{kept_root.REFS}worktrees/*/runs/{run_id}",
+                f"{_REFS}worktrees/*/runs/{run_id}",
                 means="snapshots of a run that was killed at its start, or of another event log; they are kept",
                 mend="git for-each-ref refs/idumb",
             )
@@ -167,7 +142,7 @@ class _Look:
     def _lost_commits(self, state: RunState) -> Iterator[Symptom]:
         for task, task_state in state.tasks.items():
             kept = task_state.checkpoint
-            if kept is not None and kept.commit is not None and not kept_root.exists(self.services, kept.commit):
+            if kept is not None and kept.commit is not None and not self._exists(kept.commit):
                 yield health.warn(
                     f"commit {kept.commit[:12]} of {task} no longer exists",
                     means=f"history was rewritten; checkpoint {kept.snapshot[:12]} still has the files",
@@ -229,16 +204,6 @@ def latest_runs(services: Services) -> Iterable[RunState]:
         state = run_lookup.latest_run(services, phase)
         if state is not None:
             yield state
-
-
-def _set_back(name: str, recorded: str, number: int) -> Symptom:
-    return health.problem(
-        f"it lacks {number} names that it had when idumb last recorded it",
-        name,
-        means="git gc may remove what they keep",
-        fixes=True,
-        subject=f"{name} {recorded}",
-    )
 
 
 def _gone(kept: _Kept) -> Symptom:

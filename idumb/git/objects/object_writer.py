@@ -29,8 +29,6 @@ from idumb.system import host_identity
 from idumb.system.files import file_systems, private_folders
 
 UNREADABLE = "git.snapshot-unreadable"
-MANY = 2_000
-"""So many loose objects are worth a pack."""
 _TOO_LARGE = 2 << 30
 _TRIES = 3
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -73,16 +71,6 @@ class Writer:
         self._git_folder = objects.common_dir
         self._folder = os.path.join(objects.common_dir, "objects")
         self._beside = private_folder(objects)
-        self.loose: set[str] = set()
-        """The loose objects that this writer created since the last pack."""
-        self.unreached: set[str] = set()
-        """Those from before that no name led to when idumb packed; a later name may."""
-        self.moved: list[tuple[str, str]] = []
-        """The trees that a ref of ours named before and after each move since the last pack."""
-        self.replaced: dict[str, None] = {}
-        """The trees of names that newer ones replaced, in this order: see `kept_table.replaced`."""
-        self.packed = False
-        """Whether this writer has created so many that they were packed."""
         self._repository = repository
         self._stores: dict[bool, pygit2.Repository] = {}
         self._begun = False
@@ -225,7 +213,6 @@ class Writer:
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.rename(source, target)
-        self.loose.update(beside)
         folders = {os.path.dirname(path) for path in (*(target for _, target in moves), *existing)}
         if folders:
             durable_files.force([*folders, self._folder])

@@ -178,8 +178,8 @@ class ProjectHistory:
     def keep_ref(self, ref: str, commit: str) -> None:
         self._whole.keep_ref(ref, commit)
 
-    def missing_names(self, ref: str, root: str) -> Mapping[str, str]:
-        return self._whole.missing_names(ref, root)
+    def fold(self, run: str) -> None:
+        self._whole.fold(run)
 
     def delete_ref(self, ref: str, expected: str) -> None:
         self._whole.delete_ref(ref, expected)

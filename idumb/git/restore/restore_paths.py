@@ -25,8 +25,6 @@ from idumb.git.scan.path_state import Present, Step
 if TYPE_CHECKING:
     import pygit2
 
-    from idumb.git.snapshot import Manifest
-
 
 # The system's own policy sets these again.
 _SYSTEM = frozenset({"security.selinux", "security.ima", "security.evm", "security.SMACK64"})
@@ -42,7 +40,6 @@ def restore(
     force: bool,
     tell: Callable[[str], None],
     guard: Callable[[], None],
-    manifest: Manifest,
 ) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
     target_entries = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
@@ -61,8 +58,7 @@ def restore(
         for words in _lost_attributes(root, steps):
             tell(words)
         write_back.force_done(root, steps)
-        modes = manifest.modes(_files(steps))
-        writing = write_back.Writing(repository, root, top, target, modes, manifest.was_empty, guard)
+        writing = write_back.Writing(repository, root, top, target, {}, lambda _: False, guard)
         return write_back.apply(writing, steps)
     finally:
         os.close(top)

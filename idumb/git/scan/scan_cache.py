@@ -13,8 +13,8 @@ from typing import Any
 import pygit2
 
 from idumb.domain import errors
+from idumb.git import names
 from idumb.git.discover import Repository
-from idumb.git.kept import kept_names
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 from idumb.git.scan.scanner import Folder, Scanner
@@ -45,7 +45,7 @@ def load(place: Repository, repository: pygit2.Repository, writer: Writer) -> Sc
     if not data.startswith(_FORMAT) or hashlib.sha256(body).digest() != data[len(_FORMAT) :][:_DIGEST]:
         return Scanner(place, writer)
     kept, rules, index, packed = marshal.loads(body)  # noqa: S302 - our own file, beside the hooks git would run
-    if kept_names.find(repository, place, ref(place)) != kept:
+    if names.find(repository, ref(place)) != kept:
         return Scanner(place, writer)
     scanner = Scanner(place, writer, _unpack(marshal.loads(packed)))  # noqa: S302 - the same
     scanner.rules, scanner.index = rules, index
@@ -68,7 +68,8 @@ def save(
             return
         # Wrapped, because our tree never contains a row that is a tree of the user's commits.
         kept = writer.tree({"worktree": Item(FOLDER, scanner.top.tree)})
-        kept_names.put(repository, place, writer, ref(place), Item(FOLDER, kept), reason="scan cache")
+        writer.flush()
+        names.put(repository, place, ref(place), kept.hex(), "scan cache")
         body = marshal.dumps((kept.hex(), scanner.rules, scanner.index, packed))
         data = _FORMAT + hashlib.sha256(body).digest() + body
         atomic_write.write(_path(place), data, durable=False, mode=0o600)

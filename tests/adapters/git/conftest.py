@@ -11,7 +11,6 @@ from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
-from tests.support.kept import Run, pack_early
 from tests.support.proving import create
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
@@ -38,17 +37,3 @@ def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
     proving_tree = create(sandbox, cached=lambda path: path.startswith("cache/"))
     yield proving_tree
     proving_tree.close()
-
-
-@pytest.fixture
-def early_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack_early(monkeypatch)
-
-
-@pytest.fixture
-def run(sandbox: GitSandbox) -> Run:
-    """A run in a repository with a few files."""
-    for number in range(5):
-        sandbox.write(f"src/{number}.txt", f"{number}\n")
-    sandbox.commit()
-    return Run(sandbox)

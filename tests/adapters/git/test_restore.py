@@ -383,29 +383,6 @@ def test_a_link_in_place_of_a_folder_does_not_block_a_deletion(sandbox: GitSandb
     assert sandbox.read("place/below") == "x"
 
 
-def test_a_restored_file_has_the_mode_bits_of_the_snapshot(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20: a private file does not become readable for others, and no file gets set-user-id."""
-    sandbox.write("secret", "key\n", mode=0o600)
-    sandbox.write("tool", "x\n", mode=0o4750)
-    sandbox.write("plain", "x\n")
-    base = trees.snapshot(REF, "before").tree
-    for name in ("secret", "tool", "plain"):
-        sandbox.remove(name)
-    trees.snapshot(REF + "2", "after the deletion")
-    assert trees.restore(base, trees.scan(), ["secret", "tool", "plain"]) == ()
-    modes = [(sandbox.root / name).stat().st_mode & 0o7777 for name in ("secret", "tool", "plain")]
-    assert modes == [0o600, 0o750, 0o644]
-
-
-def test_a_folder_that_was_empty_before_is_not_removed_with_its_new_files(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20: git knows no empty folders, the snapshot does."""
-    (sandbox.root / "mine").mkdir()
-    base = trees.snapshot(REF, "before").tree
-    sandbox.write_all({"mine/made": "1", "new/made": "1"})
-    assert trees.restore(base, trees.scan(), ["mine/made", "new/made"]) == ()
-    assert sorted(os.listdir(sandbox.root)) == [".git", "mine"]
-
-
 def test_each_folder_is_synced_once_however_many_paths_are_restored(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,1 +1,0 @@
-"""What idumb keeps: one tree of names for each working tree, its repair, and packs of its objects."""

@@ -1,0 +1,112 @@
+"""The names of what idumb keeps: refs below `refs/idumb/`, most of them to trees.
+
+A ref to a tree keeps everything in the tree, and `git log --all` does not show it. But git reads every ref when it
+lists them. So refs are packed now and then, and the names of a finished run become the rows of one tree:
+
+    refs/idumb/worktrees/KEY/runs/RUN/T1-01/1/base    while the run lives
+    refs/idumb/worktrees/KEY/done/RUN                 afterwards; its row `T1-01:1:base` is that tree (no ref has a `:`)
+
+Commits cannot be kept by a tree, so they keep their refs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pygit2
+from pygit2.enums import ObjectType
+
+from idumb import lazy_pattern
+from idumb.domain import errors
+from idumb.git import git_program, open_repository, refs
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+from idumb.git.objects.object_writer import Writer
+from idumb.git.objects.tree_objects import FOLDER, Item
+
+_WORKTREE = rf"(?P<worktree>{refs.PREFIX}worktrees/[^/]+)"
+_OF_RUN = lazy_pattern.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
+_OF_DONE = lazy_pattern.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
+_MANY = 250
+"""So many loose refs are worth packing."""
+# New refs of this process since it last packed, by shared git folder.
+_loose: dict[str, int] = {}
+
+
+def find(repository: pygit2.Repository, name: str) -> str | None:
+    """Return the object of a name, or None."""
+    oid, of_run = refs.current(repository, name), _OF_RUN.fullmatch(name)
+    if oid is None and of_run is not None:
+        done = refs.current(repository, f"{of_run['worktree']}/done/{of_run['run']}")
+        item = _rows(repository, done).get(of_run["name"].replace("/", ":"))
+        return None if item is None else item.oid.hex()
+    return oid
+
+
+def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
+    """Return the names that start with a prefix of idumb's, with their objects."""
+    folded: dict[str, str] = {}
+    present = dict(refs.own(place.common_dir, refs.PREFIX))
+    for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
+        run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
+        if run.startswith(prefix) or prefix.startswith(run):
+            folded |= {run + row.replace(":", "/"): item.oid.hex() for row, item in _rows(repository, done).items()}
+    return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
+
+
+def put(repository: pygit2.Repository, place: Repository, name: str, oid: str, reason: str = "") -> None:
+    """Give an object a name, durably. Refusal `git.ref-moved` if another process does so at the same time."""
+    refs.move(repository, place, name, oid, reason)
+    _loose[place.common_dir] = _loose.get(place.common_dir, 0) + 1
+    if _loose[place.common_dir] >= _MANY:
+        _loose[place.common_dir] = 0
+        git_program.write(place.root, ["pack-refs", "--all"])  # a failure costs only time
+
+
+def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) -> None:
+    """Give an existing object a name. Refusal `git.ref-moved` if it is missing, or a tree with missing parts.
+
+    `git gc` fails in a repository in which a ref reaches a missing object.
+    """
+    present = open_repository.repository(place)  # libgit2 would answer from its memory
+    whole = ["rev-list", "--objects", "--quiet", "--missing=allow-promisor", oid]
+    if not _is(present, oid) or (_is(present, oid, ObjectType.TREE) and git_program.read(place.root, whole).status):
+        words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
+        raise errors.Refusal("git.ref-moved", words, hint="idumb doctor")
+    put(repository, place, name, oid, "keep")
+
+
+def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: str) -> None:
+    """Move the names of a finished run into one tree. `run` is their prefix. If it is killed, repeat it.
+
+    The tree gets its name before the others are deleted.
+    """
+    trees = {ref: oid for ref, oid in refs.own(place.common_dir, run).items() if _is(repository, oid, ObjectType.TREE)}
+    of_run = _OF_RUN.fullmatch(run)
+    if not trees or of_run is None:
+        return
+    done = f"{of_run['worktree']}/done/{of_run['run']}"
+    rows = dict(_rows(repository, refs.current(repository, done)))
+    rows |= {ref[len(run) :].replace("/", ":"): Item(FOLDER, bytes.fromhex(oid)) for ref, oid in trees.items()}
+    tree = writer.tree(rows).hex()
+    writer.flush()
+    refs.move(repository, place, done, tree, "a finished run")
+    refs.delete_all(place, trees)
+
+
+def _is(repository: pygit2.Repository, oid: str, *kinds: ObjectType) -> bool:
+    """Return whether an object exists, and is of one of these kinds if some are given."""
+    try:
+        kind = repository.odb.read_header(pygit2.Oid(hex=oid))[0]
+    except (KeyError, ValueError, pygit2.GitError):
+        return False  # `doctor` reports it
+    return not kinds or kind in kinds
+
+
+def _rows(repository: pygit2.Repository, tree: str | None) -> Mapping[str, Item]:
+    """Return the rows of a finished run, none without a tree. Refusal `git.object-missing` if it cannot be read."""
+    try:
+        return {} if tree is None else tree_objects.rows(repository, bytes.fromhex(tree))
+    except (KeyError, ValueError, pygit2.GitError) as problem:
+        words = f"tree {tree} with the names of a finished run is missing or damaged: {problem}"
+        raise errors.Refusal("git.object-missing", words, hint="idumb doctor --fix") from problem
