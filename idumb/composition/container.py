@@ -140,8 +140,7 @@ class Container:
         """The trees with paths from the top of the repository."""
         from idumb.git.trees import GitTrees
 
-        has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
-        return GitTrees(self.repository, has_secret=has_secret)
+        return GitTrees(self.repository)
 
     @cached_property
     def log(self) -> SqliteEventLog:
@@ -545,5 +544,3 @@ class Container:
             self._guardians.end_free_guardians()
         for environment in self._check_environments.values():
             environment.close()
-        if "_whole_trees" in self.__dict__:
-            self._whole_trees.close()

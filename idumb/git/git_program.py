@@ -138,6 +138,17 @@ def in_temporary_folder(
     return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, variables, cwd=folder)
 
 
+def beside(
+    root: str, arguments: Sequence[str], stdin: bytes, variables: Mapping[str, str], *, keep: Sequence[int]
+) -> Result:
+    """Run a command in the user's working tree with a git folder of idumb's, which `variables` name.
+
+    What it writes is forced to disk, no hook runs, and paths are literal. It inherits the descriptors `keep`.
+    """
+    options = [*_ALWAYS, *_DURABLE, *_NO_HOOKS]
+    return _run(root, [*options, *arguments], stdin, {**_reading(root), **variables}, keep=keep)
+
+
 def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
     return _required(arguments, read(root, arguments, stdin, extra))
@@ -223,7 +234,12 @@ def _nameless() -> IO[bytes]:
 
 
 def _run(
-    root: str, arguments: Sequence[str], stdin: bytes, variables: Mapping[str, str], cwd: str | None = None
+    root: str,
+    arguments: Sequence[str],
+    stdin: bytes,
+    variables: Mapping[str, str],
+    cwd: str | None = None,
+    keep: Sequence[int] = (),
 ) -> Result:
     with (
         _whole(stdin) as whole,
@@ -234,6 +250,7 @@ def _run(
             stdin=whole,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=keep,
         ) as process,
     ):
         try:

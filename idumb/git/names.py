@@ -88,9 +88,7 @@ def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: 
     done = f"{of_run['worktree']}/done/{of_run['run']}"
     rows = dict(_rows(repository, refs.current(repository, done)))
     rows |= {ref[len(run) :].replace("/", ":"): Item(FOLDER, bytes.fromhex(oid)) for ref, oid in trees.items()}
-    tree = writer.tree(rows).hex()
-    writer.flush()
-    refs.move(repository, place, done, tree, "a finished run")
+    refs.move(repository, place, done, writer.tree(rows).hex(), "a finished run")
     refs.delete_all(place, trees)
 
 

@@ -36,8 +36,7 @@ _IN_PROGRESS = (
 
 def repository(place: Repository) -> pygit2.Repository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
-    # libgit2 decides whether to fsync refs before the rename when it first reads a ref; for objects it asks each time,
-    # and object_writer.py forces those together.
+    # libgit2 then forces objects and refs to disk; for refs, it decides that when it first reads one.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     pygit2.settings.cache_max_size(_CACHE)
     try:
@@ -47,8 +46,6 @@ def repository(place: Repository) -> pygit2.Repository:
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
         raise _refusal(place, str(problem)) from problem
-    finally:
-        pygit2.option(Option.ENABLE_FSYNC_GITDIR, 0)
     return opened
 
 

@@ -86,8 +86,9 @@ def replace(
     if current(repository, ref) != new:
         raise _not_moved(ref, new, "it does not have the value that was written")
     unasked.setdefault(place.common_dir, {})[ref] = new
+    # `git pack-refs` may have packed it meanwhile, or before, and removed its folders.
     path = os.path.join(place.common_dir, ref)
-    durable_files.force([path, folder, *missing] if os.path.exists(path) else missing)
+    durable_files.force(each for each in (path, folder, *missing) if os.path.exists(each))
     return True
 
 

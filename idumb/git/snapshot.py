@@ -20,16 +20,15 @@ from idumb.git import index_file, names, open_repository
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
-from idumb.git.objects import object_writer, tree_objects
+from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 from idumb.git.scan import ignores, nested_repositories, uncommitted
-from idumb.git.scan.scanner import Inventory
+from idumb.git.shadow import Shadow
 
 WORKTREE, STAGED, HEAD, REFS, META = "worktree", "staged", "head", "refs", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
-_KEPT = 0o777  # do not restore set-user-id and similar bits: the restored file may have another owner
 
 Noted = tuple[str, Mapping[str, Any]]
 """A snapshot's tree of files, and what it records beside them."""
@@ -38,24 +37,30 @@ Noted = tuple[str, Mapping[str, Any]]
 class Snapshots:
     """Makes snapshots in one repository, and remembers which trees it has verified on disk."""
 
-    def __init__(self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer) -> None:
+    def __init__(
+        self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer, shadow: Shadow
+    ) -> None:
         self._place = place
         self._objects = objects
         self._repository = repository
         self._writer = writer
         self._folder = os.path.join(objects.common_dir, "objects")
-        self._verified: bytes | None = None
+        self._shadow = shadow
         self._head: str | None = None
         self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
 
     def take(
-        self, ref: str, tree: str, reason: str, inventory: Inventory, nested: nested_repositories.Look | None
+        self, ref: str, tree: str, reason: str, omitted: Mapping[str, str], nested: nested_repositories.Look | None
     ) -> Snapshot:
-        """Make a snapshot of the scanned `tree`, of the index and the refs, and of changes in `nested` repositories."""
+        """Make a snapshot of the scanned `tree`, of the index and the refs, and of changes in `nested` repositories.
+
+        `omitted` are paths that the scan left out, and why; of a long list, the snapshot has a part.
+        """
         head, branch = self._head_commit(), self._branch()
         in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
-        meta = {"head": head, "branch": branch, "in_progress": in_progress, **described(inventory)}
+        meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
+        meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
         index = self._index_items(head)
         # `head` is that branch's value: most snapshots then share the same refs.
         refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
@@ -107,7 +112,6 @@ class Snapshots:
             if not tree_objects.is_stored(self._repository, self._folder, item.oid):
                 raise object_writer.unreadable(item.oid.hex())
         oid = self._writer.tree(items).hex()
-        self._writer.flush()
         names.put(self._repository, self._objects, ref, oid, reason)
         return oid
 
@@ -126,12 +130,6 @@ class Snapshots:
         item = tree_objects.rows_of(self._repository, snapshot).get(REFS)
         return {} if item is None else _of_bytes(self._repository.read(pygit2.Oid(item.oid))[1])
 
-    def skipped(self, snapshot: str) -> Mapping[str, str]:
-        """Return what a snapshot does not have, and why; of a long list, only a part."""
-        noted = _meta(self._repository, snapshot)
-        skipped: Mapping[str, str] = noted[1].get("skipped", {}) if noted is not None else {}
-        return skipped
-
     def inner(self, snapshot: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
         """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
         items = tree_objects.rows_of(self._repository, snapshot)
@@ -148,34 +146,36 @@ class Snapshots:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if tree == tree_objects.EMPTY_TREE:
             self._writer.tree({})
-        worktree, oid = bytes.fromhex(tree), self._writer.tree(items)
-        self._writer.flush()
-        if (lost := self._damaged(oid, items)) is not None:
+        oid = self._writer.tree(items)
+        new: set[str] = set()
+        if (lost := self._lost(oid, items, new)) is not None:
             raise object_writer.unreadable(lost)
+        durable_files.force_objects(self._folder, new)
         names.put(self._repository, self._objects, ref, oid.hex(), reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
-        if self._writer.relies_on_packs:
-            self._writer.see_packs()
-        if (lost := self._damaged(oid, items, whole=False)) is not None:
+        self._writer.see_packs()
+        if (lost := self._lost(oid, items)) is not None:
             raise object_writer.unreadable(lost)
-        self._verified = worktree
+        self._shadow.verified = tree
         return Snapshot(oid.hex(), tree, ref)
 
-    def _damaged(self, oid: bytes, items: Mapping[str, Item], *, whole: bool = True) -> str | None:
-        """Return the first object of a snapshot that is missing or damaged. What was verified before still exists.
+    def _lost(self, oid: bytes, items: Mapping[str, Item], read: set[str] | None = None) -> str | None:
+        """Return the first object of a snapshot that is missing; with `read`, which gets the objects, or damaged.
 
-        Without `whole`, so does what HEAD reaches.
+        What was verified before still exists, and so does what HEAD reaches.
         """
+        stored, whole = tree_objects.is_stored, read is not None
         for item in items.values():
-            if item.mode == FILE and not tree_objects.is_stored(self._repository, self._folder, item.oid):
+            if item.mode == FILE and not stored(self._repository, self._folder, item.oid, whole=whole):
                 return item.oid.hex()
-        verified = self._verified
-        if verified is not None and not tree_objects.is_stored(self._repository, self._folder, verified):
-            verified = None  # somebody deleted the refs that keep it, and collected garbage
-        trees = [(items[WORKTREE].oid, verified or (None if whole else self._reached(items)))]
+        verified = bytes.fromhex(self._shadow.verified)
+        if not verified or not stored(self._repository, self._folder, verified):
+            # It is the first, or somebody deleted the refs that keep it, and collected garbage.
+            verified = self._reached(items) or b""
+        trees = [(items[WORKTREE].oid, verified or None)]
         if nested_repositories.KEPT in items:
             trees.append((items[nested_repositories.KEPT].oid, None))
-        return tree_objects.damaged(self._repository, self._folder, oid, trees, whole=whole)
+        return tree_objects.damaged(self._repository, self._folder, oid, trees, read)
 
     def _reached(self, items: Mapping[str, Item]) -> bytes | None:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
@@ -218,7 +218,7 @@ class Snapshots:
             staged = uncommitted.staged_blobs(self._place, self._repository, tree)
         except (errors.Refusal, pygit2.GitError):
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
-        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.existing(oid)}
+        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
         return Item(FOLDER, self._writer.tree(items)) if items else None
 
     def _store_index(self, path: str) -> Item | None:
@@ -235,17 +235,6 @@ class Snapshots:
         return Item(FOLDER, self._writer.tree(items))
 
 
-def described(inventory: Inventory) -> dict[str, Any]:
-    """Record what a tree cannot hold: unusual modes, empty folders, and omitted paths. Long lists are cut."""
-    facts = {
-        "modes": {path: f"{bits:o}" for path, bits in inventory.modes.items()},
-        "skipped": inventory.skipped,
-        "empty_folders": inventory.empty,
-        "changing": inventory.changing,
-    }
-    return {key: _cut(value) for key, value in facts.items() if value}
-
-
 def _as_bytes(refs: Mapping[str, str]) -> bytes:
     """Return a line `VALUE NAME` per ref, sorted by name. Git's ref names contain no blank."""
     return b"".join(os.fsencode(f"{value} {name}\n") for name, value in sorted(refs.items()))
@@ -254,12 +243,6 @@ def _as_bytes(refs: Mapping[str, str]) -> bytes:
 def _of_bytes(data: bytes) -> Mapping[str, str]:
     rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
     return {name: value for value, _, name in rows}
-
-
-def _cut(value: Any) -> Any:
-    if len(value) <= _LISTED:
-        return value
-    return dict(sorted(value.items())[:_LISTED]) if isinstance(value, dict) else value[:_LISTED]
 
 
 def head_of(repository: pygit2.Repository, snapshot: str) -> str | None:

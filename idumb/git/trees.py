@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 
@@ -16,7 +16,9 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
-from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
+from idumb.git.scan import ignores, nested_repositories, path_state, real_folders
+from idumb.git.shadow import Shadow
+from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
 _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
@@ -24,82 +26,62 @@ _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding"
 
 
 class GitTrees:
-    """Holds the scanner's memory between calls; `close` saves it for the next process.
+    """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
 
-    `objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
-    `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
-    remembered.
+    `rules` is the repository whose ignore rules also apply.
     """
 
     def __init__(
-        self,
-        repository: Repository,
-        objects: Repository | None = None,
-        rules: Repository | None = None,
-        has_secret: Callable[[bytes], bool] = lambda _: False,
+        self, repository: Repository, objects: Repository | None = None, rules: Repository | None = None
     ) -> None:
         self.root = repository.root
-        self._has_secret = has_secret
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
-        self._opened: pygit2.Repository | None = None
-        self._writer: Writer | None = None
-        self._scanner: scanner.Scanner | None = None
-        self._snapshots: snapshot.Snapshots | None = None
-        self._ignored_before: tuple[str, ...] = ()
+        self._noted = 0
         self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
-    @property
+    @functools.cached_property
     def repository(self) -> pygit2.Repository:
-        if self._opened is None:
-            self._opened = open_repository.repository(self._objects)
-        return self._opened
+        return open_repository.repository(self._objects)
 
-    @property
+    @functools.cached_property
     def writer(self) -> Writer:
-        if self._writer is None:
-            self._writer = Writer(self._objects, self.repository)
-        return self._writer
+        return Writer(self._objects, self.repository)
 
-    @property
-    def scans(self) -> scanner.Scanner:
-        if self._scanner is None:
-            if self._objects is self._place:
-                self._scanner = scan_cache.load(self._place, self.repository, self.writer)
-            else:
-                self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
-        return self._scanner
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        return Shadow(self._place, self._objects, self._rules, self.writer.has)
 
-    @property
+    @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
-        if self._snapshots is None:
-            self._snapshots = snapshot.Snapshots(self._place, self._objects, self.repository, self.writer)
-        return self._snapshots
+        return snapshot.Snapshots(self._place, self._objects, self.repository, self.writer, self.shadow)
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        scans, writer = self.scans, self.writer
-        tree = scans.scan(also).hex()
-        writer.flush()
-        return tree
+        return self.shadow.scan(also)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        scans = self.scans
-        tree = scans.scan(also).hex()
-        scans.mark()
-        self._ignored_before = self.ignored()
+        paths = tuple(also)
+        tree = self.scan(paths)
+        self._noted = self._filesystem_time()
         try:
-            return self.snapshots.take(ref, tree, reason, scans.inventory, self._nested())
+            return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
         except errors.Refusal as refusal:
             if refusal.code != object_writer.UNREADABLE:
                 raise
-        # `git gc --prune=now` may have removed objects that were scanned and not yet referenced, or a power cut emptied
-        # an object that was written without fsync: write all of it again.
-        self.writer.afresh()
-        self._scanner = scanner.Scanner(self._place, self.writer, owner=self._rules)
-        self._snapshots = None
-        return self.snapshots.take(ref, self.scan(also), reason, self.scans.inventory, self._nested())
+        # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one that
+        # somebody wrote without fsync: write all of it again.
+        self.forget()
+        return self.snapshots.take(ref, self.scan(paths), reason, self.shadow.omitted, self._nested())
+
+    def _filesystem_time(self) -> int:
+        """Return the time that the file system would stamp on a write now."""
+        clock = os.path.join(self._place.state_dir, "clock")
+        private_folders.make_below(self._place.common_dir, self._place.state_dir)
+        with open(clock, "ab"):
+            os.utime(clock)
+        return os.stat(clock).st_ctime_ns
 
     def _nested(self, also: Iterable[str] = ()) -> nested_repositories.Look | None:
         """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
@@ -107,7 +89,7 @@ class GitTrees:
         return nested_repositories.look(self.root, repositories, self.writer) if repositories else None
 
     def repositories(self) -> tuple[str, ...]:
-        return self.scans.inventory.repositories
+        return self.shadow.repositories
 
     def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
@@ -129,61 +111,27 @@ class GitTrees:
     def inside_target(self, link: str) -> str | None:
         return path_state.inside_target(self.root, link)
 
-    def links(self) -> tuple[str, ...]:
-        return self.scans.inventory.links()
-
-    def unignored(self, path: str) -> bool:
+    def is_older(self, path: str) -> bool:
         try:
-            return self.scans.unignored(path)
+            return os.lstat(os.path.join(self.root, path)).st_ctime_ns < self._noted
         except OSError:
             return False
 
     def omitted(self) -> Mapping[str, str]:
-        inventory = self.scans.inventory
-        dirty = (path for path in inventory.submodules if nested_repositories.is_dirty(self.root, path))
+        dirty = (path for path in self.repositories() if nested_repositories.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
-            **inventory.skipped,
             **dict.fromkeys(dirty, "uncommitted work in a submodule"),
+            **self.shadow.omitted,
         }
 
     def ignored(self) -> tuple[str, ...]:
-        return tuple(path for path in self.scans.inventory.ignored if self._exists(path))
+        return self.shadow.ignored()
 
-    def ignored_before(self) -> tuple[str, ...]:
-        return self._ignored_before
-
-    def vanished(self) -> tuple[str, ...]:
-        return tuple(path for path in self._ignored_before if not self._exists(path))
-
-    def _exists(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self.root, path.rstrip("/")))
-
-    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        created, edited = frozenset(new), frozenset(changed)
-        if not created and not edited:
-            return {}
-        before = frozenset(self._ignored_before)
-        hiding = ignores.deciding(self.root, self.ignored(), self._rules)
-        return {
-            path: file for path, file in hiding.items() if file in created or (file in edited and path not in before)
-        }
-
-    def caches(self) -> tuple[str, ...]:
-        return self.scans.inventory.caches
-
-    def inventory(self) -> scanner.Inventory:
-        return self.scans.inventory
-
-    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        mask = os.umask(0o077)  # there is no other way to read it
-        os.umask(mask)
-        usual = {0o666 & ~mask, 0o777 & ~mask}
-        modes = self.scans.inventory.modes
-        return {path: modes[path] for path in paths if path in modes and modes[path] not in usual}
-
-    def special_at(self, snapshot: str) -> Container[str]:
-        return self.snapshots.skipped(snapshot)
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        files = frozenset(rules)
+        hiding = ignores.deciding(self.root, self.ignored(), self._rules) if files else {}
+        return {path: rule for path, rule in hiding.items() if rule[0] in files}
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason)
@@ -204,9 +152,7 @@ class GitTrees:
         return self.overlay_each(tree, [(source, paths)])
 
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
-        result = tree_objects.overlay(self.repository, self.writer.tree, tree, sources)
-        self.writer.flush()
-        return result
+        return tree_objects.overlay(self.repository, self.writer.tree, tree, sources)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         tree = tree_objects.tree_of(self.repository, head)
@@ -218,7 +164,6 @@ class GitTrees:
             self.converted = tuple(path for path, entry in cleaned.items() if entry != self.entry(source, path))
             for path, entry in cleaned.items():
                 result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
-            self.writer.flush()
         return result
 
     def _convertible(self, head: str, paths: Sequence[str]) -> Sequence[str]:
@@ -268,9 +213,7 @@ class GitTrees:
             raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
 
     def store(self, data: bytes) -> str:
-        oid = self.writer.blob(data).hex()
-        self.writer.flush()
-        return oid
+        return self.writer.blob(data).hex()
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
         return self.snapshots.keep_blobs(ref, blobs, reason)
@@ -346,29 +289,15 @@ class GitTrees:
         return not conflicts, "; ".join(f"{conflict.path} {conflict.why}" for conflict in conflicts)
 
     def forget(self) -> None:
-        """Forget the last scan: the working tree or its git folder was recreated."""
-        self._scanner = None
-        self._snapshots = None
-        self._ignored_before = ()
-
-    def close(self) -> None:
-        """Save the scanner's memory; losing it costs only time."""
-        if self._scanner is not None and self._objects is self._place:
-            scan_cache.save(self._place, self.repository, self.writer, self._scanner, self._has_secret)
-        if self._writer is not None:
-            self._writer.close()
-
-
-class OpenTrees(Trees, Protocol):
-    """Trees whose scanner remembers, and saves that when it is closed."""
-
-    def close(self) -> None: ...
+        """Forget the last scan: the working tree or its git folder was made anew, or objects are gone."""
+        self.shadow.forget()
+        self.__dict__.pop("snapshots", None)
 
 
 class Here:
     kind = "here"
 
-    def __init__(self, trees: OpenTrees) -> None:
+    def __init__(self, trees: Trees) -> None:
         self.trees = trees
 
     def deliver(
@@ -380,4 +309,4 @@ class Here:
         return candidate, ()
 
     def close(self) -> None:
-        self.trees.close()
+        """Nothing was made."""

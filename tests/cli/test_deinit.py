@@ -48,7 +48,7 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
     answer = project.quick("deinit", "--yes", "--json")
     assert answer.code == 0, answer.out
     jsonschema.validate(answer.data, SCHEMA)
-    assert answer.data["refs"] == 2
+    assert answer.data["refs"] == 3
     assert answer.data["ref_names"] == refs
     assert {folder["what"] for folder in answer.data["folders"]} == {
         "consent",
@@ -109,7 +109,7 @@ def test_without_a_terminal_it_needs_an_option_and_lists_what_it_would_remove(pr
     before = remaining(project)
     answer = project.quick("deinit")
     assert (answer.code, remaining(project)) == (4, before)
-    for words in ("2 refs under refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
+    for words in ("3 refs under refs/idumb/", "event log", "every commit and branch", "next: idumb deinit --yes"):
         assert words in answer.err
     assert not (state_dir() / "backups").exists()
 

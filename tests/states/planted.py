@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import signal
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from idumb.app.history import restore_conflicts
-from idumb.git import branch, git_program
+from idumb.git import branch, git_program, shadow_folder, young_files
 from idumb.git.history import GitHistory
-from idumb.git.objects import object_writer
 from idumb.git.restore import restore_paths
-from idumb.git.scan import scanner
 
 FAULTS = ("add all", "no compare and swap", "times only")
 
@@ -38,43 +34,12 @@ def put(fault: str) -> None:
         assert not fault, fault
 
 
-class _Times:
-    """A stat without the time at which the inode changed."""
-
-    def __init__(self, status: os.stat_result) -> None:
-        self._status = status
-        self.st_ctime_ns = 1
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._status, name)
-
-
-class _Entry:
-    def __init__(self, entry: os.DirEntry[str]) -> None:
-        self._entry = entry
-
-    def stat(self, *, follow_symlinks: bool) -> _Times:
-        return _Times(self._entry.stat(follow_symlinks=follow_symlinks))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._entry, name)
-
-
 def _trust_times() -> None:
     """The scanner believes size and time of modification alone."""
-    put_path = object_writer.put_path
-
-    def stored(*arguments: Any) -> Any:
-        entry = put_path(*arguments)
-        return entry and entry._replace(status=_Times(entry.status))  # type: ignore[arg-type]
-
-    @contextlib.contextmanager
-    def scandir(path: str) -> Iterator[Iterator[_Entry]]:
-        with os.scandir(path) as listing:
-            yield map(_Entry, listing)
-
-    object_writer.put_path = stored  # type: ignore[assignment]
-    vars(scanner)["os"] = types.SimpleNamespace(**{**vars(os), "scandir": scandir})
+    shadow_folder.SETTINGS = tuple(
+        setting.replace("trustctime=true", "trustctime=false") for setting in shadow_folder.SETTINGS
+    )
+    young_files.YoungFiles.unnoticed = lambda *_: set()  # type: ignore[method-assign]
 
 
 def crash(place: str) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import discover
-from idumb.git.objects import object_writer
-from idumb.git.scan import scanner
+from idumb.git import discover, shadow_folder, young_files
 from idumb.git.trees import GitTrees
 from tests.states import matrix, planted
 from tests.states.matrix import ACTIONS, KINDS, LATE, PROGRAMME, Bench, Case
@@ -106,7 +104,7 @@ def rounds(repo: GitSandbox) -> int:
 def test_every_edit_of_equal_size_and_time_is_detected(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
-    monkeypatch.setattr(object_writer, "put_path", object_writer.put_path)
-    monkeypatch.setitem(vars(scanner), "os", os)
+    monkeypatch.setattr(shadow_folder, "SETTINGS", shadow_folder.SETTINGS)
+    monkeypatch.setattr(young_files.YoungFiles, "unnoticed", young_files.YoungFiles.unnoticed)
     planted.put("times only")
     assert rounds(sandbox) > 90

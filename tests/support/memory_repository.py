@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
-from idumb.app.ports.repository import CommitAttempt, Conflict, Head, Inventory, RepositoryState, Snapshot
+from idumb.app.ports.repository import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
 from idumb.domain import canonical_json, paths
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
@@ -205,23 +204,14 @@ class MemoryTrees:
     def remove_folders(self, folders: Iterable[str]) -> None:
         """Nothing: memory has no folders."""
 
-    def inventory(self) -> Inventory:
-        return SimpleNamespace(caches=(), repositories=(), special=(), modes={}, empty=(), twins={})
-
-    def caches(self) -> tuple[str, ...]:
-        return ()
+    def is_older(self, path: str) -> bool:
+        return False
 
     def repositories(self) -> tuple[str, ...]:
         return ()
 
     def nested_changes(self, snapshot: Snapshot) -> tuple[()]:
         return ()
-
-    def vanished(self) -> tuple[str, ...]:
-        return ()
-
-    def unignored(self, path: str) -> bool:
-        return False
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return {}

@@ -57,14 +57,13 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
     services, task = context.services, attempt.task
     built = attempt.become(Built, result=None)
-    candidate, new_caches, _, left_by_tools, _ = measure.freeze(context, built)
+    candidate, _, left_by_tools = measure.freeze(context, built)
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
     measured = built.become(
         Measured,
         candidate=candidate,
         changes=(),
         ledger=ledger.Ledger(lines),
-        new_caches=new_caches,
         tool_files=left_by_tools,
     )
     if context.checks.apart and contract.is_checked(attempt.plan, task):

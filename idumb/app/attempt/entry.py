@@ -149,7 +149,6 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
         # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
         services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from")
     attempt = dataclasses.replace(attempt, base=base)
-    caches = context.work.caches()
     # An adopted attempt builds nothing, so no envelope describes its builder.
     binding = "" if attempt.adopted else attempt.builder
     environment = {"adopted": True} if attempt.adopted else _environment_payload(context, attempt)
@@ -171,7 +170,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
     before = dataclasses.replace(before, kept=services.history.expected_refs())
     announced = {**environment, "present": present}
-    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced, caches=caches)
+    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced)
 
 
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
@@ -273,7 +272,6 @@ def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
     after = context.work.scan(attempt.literal_paths)
     before = attempt.snapshot.tree if context.workspace.kind == "here" else attempt.base
     new = tuple(c.path for c in context.work.changes(before, after) if c.old is None)
-    attempt = dataclasses.replace(attempt, caches=context.work.caches())
     if not new:
         return attempt
     return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))

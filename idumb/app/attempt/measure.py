@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from idumb.app.attempt import interruption, questions
-from idumb.app.core import projection_paths
 from idumb.app.core.run_context import Built, Measured, RunContext
-from idumb.app.ports.repository import Inventory, Trees
+from idumb.app.ports.repository import Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
@@ -26,10 +25,9 @@ _LONGEST_RECORDED = 1024 * 1024
 
 def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
-    candidate, new_caches, changes, left_by_tools, inventory = freeze(context, attempt)
-    _report_lost(context, attempt)
+    candidate, changes, left_by_tools = freeze(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.strays if context.work.unignored(p)}
+    uncovered = {p for p in compared.strays if context.work.is_older(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)
@@ -47,7 +45,6 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     measured = attempt.become(
         Measured,
         candidate=candidate,
-        new_caches=new_caches,
         tool_files=left_by_tools,
         changes=changes,
         ledger=compared,
@@ -56,9 +53,7 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     )
     context.notes[interruption.FROZEN] = (attempt.task.id, attempt.number, candidate)
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, changes)]
-    if any((inventory.special, inventory.modes, inventory.empty, inventory.twins, inventory.repositories)):
-        clone_losses.report(context, attempt, candidate, inventory, changes)
-        problems += clone_losses.nested_repositories(context, attempt, candidate, inventory)
+    problems += clone_losses.nested_repositories(context, attempt, candidate)
     if any(change.new is not None and change.new.mode == LINK for change in changes):
         clone_losses.report_links(context, attempt, candidate, changes)
     if strays:
@@ -70,35 +65,29 @@ def measure(context: RunContext, attempt: Built) -> Measured:
 
 
 class Frozen(NamedTuple):
-    """The tree of the files as they are, the caches that appeared, what the attempt changed, and what tools left."""
+    """The tree of the files as they are, what the attempt changed, and what tools left."""
 
     tree: str
-    new_caches: tuple[str, ...]
     changes: tuple[Change, ...]
     tool_files: tuple[str, ...]
-    inventory: Inventory
 
 
 def freeze(context: RunContext, attempt: Built) -> Frozen:
     """Freeze the files in a tree, and return what is new and changed in it.
 
-    Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like, and
-    a tool's cache hides itself: both are reported.
+    Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like; what
+    they hide is reported.
     """
     tree = context.work.scan(attempt.literal_paths)
     changes, left = _task_changes(context, attempt, tree)
     hidden = _hidden(context, changes)
-    inventory = context.work.inventory()
-    new_caches = tuple(path for path in inventory.caches if path not in attempt.caches)
-    _report_hidden(context, attempt.task, hidden, new_caches)
-    if hidden:
-        declared = paths.cover(attempt.written)
-        strays = [path for path, rules in hidden.items() if not declared(rules)]
-        if strays:
-            tree = context.work.scan((*attempt.literal_paths, *strays))
-            changes, left = _task_changes(context, attempt, tree)
-            inventory = context.work.inventory()
-    return Frozen(tree, new_caches, changes, left, inventory)
+    _report_hidden(context, attempt.task, hidden)
+    declared = paths.cover(attempt.written)
+    strays = [path for path, rules in hidden.items() if not declared(rules)]
+    if strays:
+        tree = context.work.scan((*attempt.literal_paths, *strays))
+        changes, left = _task_changes(context, attempt, tree)
+    return Frozen(tree, changes, left)
 
 
 def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
@@ -124,18 +113,20 @@ def _changes_since_base(context: RunContext, attempt: Built, candidate: str) -> 
 
 def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
     """Return each path that git ignores since the attempt, with the ignore file that hides it."""
-    rules = [c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE]
+    rules = {c.path: c for c in changes if c.new is not None and c.path.rpartition("/")[2] == paths.IGNORE_FILE}
     if not rules:  # asking git is slow
         return {}
-    return context.work.hidden_by(
-        (c.path for c in rules if c.old is None), (c.path for c in rules if c.old is not None)
-    )
+    before = {path: _text(context.work, change.old).splitlines() for path, change in rules.items()}
+    hidden = context.work.hidden_by(rules)
+    return {path: file for path, (file, rule) in hidden.items() if rule not in before[file]}
 
 
-def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str], new_caches: Sequence[str]) -> None:
+def _text(work: Trees, entry: Entry | None) -> str:
+    return (bytes_of(work, entry, _LONGEST) or b"").decode("utf-8", "surrogateescape")
+
+
+def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -> None:
     note = context.services.reporter.note
-    if new_caches:
-        note(f"While {task.id} ran, folders appeared that git ignores as caches: {wording.listed(new_caches)}")
     for rules in sorted(set(hidden.values())):
         ignored = (path for path, file in sorted(hidden.items()) if file == rules)
         note(f"Since {task.id} ran, git ignores, because of {rules}: {wording.listed(ignored)}")
@@ -270,13 +261,6 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
     saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
     for path in [path for path in strays if path in saved][:_SHOWN]:
         note(f"{path} as it was before {task}: {drift.show_command(context.services, snapshot, path)}")
-
-
-def _report_lost(context: RunContext, attempt: Built) -> None:
-    lost = context.services.trees.vanished() if context.workspace.kind == "here" else ()
-    for path in [path for path in lost if not projection_paths.is_projection(path)][:_SHOWN]:
-        words = f"{path} disappeared while {attempt.task.id} ran; git ignores it, so no snapshot has it"
-        context.services.reporter.note(words)
 
 
 def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:

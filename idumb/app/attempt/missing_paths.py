@@ -191,11 +191,13 @@ def _candidates(
 ) -> tuple[tuple[Candidate, ...], frozenset[str]]:
     """Return the paths that may help, and which of them were not there before the task's first attempt."""
     trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
-    ignored = _usable(trees.ignored_before())
-    before: frozenset[str] = context.notes.setdefault(f"{_NOTES} of {attempt.task.id}", frozenset(ignored))
+    ignored = _usable(trees.ignored())
+    older = frozenset(path for path in ignored if trees.is_older(path))
+    before: frozenset[str] = context.notes.setdefault(f"{_NOTES} of {attempt.task.id}", older)
     differing: list[str] = []
     if context.workspace.kind == "here":
-        ignored = list(dict.fromkeys((*ignored, *_named(failed, _usable(trees.ignored())))))
+        named = _named(failed, ignored)
+        ignored = [path for path in ignored if path in older or path in named]
         changes = trees.changes(tree, attempt.candidate)
         differing = [c.path for c in changes if c.new is not None and c.path not in task_paths]
         differing = [p for p in differing if not paths.matches_any(p, paths.OWN_FILES)]

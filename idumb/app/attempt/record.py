@@ -347,8 +347,6 @@ def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
         fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
     if attempt.adopted:
         fields["adopted"] = True
-    if attempt.new_caches:
-        fields["caches"] = list(attempt.new_caches)
     if attempt.tool_files:
         fields["tool_files"] = list(attempt.tool_files)
     if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:

@@ -176,13 +176,12 @@ class Prepared(Attempt):
     """An attempt that may begin to work: it is announced, and its snapshot is durable.
 
     `before` is the state of the repository when it began, `announced` what `attempt.started` recorded of its envelope.
-    `caches` are ignored folders of tools, `residue` files that checks left.
+    `residue` are files that checks left.
     """
 
     snapshot: Snapshot
     before: RepositoryState
     announced: Mapping[str, Any]
-    caches: tuple[str, ...]
     evidence: tuple[Evidence, ...] = ()
     residue: tuple[str, ...] = ()
 
@@ -214,7 +213,6 @@ class Measured(Built):
     candidate: str
     changes: tuple[ledger.Change, ...]
     ledger: ledger.Ledger
-    new_caches: tuple[str, ...] = ()
     tool_files: tuple[str, ...] = ()
     deviation: bool = False
     exposed: tuple[str, ...] = ()

@@ -156,7 +156,6 @@ def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
             head=services.history.head().commit,
             evidence=[e.as_dict() for e in attempt.evidence],
             residue=list(attempt.residue),
-            **({"caches": list(attempt.caches)} if attempt.caches else {}),
         )
     )
 

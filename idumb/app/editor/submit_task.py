@@ -109,7 +109,6 @@ def _rebuilt(context: RunContext, task: Task, task_state: TaskState, report: str
         result=agent.AgentResult(outcome.COMPLETED, report, reply=report, seconds=seconds),
         evidence=tuple(map(_recorded_evidence, opened["evidence"])),
         residue=tuple(opened["residue"]),
-        caches=tuple(opened.get("caches", ())),
     )
 
 

@@ -367,7 +367,6 @@ def _rebuilt(context: RunContext, task: Task, task_state: TaskState) -> Judged:
         snapshot=Snapshot(task_state.work.snapshot or "", base, ""),
         before=RepositoryState(context.services.history.head(), {}),
         announced={},
-        caches=(),
         result=None,
         commits=builder_commits.recorded(context, task_state),
         candidate=candidate,

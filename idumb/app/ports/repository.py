@@ -97,34 +97,6 @@ class BuilderCommits:
         return self.tip is not None and self.tip != self.base
 
 
-class Inventory(Protocol):
-    """What the last scan met and a tree or a clone cannot hold. A path of a folder ends with `/`."""
-
-    @property
-    def caches(self) -> tuple[str, ...]:
-        """See `Trees.caches`."""
-
-    @property
-    def repositories(self) -> tuple[str, ...]:
-        """Submodules and nested repositories."""
-
-    @property
-    def special(self) -> tuple[str, ...]:
-        """Pipes, sockets and devices."""
-
-    @property
-    def modes(self) -> Mapping[str, int]:
-        """Files with permission bits other than those of git and of the usual umasks."""
-
-    @property
-    def empty(self) -> tuple[str, ...]:
-        """Folders without files and folders."""
-
-    @property
-    def twins(self) -> Mapping[str, str]:
-        """Paths to others that differ only in case, in folders that changed since the first scan of this process."""
-
-
 class Trees(Protocol):
     """The files of the workspace as trees in the object database. Every result is durable.
 
@@ -139,11 +111,11 @@ class Trees(Protocol):
     def scan(self, also: Iterable[str] = ()) -> str:
         """Store all tracked and untracked files that are not ignored; return the tree's id.
 
-        `also` are literal paths to include even if they are ignored.
+        `also` are literal paths to include even if they are ignored. What cannot be saved is left out: see `omitted`.
         """
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        """Store a `scan`, the index, HEAD and modes under the name `ref`, and read it back."""
+        """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
 
     def tree_at(self, snapshot: str) -> str:
         """Return the tree of the working tree's files in a snapshot."""
@@ -157,44 +129,20 @@ class Trees(Protocol):
     def inside_target(self, link: str) -> str | None:
         """Return the existing path in the workspace to which the link leads, or None."""
 
-    def links(self) -> tuple[str, ...]:
-        """Return the symbolic links of the last scan."""
-
-    def unignored(self, path: str) -> bool:
-        """Return whether an unchanged file was ignored at the last snapshot: the ignore rules changed, not the file."""
+    def is_older(self, path: str) -> bool:
+        """Return whether what is at the path was there, unchanged, at the last snapshot."""
 
     def omitted(self) -> Mapping[str, str]:
-        """Return paths that the last scan omitted, and why: ignored, special, a repository. Folders end with `/`."""
+        """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
+
+        Such paths are ignored, unreadable, too large and not tracked, or repositories.
+        """
 
     def ignored(self) -> tuple[str, ...]:
-        """Return the ignored paths of `omitted`, without those inside submodules."""
+        """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
 
-    def ignored_before(self) -> tuple[str, ...]:
-        """Return the paths that git ignored at the last snapshot."""
-
-    def vanished(self) -> tuple[str, ...]:
-        """Return the ignored paths that existed at the last snapshot and do not exist now. No snapshot has them."""
-
-    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        """Return each ignored path (folders end with `/`), and which of these `.gitignore` files ignores it.
-
-        For files that only `changed`, paths that were ignored at the last snapshot are omitted.
-        """
-
-    def caches(self) -> tuple[str, ...]:
-        """Return folders, with `/`, that only their own uncommitted `.gitignore` ignores: caches, virtual environments.
-
-        Any other `.gitignore` is scanned, even if it is ignored.
-        """
-
-    def inventory(self) -> Inventory:
-        """Return what the last scan met and a tree cannot hold."""
-
-    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        """Return the paths whose permission bits a clone would not have, unless the umask explains them."""
-
-    def special_at(self, snapshot: str) -> Container[str]:
-        """Return the pipes, sockets and devices at a snapshot."""
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
 
     def repositories(self) -> tuple[str, ...]:
         """Return the submodules and nested repositories of the last scan."""

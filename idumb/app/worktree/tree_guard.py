@@ -139,9 +139,6 @@ def files(services: Services, snapshot: Snapshot, present: str) -> DriftReport:
             f"git show {shlex.quote(drift.nested_place(services, snapshot.commit, inner.path))}" if inner.kept else None
         )
         rows.append({"path": inner.path, "what": f"changed in the repository {inner.repository}", "back": shown})
-    rows += [
-        {"path": path, "what": "deleted, ignored, in no snapshot", "back": None} for path in services.trees.vanished()
-    ]
     if not rows:
         return DriftReport()
     listed = wording.listed(f"{row['path']} ({row['what']})" for row in rows)

@@ -132,11 +132,6 @@ ROWS: Mapping[str, Row] = {
         ),
     ),
     "git.failed": row(_READ, _GIT_STATUS, _FSCK),
-    "git.file-too-large": row(
-        "Snapshot the working tree before a task",
-        way("ignore", "add the file to .gitignore", "snapshots omit it, and idumb never changes it"),
-        way("move", "move it out of the working tree", "the snapshot then succeeds"),
-    ),
     "git.guarded-changed": row(
         _CONTINUE,
         way("look", "inspect these files and restore them", "the run continues unchanged", "{go_on}"),
@@ -200,11 +195,6 @@ ROWS: Mapping[str, Row] = {
     "git.snapshot-unreadable": row("Read a snapshot", _FSCK, DOCTOR),
     "git.unmerged": row(_RUN, _GIT_STATUS, way("settle", "resolve the conflicts and git add each file")),
     "git.unreadable": row(_READ, _GIT_STATUS, _FSCK),
-    "git.unreadable-file": row(
-        "Snapshot the working tree before a task",
-        way("permit", "make the file readable", "the snapshot then includes it"),
-        way("ignore", "add it to .gitignore", "snapshots omit it, and idumb never changes it"),
-    ),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
     "git.work-tree-elsewhere": row(

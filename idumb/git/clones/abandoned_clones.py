@@ -10,7 +10,7 @@ import pygit2
 from idumb.app.ports.repository import BuilderCommits, Snapshot
 from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain.errors import Refusal
-from idumb.git import discover, open_repository, refs
+from idumb.git import discover, open_repository, refs, shadow_folder
 from idumb.git.clones import agent_repository, builder_clone, clone, clone_places
 from idumb.git.clones.agent_repository import Objects, Unusable
 from idumb.git.clones.clone import BRANCH, TAKEN
@@ -57,9 +57,7 @@ class GitClones:
         builder_clone.move_git_folder_aside(abandoned.path)
         clone.make_git_folder(self._repository, abandoned.path, None if head.head_is_unborn else str(head.head.target))
         trees = GitTrees(discover.at(abandoned.path), self._repository, rules=self._repository)
-        kept = trees.snapshot(ref, reason)
-        trees.close()
-        return kept
+        return trees.snapshot(ref, reason)
 
     def _keep_commits(self, user: GitTrees, aside: str, ref: str) -> None:
         """Bring home the commits that an agent made there, if any."""
@@ -80,6 +78,7 @@ class GitClones:
     def remove(self, abandoned: AbandonedClone) -> None:
         self._repository.guard()
         clone_places.require_plain(os.path.dirname(abandoned.path))
+        shadow_folder.discard(abandoned.path, self._repository)
         clone.remove(abandoned.path)
         if os.path.lexists(abandoned.path):
             raise Refusal(

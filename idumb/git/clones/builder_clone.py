@@ -205,11 +205,10 @@ def bring_home(user: GitTrees, objects: Objects, offered: BuilderCommits) -> Non
             _bring(user, objects, kind, oid)
         _bring(user, objects, ObjectType.COMMIT, bytes.fromhex(commit.id))
         before = commit.tree
-    user.writer.flush()
 
 
 def _bring(user: GitTrees, objects: Objects, kind: ObjectType, oid: bytes) -> None:
-    if kind != ObjectType.COMMIT and user.writer.existing(oid.hex()):
+    if kind != ObjectType.COMMIT and user.writer.has(pygit2.Oid(oid)):
         return
     if user.writer.raw(kind, objects.read(oid, kind)) != oid:
         raise Unusable(f"object {oid.hex()[:12]} does not match its id")

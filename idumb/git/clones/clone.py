@@ -15,7 +15,7 @@ import pygit2
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain import errors
-from idumb.git import discover, git_program, open_repository
+from idumb.git import discover, git_program, open_repository, shadow_folder
 from idumb.git.clones import clone_places
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
@@ -60,7 +60,7 @@ class Clone:
     def close(self) -> None:
         """Remove the copy; its snapshots stay. After a takeover, the copy belongs to the new owner."""
         self._repository.guard()
-        self.trees.close()
+        shadow_folder.discard(self._folder, self._repository)
         remove(self._folder)
         clone_places.tidy(place_of(self._repository))
 

@@ -41,6 +41,13 @@ def force_below(root: str, paths: Iterable[str]) -> None:
     force(folder for folder in folders if os.path.isdir(folder))
 
 
+def force_objects(folder: str, names: Iterable[str]) -> None:
+    """Force these objects in git's folder of objects: whoever wrote them first may not have done that."""
+    paths = [place for name in names if os.path.exists(place := f"{folder}/{name[:2]}/{name[2:]}")]
+    force(paths)
+    force({folder, *map(os.path.dirname, paths)} if paths else ())
+
+
 def _is_file(path: str) -> bool:
     """Skip links, which have no bytes of their own, and pipes, which would block until a writer comes."""
     try:

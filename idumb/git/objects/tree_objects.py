@@ -256,25 +256,26 @@ def damaged(
     objects: str,
     snapshot: bytes,
     trees: Iterable[tuple[bytes, bytes | None]],
-    *,
-    whole: bool = True,
+    read: set[str] | None = None,
 ) -> str | None:
-    """Read back a snapshot and its trees from disk, and return the first object that is missing or damaged.
+    """Return the first object of a snapshot and its trees that is missing, or, with `read`, damaged.
 
-    Without `whole`, only look for their files.
-
-    With each tree comes one that was verified before: their common objects are not read again. `objects` is git's
-    folder of objects.
+    With each tree comes one that was verified before: their common objects are not looked at again. `read` gets the
+    objects that were read back from disk. `objects` is git's folder of objects.
     """
-    if not is_stored(repository, objects, snapshot, whole=whole):
+
+    def is_lost(oid: bytes, mode: int = FILE) -> bool:
+        if read is not None:
+            read.add(oid.hex())
+        return not is_stored(repository, objects, oid, whole=read is not None or mode == FOLDER)
+
+    if is_lost(snapshot):
         return snapshot.hex()
     for tree, verified in trees:
-        if tree != verified and not is_stored(repository, objects, tree, whole=whole):
+        if tree != verified and is_lost(tree, FOLDER):
             return tree.hex()
         for item in _new_items(repository, verified, tree):
-            if item.mode != SUBMODULE and not is_stored(
-                repository, objects, item.oid, whole=whole and item.mode == FOLDER
-            ):
+            if item.mode != SUBMODULE and is_lost(item.oid, item.mode):
                 return item.oid.hex()
     return None
 

@@ -7,17 +7,16 @@ Nothing outside the folder is ever written: such a path raises ValueError.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from idumb.app.ports.repository import Conflict, Inventory, NestedChange, Snapshot
+from idumb.app.ports.repository import Conflict, NestedChange, Snapshot
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.git.objects import tree_objects
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.restore import patch
 from idumb.git.trees import GitTrees
-from idumb.lazy_dataclass import dataclass
 
 Value = TypeVar("Value")
 
@@ -53,11 +52,8 @@ class ProjectTrees:
         target = self.whole.inside_target(self._paths.stored(link))
         return None if target is None else self._paths.shown(target)
 
-    def links(self) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.links())
-
-    def unignored(self, path: str) -> bool:
-        return self.whole.unignored(self._paths.stored(path))
+    def is_older(self, path: str) -> bool:
+        return self.whole.is_older(self._paths.stored(path))
 
     def omitted(self) -> Mapping[str, str]:
         return _within(self._paths, self.whole.omitted())
@@ -65,28 +61,10 @@ class ProjectTrees:
     def ignored(self) -> tuple[str, ...]:
         return self._paths.kept(self.whole.ignored())
 
-    def ignored_before(self) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.ignored_before())
-
-    def vanished(self) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.vanished())
-
-    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
-        hidden = self.whole.hidden_by(self._paths.all_stored(new), self._paths.all_stored(changed))
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        hidden = self.whole.hidden_by(self._paths.all_stored(rules))
         shown = self._paths.shown
-        return {shown(path): shown(rules) for path, rules in hidden.items() if self._paths.has(path)}
-
-    def caches(self) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.caches())
-
-    def inventory(self) -> Inventory:
-        return _inventory(self._paths, self.whole.inventory())
-
-    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        return _within(self._paths, self.whole.lost_modes(self._paths.all_stored(paths)))
-
-    def special_at(self, snapshot: str) -> Container[str]:
-        return _Stored(self._paths, self.whole.special_at(snapshot))
+        return {shown(path): (shown(file), rule) for path, (file, rule) in hidden.items() if self._paths.has(path)}
 
     def repositories(self) -> tuple[str, ...]:
         return self._paths.kept(self.whole.repositories())
@@ -188,44 +166,6 @@ class ProjectTrees:
     def forget(self) -> None:
         self.whole.forget()
 
-    def close(self) -> None:
-        self.whole.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Inventory:
-    """What a scan met in the project."""
-
-    caches: tuple[str, ...]
-    repositories: tuple[str, ...]
-    special: tuple[str, ...]
-    modes: Mapping[str, int]
-    empty: tuple[str, ...]
-    twins: Mapping[str, str]
-
-
-def _inventory(paths: ProjectPaths, whole: Inventory) -> Inventory:
-    twins = {path: paths.shown(other) for path, other in _within(paths, whole.twins).items()}
-    return _Inventory(
-        paths.kept(whole.caches),
-        paths.kept(whole.repositories),
-        paths.kept(whole.special),
-        _within(paths, whole.modes),
-        paths.kept(whole.empty),
-        twins,
-    )
-
 
 def _within(paths: ProjectPaths, rows: Mapping[str, Value]) -> dict[str, Value]:
     return {paths.shown(path): value for path, value in rows.items() if paths.has(path)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A set of the repository's paths, asked for paths of the project."""
-
-    paths: ProjectPaths
-    whole: Container[str]
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self.paths.stored(path) in self.whole

@@ -92,32 +92,6 @@ class Tracked:
         self._folders = frozenset(_folders(self._paths))
 
 
-class Forced:
-    """Included paths that are ignored, with everything below them, and the folders that lead there."""
-
-    def __init__(self) -> None:
-        self._paths: set[str] = set()
-        self._leading: set[str] = set()
-
-    def add(self, paths: Iterable[str]) -> bool:
-        """Return whether any of them is new."""
-        new = {path.rstrip("/") for path in paths} - self._paths - {""}
-        self._paths |= new
-        for path in new:
-            parts = path.split("/")
-            self._leading.update("/".join(parts[:count]) for count in range(1, len(parts)))
-        return bool(new)
-
-    def covers(self, path: str) -> bool:
-        if not self._paths:
-            return False
-        if path in self._leading:
-            return True
-        while path and path not in self._paths:
-            path = path.rpartition("/")[0]
-        return bool(path)
-
-
 def _folders(paths: Iterable[str]) -> set[str]:
     folders: set[str] = set()
     for path in paths:
@@ -137,11 +111,11 @@ def ignored(root: str, paths: Iterable[str], rules: Repository | None = None) ->
     return frozenset(os.fsdecode(path[2:]) for path in _checked(root, paths, rules) if path)
 
 
-def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, str]:
-    """Return path to the file whose rule covers it, as git names the file: relative within the working tree."""
+def deciding(root: str, paths: Iterable[str], rules: Repository | None = None) -> dict[str, tuple[str, str]]:
+    """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text."""
     rows = _checked(root, paths, rules, "--verbose")  # file, line, pattern and path, in turn
-    pairs = zip(rows[::4], rows[3::4], strict=False)
-    return {os.fsdecode(path[2:]): os.fsdecode(source) for source, path in pairs}
+    found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)
+    return {os.fsdecode(path[2:]): (os.fsdecode(file), os.fsdecode(rule)) for file, rule, path in found}
 
 
 def _checked(root: str, paths: Iterable[str], rules: Repository | None, *options: str) -> list[bytes]:

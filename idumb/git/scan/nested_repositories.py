@@ -19,9 +19,8 @@ from pygit2.enums import FileStatus, RepositoryOpenFlag
 
 from idumb.app.ports.repository import NestedChange
 from idumb.git.discover import Repository
-from idumb.git.objects import object_writer
 from idumb.git.objects.object_writer import Writer
-from idumb.git.objects.tree_objects import FOLDER, Item
+from idumb.git.objects.tree_objects import FILE, FOLDER, LINK, PROGRAM, Item
 from idumb.git.scan import ignores
 from idumb.lazy_dataclass import dataclass
 
@@ -84,16 +83,28 @@ class Look:
             return "gone"
         plain = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
         if plain and status.st_size <= self.bytes_left and len(self.files) < MOST_FILES and _is_readable(place, status):
-            stored = object_writer.put_path(self.writer, place)
+            stored = _stored(self.writer, place)
             if stored is not None:
                 self.bytes_left -= status.st_size
-                self.files[path] = Item(stored.mode, stored.oid)
+                self.files[path] = stored
                 return f"{stored.mode:o} {stored.oid.hex()}"
         times = (status.st_mtime_ns, status.st_ctime_ns)
         return " ".join(map(str, (status.st_mode, status.st_size, *times, status.st_ino)))
 
     def as_json(self) -> bytes:
         return json.dumps(self.facts, sort_keys=True, ensure_ascii=True).encode("ascii")
+
+
+def _stored(writer: Writer, place: str) -> Item | None:
+    """Store a file or a link; None if it is something else by now."""
+    try:
+        if os.path.islink(place):
+            return Item(LINK, writer.blob(os.fsencode(os.readlink(place))))
+        with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            return Item(PROGRAM if mode & 0o100 else FILE, writer.blob(stream.read())) if stat.S_ISREG(mode) else None
+    except OSError:
+        return None
 
 
 def look(root: str, repositories: Iterable[str], writer: Writer) -> Look:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 import tempfile
 from typing import NamedTuple
 
+import pygit2
+
 from idumb import lazy_pattern
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import object_writer
+from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
 from idumb.git.scan import real_folders
 
 
@@ -56,12 +59,26 @@ def look(top: int, path: str) -> Present:
         status = os.lstat(parts[-1], dir_fd=folder)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return Present(None, status)
-        oid = object_writer.hash_at(folder, parts[-1], status)
-        return Present(Entry(object_writer.git_mode(status.st_mode), oid.hex()), status)
+        mode = LINK if stat.S_ISLNK(status.st_mode) else PROGRAM if status.st_mode & 0o100 else FILE
+        return Present(Entry(mode, _hash_at(folder, parts[-1], status)), status)
     except FileNotFoundError:
         return Present(None, None)
     finally:
         os.close(folder)
+
+
+def _hash_at(folder: int, name: str, status: os.stat_result) -> str:
+    """Return the id that the file or link `name` in an open folder would get, without writing it. Raises OSError."""
+    if stat.S_ISLNK(status.st_mode):
+        return str(pygit2.hash(os.fsencode(os.readlink(name, dir_fd=folder))))
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        digest = hashlib.sha1(b"blob %d\0" % os.fstat(descriptor).st_size, usedforsecurity=False)
+        while chunk := os.read(descriptor, 1 << 20):
+            digest.update(chunk)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
 
 
 def _look_blocked(top: int, parts: list[str]) -> Present:

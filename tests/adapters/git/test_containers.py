@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from idumb.git import discover, stale_locks
-from idumb.git.trees import GitTrees
 from idumb.system import host_identity
 from idumb.system.processes import process_tree
 from tests.support.gitrepo import GitSandbox
@@ -54,18 +53,3 @@ def test_a_lock_from_before_the_last_boot_is_removed(
 ) -> None:
     monkeypatch.setattr(host_identity, "booted_at", lambda: lock.stat().st_mtime + 1)
     assert cleared(sandbox, OTHERS) == (str(lock),)
-
-
-@pytest.mark.parametrize(("space", "stays"), [("1", []), ("2", ["new"])], ids=["ours", "others"])
-def test_objects_that_another_container_is_writing_stay(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch, space: str, stays: list[str]
-) -> None:
-    monkeypatch.setattr(host_identity, "process_namespace", lambda: OURS)
-    sandbox.commit()
-    incoming = sandbox.common_dir / "idumb/incoming" / f"{2**22 + 1}-00000000-{space}"
-    (incoming / "new").mkdir(parents=True)
-    trees = GitTrees(discover.find(str(sandbox.root)))
-    sandbox.write("a", "new")
-    trees.scan()
-    trees.close()
-    assert (os.listdir(incoming) if incoming.exists() else []) == stays

@@ -53,13 +53,3 @@ def test_objects_that_git_already_has_need_no_space(
     sandbox.commit()
     leave(monkeypatch, pages=1)
     assert trees.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
-
-
-def test_a_file_that_is_too_large_is_refused_before_others_are_written(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F21."""
-    sandbox.write("a", "1")
-    os.truncate(sandbox.write("z/disk.img"), 5 << 30)
-    before = objects(sandbox)
-    with pytest.raises(errors.Refusal, match=r"disk\.img has 5120 MiB"):
-        trees.scan()
-    assert objects(sandbox) == before

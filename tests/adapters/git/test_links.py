@@ -68,24 +68,6 @@ def test_the_existing_target_inside_is_found_through_other_links(
     assert trees.inside_target("link") == final
 
 
-def test_the_links_of_the_last_scan_are_listed(repo: GitSandbox, trees: GitTrees) -> None:
-    trees.scan()
-    assert trees.links() == ("circle", "d/to-out", "to-a", "to-out")
-    (repo.root / "to-a").unlink()
-    trees.scan()
-    assert trees.links() == ("circle", "d/to-out", "to-out")
-
-
-def test_names_that_differ_only_in_case_are_paired_until_one_is_gone(repo: GitSandbox, trees: GitTrees) -> None:
-    repo.write_all({"A.txt": "other\n", "D/x": "x\n", "stra\u00dfe": "1\n", "STRASSE": "2\n"})
-    trees.scan()
-    twins = {"A.txt": "a.txt", "a.txt": "A.txt", "D": "d", "d": "D", "STRASSE": "stra\u00dfe", "stra\u00dfe": "STRASSE"}
-    assert trees.inventory().twins == twins
-    (repo.root / "A.txt").unlink()
-    trees.scan()
-    assert set(trees.inventory().twins) == {"D", "d", "STRASSE", "stra\u00dfe"}
-
-
 def test_a_file_names_places_that_only_this_machine_has(
     repo: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

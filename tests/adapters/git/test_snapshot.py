@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -73,18 +74,6 @@ def test_a_snapshot_has_the_user_s_refs_except_the_branch_of_head(sandbox: GitSa
     assert trees.refs_at(before) == refs
 
 
-def test_metadata_records_what_a_tree_cannot_store(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20."""
-    sandbox.write("secret", "s", mode=0o600)
-    (sandbox.root / "empty/inner").mkdir(parents=True)
-    os.mkfifo(sandbox.root / "pipe")
-    sandbox.write("na\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "x")
-    metadata = meta(sandbox, trees.snapshot(REF, "r").commit)
-    assert metadata["modes"] == {"secret": "600"}
-    assert metadata["empty_folders"] == ["empty/inner/"]
-    assert metadata["skipped"] == {"pipe": "neither file, link nor folder"}
-
-
 def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
     sandbox: GitSandbox, trees: GitTrees, history: GitHistory, tmp_path: Path
 ) -> None:
@@ -104,7 +93,6 @@ def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
     history.uncommitted(["a"])
     history.obstacle()
     history.head()
-    trees.close()
     assert not trace.exists()
     # `ledger` lets git look at refs, which may run a hook or two
     assert sandbox.ledger() == before
@@ -175,26 +163,6 @@ def test_a_snapshot_has_what_git_removed_from_a_pack_that_idumb_had_open(sandbox
     trees.snapshot(f"{REF}2", "second")
     assert sandbox.git("cat-file", "blob", blob) == "precious"
     assert sandbox.git("ls-tree", "--name-only", tree) == "b"
-    sandbox.git("fsck", "--strict")
-
-
-def test_a_snapshot_has_what_git_removed_while_it_was_made(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blob, _ = packed_and_unreachable(sandbox)
-    trees = GitTrees(discover.find(str(sandbox.root)))
-    trees.snapshot(REF, "first")
-    sandbox.write("d/b", "precious\n")
-    flush, calls = trees.writer.flush, iter((lambda: sandbox.git("gc", "--quiet", "--prune=now"),))
-
-    def late() -> None:
-        next(calls, str)()
-        flush()
-
-    monkeypatch.setattr(trees.writer, "flush", late)
-    trees.snapshot(f"{REF}2", "second")
-    assert next(calls, None) is None
-    assert sandbox.git("cat-file", "blob", blob) == "precious"
     sandbox.git("fsck", "--strict")
 
 
@@ -283,18 +251,6 @@ def test_an_object_that_git_removed_since_the_last_one_was_stored_is_written(san
     trees = GitTrees(discover.find(str(sandbox.root)))
     assert trees.store(b"precious\n") == blob
     sandbox.git("gc", "--quiet", "--prune=now")
-    assert trees.store(b"precious\n") == blob
-    assert sandbox.git("cat-file", "blob", blob) == "precious"
-
-
-def test_objects_that_git_removed_before_they_are_kept_are_refused(sandbox: GitSandbox) -> None:
-    blob, _ = packed_and_unreachable(sandbox)
-    trees = GitTrees(discover.find(str(sandbox.root)))
-    assert trees.writer.blob(b"precious\n").hex() == blob
-    sandbox.git("gc", "--quiet", "--prune=now")
-    with pytest.raises(errors.Refusal, match=blob) as caught:
-        trees.writer.flush()
-    assert caught.value.code == "git.snapshot-unreadable"
     assert trees.store(b"precious\n") == blob
     assert sandbox.git("cat-file", "blob", blob) == "precious"
 
@@ -428,12 +384,13 @@ def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbo
     calls = [line for line in lines if "sync(" in line]
     for oid in done.stdout.split():
         assert any(f"objects/{oid[:2]}>" in line for line in calls), f"the folder of {oid} is not forced"
-        forced = next(n for n, line in enumerate(lines) if f"/{oid[:2]}/{oid[2:]}>" in line and "sync(" in line)
-        named = next(n for n, line in enumerate(lines) if "rename(" in line and f"objects/{oid[:2]}/{oid[2:]}" in line)
-        assert forced < named, f"{oid} is where git looks before it is on disk"
+        place = f"objects/{oid[:2]}/{oid[2:]}"
+        named = next(n for n, line in enumerate(lines) if re.search(rf"(rename|link)\(.*{place}", line))
+        written = re.search(r'\("[^"]*?([^"/]+)"', lines[named])
+        assert written is not None
+        assert any(written[1] in line and "sync(" in line for line in lines[:named]), f"{oid} is not forced first"
         moved = next(n for n, line in enumerate(lines) if REF in line)
         assert named < moved, f"the ref names {oid} before it is where git looks"
-    assert len([line for line in calls if "/incoming/" in line]) >= 4
     assert any(f"{REF.rpartition('/')[0]}>" in line for line in calls)
     assert any(f"{sandbox.git_dir}/refs>" in line for line in calls)
 
@@ -441,5 +398,5 @@ def test_every_object_and_ref_of_a_snapshot_is_synced_to_disk(sandbox: GitSandbo
 def test_the_folder_of_idumb_is_private(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write("a", "1")
     trees.scan()
-    mode = (sandbox.git_dir / "idumb/worktrees/main").stat().st_mode
+    mode = (sandbox.git_dir / "idumb/shadow/main").stat().st_mode
     assert stat.S_IMODE(mode) == 0o700

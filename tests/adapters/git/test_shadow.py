@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain import errors
-from idumb.git import discover
-from idumb.git.objects import object_writer, tree_objects
-from idumb.git.scan.scanner import Scanner
+from idumb.domain.errors import Refusal
+from idumb.git import discover, git_program, shadow, shadow_folder
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -73,50 +71,6 @@ def test_a_scan_sees_each_of_many_fast_changes_of_equal_size(sandbox: GitSandbox
     for number in range(100):
         place.write_bytes(b"%03d" % number)
         assert content(trees, trees.scan(), "a") == b"%03d" % number
-
-
-def test_unchanged_files_are_hashed_once_even_across_processes(sandbox: GitSandbox, trees: GitTrees) -> None:
-    for number in range(20):
-        os.utime(sandbox.write(f"f{number}", str(number)))
-    tree = trees.scan()
-    while trees.scans.counted:  # files written in the very tick of the scan are hashed again
-        trees.scans.counted = 0
-        trees.scan()
-    trees.scans.counted = 1
-    trees.close()
-    again = GitTrees(discover.find(str(sandbox.root)))
-    assert again.scan() == tree
-    assert again.scans.counted == 0
-
-
-def test_a_damaged_cache_is_discarded(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1")
-    tree = trees.scan()
-    trees.close()
-    cache = sandbox.git_dir / "idumb/worktrees/main/scan.cache"
-    data = bytearray(cache.read_bytes())
-    data[-3] ^= 255
-    cache.write_bytes(data)
-    assert GitTrees(discover.find(str(sandbox.root))).scan() == tree
-
-
-def test_a_cache_that_cannot_be_stored_leaves_no_temporary_file(sandbox: GitSandbox, trees: GitTrees) -> None:
-    (sandbox.git_dir / "idumb/worktrees/main/scan.cache/taken").mkdir(parents=True)
-    sandbox.write("a", "1")
-    trees.scan()
-    trees.close()
-    assert not list(sandbox.git_dir.rglob("scan.cache.*"))
-
-
-def test_a_cache_with_collected_objects_is_not_trusted(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "only here")
-    tree = trees.scan()
-    trees.close()
-    sandbox.git("update-ref", "-d", "refs/idumb/worktrees/main/scan")
-    sandbox.git("gc", "--quiet", "--prune=now")
-    again = GitTrees(discover.find(str(sandbox.root)))
-    assert again.scan() == tree
-    assert content(again, tree, "a") == b"only here"
 
 
 def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -192,23 +146,6 @@ def test_the_user_s_own_rules_count(sandbox: GitSandbox, trees: GitTrees, home: 
     assert names(sandbox, trees.scan()) == ["x.swp", "y"]
 
 
-def test_the_next_process_evaluates_rules_again(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"x.log": "l", "y": "y"})
-    trees.scan()
-    trees.close()
-    sandbox.write(".gitignore", "*.log\n")
-    again = GitTrees(discover.find(str(sandbox.root)))
-    assert names(sandbox, again.scan()) == [".gitignore", "y"]
-
-
-def test_steady_scans_start_no_process(sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.write_all({".gitignore": "*.log\n", "a": "1", "x.log": "l"})
-    trees.scan()
-    sandbox.write("a", "2")
-    monkeypatch.setattr(subprocess, "Popen", None)
-    trees.scan()
-
-
 def test_unusual_names_are_preserved(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F16."""
     odd = [
@@ -243,15 +180,6 @@ def test_links_are_stored_and_never_followed(sandbox: GitSandbox, trees: GitTree
     tree = trees.scan()
     assert {path: mode for path, (mode, _) in sandbox.tree(tree).items()} == {"dir": "120000", "dangling": "120000"}
     assert content(trees, tree, "dangling") == b"nowhere"
-
-
-def test_special_files_and_nested_repositories_are_skipped(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F12, F21: a FIFO is never opened, which would wait forever."""
-    os.mkfifo(sandbox.root / "pipe")
-    sandbox.write("sub/inner", "i")
-    GitSandbox.create(sandbox.root / "nested").write("file", "f")
-    assert names(sandbox, trees.scan()) == ["sub/inner"]
-    assert trees.scans.top.skipped == {"pipe": "neither file, link nor folder", "nested": "a repository of its own"}
 
 
 def test_a_repository_created_in_a_known_folder_hides_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -292,17 +220,6 @@ def test_a_file_in_place_of_a_submodule_is_its_only_row(sandbox: GitSandbox, tre
     assert content(trees, tree, "lib") == b"a file now"
     assert trees.repositories() == ()
     sandbox.git("fsck", "--strict", tree)
-
-
-def test_a_remembered_submodule_hides_no_file_of_its_name(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """Earlier versions could save such a memory."""
-    sandbox.write_all({"lib": "a file", "d/lib/inner": "in a folder"})
-    tree = trees.scan()
-    for folder in (trees.scans.top, trees.scans.top.folders["d"]):
-        folder.links["lib"] = object_writer.encoded_row(tree_objects.SUBMODULE, "lib", b"1" * 20)
-        folder.tree = None
-    assert trees.scan() == tree
-    assert trees.repositories() == ()
 
 
 def test_a_file_and_a_folder_can_swap_places(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -352,24 +269,6 @@ def test_deep_folders_need_no_deep_recursion(trees: GitTrees, deep: int) -> None
     assert change.path.count("/") == deep
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_named(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1", mode=0)
-    with pytest.raises(errors.Refusal, match="a cannot be read"):
-        trees.scan()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_in_a_folder_that_nobody_may_enter_is_named_with_its_folder(
-    sandbox: GitSandbox, trees: GitTrees
-) -> None:
-    sandbox.write("folder/a", "1")
-    trees.scan()
-    (sandbox.root / "folder").chmod(0o400)
-    with pytest.raises(errors.Refusal, match="folder/a cannot be read"):
-        trees.scan()
-
-
 def test_a_linked_worktree_is_scanned_by_itself(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F10."""
     sandbox.write("a", "1")
@@ -408,30 +307,6 @@ def test_tracked_files_below_a_nested_repository_are_included(sandbox: GitSandbo
     assert names(sandbox, trees.scan()) == ["sub/inner"]
 
 
-def test_a_file_changed_in_the_clock_tick_of_its_scan_is_hashed_again(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = sandbox.write("a", "1")
-    monkeypatch.setattr(Scanner, "_filesystem_time", lambda _: place.stat().st_ctime_ns)
-    trees.scan()
-    trees.scan()
-    assert trees.scans.counted == 2
-    monkeypatch.setattr(Scanner, "_filesystem_time", lambda _: place.stat().st_ctime_ns + 1)
-    trees.scan()
-    trees.scan()
-    assert trees.scans.counted == 3
-
-
-def test_a_huge_file_is_refused_by_name_before_it_is_read(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """R-GIT-7: F21."""
-    os.truncate(sandbox.write("disk.img"), 5 << 30)
-    with pytest.raises(errors.Refusal, match=r"disk\.img has 5120 MiB") as caught:
-        trees.scan()
-    assert caught.value.code == "git.file-too-large"
-    sandbox.write(".gitignore", "*.img\n")
-    assert names(sandbox, trees.scan()) == [".gitignore"]
-
-
 def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a/b": "gone soon\n", "d": "a file\n"})
     trees.scan()
@@ -441,9 +316,173 @@ def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: Gi
     assert list(sandbox.tree(trees.scan())) == ["d/e"]
 
 
-def test_files_uncovered_by_changed_rules_are_distinguished_from_new_ones(sandbox: GitSandbox, trees: GitTrees) -> None:
+def process(sandbox: GitSandbox) -> GitTrees:
+    """The trees of another process."""
+    return GitTrees(discover.find(str(sandbox.root)))
+
+
+def test_the_next_process_evaluates_rules_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"x.log": "l", "y.log": "y", "kept.log": "k", "d.log": "d"})
+    sandbox.git("add", "kept.log")
+    trees.scan()
+    sandbox.write(".gitignore", "*.log\n")
+    assert "x.log" in names(sandbox, trees.scan()), "within a process no file may look deleted"
+    again = process(sandbox)
+    assert names(sandbox, again.scan(["d.log"])) == [".gitignore", "d.log", "kept.log"]
+    sandbox.write(".git/info/exclude", "new*\n")
+    sandbox.write("newest", "n")
+    assert names(sandbox, again.scan()) == [".gitignore", "d.log", "kept.log"]
+
+
+def test_another_process_scans_the_same_tree_from_the_same_index(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "d/b": "2"})
+    first = trees.scan()
+    assert process(sandbox).scan() == first
+    sandbox.write("a", "3")
+    second = process(sandbox).scan()
+    assert content(trees, second, "a") == b"3"
+    assert trees.scan() == second, "this process does not rely on what it knew of the index"
+
+
+@pytest.mark.parametrize("damage", ["cut off", "removed", "locked"])
+def test_a_damaged_index_of_ours_is_made_anew(sandbox: GitSandbox, trees: GitTrees, damage: str) -> None:
+    sandbox.write_all({"a": "1", "d/b": "2"})
+    tree = trees.scan()
+    index = sandbox.git_dir / "idumb/shadow/main/index"
+    if damage == "cut off":
+        index.write_bytes(index.read_bytes()[:-30])
+    elif damage == "removed":
+        index.unlink()
+    else:
+        index.with_name("index.lock").touch()
+    assert trees.scan() == process(sandbox).scan() == tree
+
+
+def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """What only our index knows is garbage to git."""
+    sandbox.write_all({"a": "only here", "d/b": "2"})
+    trees.scan()
+    sandbox.git("gc", "--quiet", "--prune=now")
+    sandbox.write("d/b", "3")
+    tree = trees.scan()
+    assert content(trees, tree, "a") == b"only here"
+
+
+def test_nested_repositories_are_left_out_and_named_and_pipes_are_never_opened(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    """F12, F21."""
+    os.mkfifo(sandbox.root / "pipe")
+    sandbox.write("sub/inner", "i")
+    GitSandbox.create(sandbox.root / "empty")
+    nested = GitSandbox.create(sandbox.root / "nested")
+    nested.write("file", "f")
+    nested.commit()
+    assert names(sandbox, trees.scan()) == ["sub/inner"]
+    assert trees.omitted() == dict.fromkeys(("empty", "nested"), shadow.NESTED)
+    assert trees.repositories() == ("empty", "nested")
+
+
+def test_a_tracked_file_that_becomes_a_pipe_or_a_link_to_a_folder_is_gone(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "d/b": "1", "e/b": "1", "f": "1"})
+    trees.scan()
+    (sandbox.root / "a").unlink()
+    os.mkfifo(sandbox.root / "a")
+    sandbox.remove("d")
+    sandbox.link("d", "e")
+    assert names(sandbox, trees.scan()) == ["d", "e/b", "f"]
+
+
+def test_a_submodule_that_is_not_checked_out_is_what_the_index_says(sandbox: GitSandbox, tmp_path: Path) -> None:
+    """F11."""
+    library = GitSandbox.create(tmp_path / "library")
+    library.write("f", "1")
+    library.commit()
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    sandbox.commit()
+    sandbox.git("submodule", "--quiet", "deinit", "--force", "lib")
+    again = process(sandbox)
+    assert again.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
+    assert again.repositories() == ("lib",)
+
+
+def test_an_untracked_file_above_the_limit_is_left_out_and_named(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-7: F21."""
+    monkeypatch.setattr(shadow, "LIMIT", 10)
+    sandbox.write_all({"tracked": "0123456789ab", "disk.img": "0123456789ab", "small": "1"})
+    sandbox.write("tracked", "0")
+    trees.scan()
+    sandbox.write("tracked", "0123456789abcd")
+    assert names(sandbox, trees.scan(["disk.img"])) == ["disk.img", "small", "tracked"]
+    (sandbox.root / "other.img").write_bytes(bytes(11))
+    assert names(sandbox, trees.scan()) == ["disk.img", "small", "tracked"]
+    assert trees.omitted().keys() == {"other.img"}
+
+
+def unprivileged() -> bool:
+    return os.geteuid() != 0
+
+
+@pytest.mark.skipif(not unprivileged(), reason="root may read everything")
+def test_what_cannot_be_read_is_left_out_and_named(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "b": "1", "folder/c": "1"})
+    trees.scan()
+    sandbox.write("new", "1", mode=0)
+    sandbox.write("a", "22")
+    (sandbox.root / "a").chmod(0)
+    (sandbox.root / "folder").chmod(0)
+    assert names(sandbox, trees.scan()) == ["b"]
+    assert trees.omitted().keys() == {"a", "new", "folder"}
+    (sandbox.root / "folder").chmod(0o700)
+
+
+def test_a_name_that_git_does_not_hold_is_left_out_and_named(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.write_all({"a": "1", "d/git~1": "1"})
+    assert names(sandbox, trees.scan()) == ["a"]
+    assert trees.omitted().keys() == {"d/git~1"}
+    sandbox.write("a", "2")
+    assert content(trees, trees.scan(), "a") == b"2"
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_left_out(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({"a": "1", "gone": "1", "d/gone": "1"})
+    update = shadow.Shadow._update
+
+    def late(self: shadow.Shadow, paths: set[bytes]) -> None:
+        sandbox.remove("gone")
+        sandbox.remove("d")
+        update(self, paths)
+
+    monkeypatch.setattr(shadow.Shadow, "_update", late)
+    assert names(sandbox, trees.scan()) == ["a"]
+    assert trees.omitted() == {}
+
+
+def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "1")
+    git = shadow_folder.ShadowFolder.git
+
+    def failing(self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"") -> git_program.Result:
+        if arguments[0] == "write-tree":
+            return git_program.Result(128, b"", b"fatal: no")
+        return git(self, arguments, stdin)
+
+    monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
+    with pytest.raises(Refusal, match="could not be saved: fatal: no") as caught:
+        trees.scan()
+    assert caught.value.code == "git.failed"
+
+
+def test_files_older_than_the_snapshot_are_distinguished_from_new_ones(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({".gitignore": "*.log\n", "old.log": "old\n", "changed.log": "old\n"})
-    trees.snapshot("refs/idumb/worktrees/main/test", "before")
+    while trees._noted <= (sandbox.root / "old.log").stat().st_ctime_ns:  # until the clock of the files ticks
+        trees.snapshot("refs/idumb/worktrees/main/test", "before")
     sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
     assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
-    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.unignored(name)] == ["old.log"]
+    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.is_older(name)] == ["old.log"]

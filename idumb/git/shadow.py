@@ -1,0 +1,349 @@
+"""Trees of a working tree's bytes, made by git in a git folder of our own.
+
+The folder has an index, a configuration and attributes of its own, and shares only the object store with the user's. So
+no flag of the user's index hides an edit, no filter or line ending changes a byte, no hook runs, and the user's index
+stays as it is. The index remembers what was scanned, also for the next process.
+
+A working tree moves while it is scanned. A file that vanishes is left out. If git still fails at a path, the scan is
+repeated. What cannot be read, an untracked file that is too large, and a nested repository are left out and named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pygit2
+
+from idumb import lazy_pattern
+from idumb.domain import errors
+from idumb.domain.paths import IGNORE_FILE
+from idumb.git import git_program, guarded_files, young_files
+from idumb.git.discover import Repository
+from idumb.git.shadow_folder import INDEX, ShadowFolder
+from idumb.system.files import file_systems
+
+NESTED = "a repository of its own"
+_UNREADABLE = "it cannot be read"
+LIMIT = 100 << 20
+"""An untracked file with more bytes is left out."""
+
+_TRIES = 3
+_MOST_REFUSED = 50
+_REFUSED = lazy_pattern.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
+_NOT_HELD = lazy_pattern.compile(rb"^Ignoring path (.*)$", re.MULTILINE)
+_WHY = lazy_pattern.compile(
+    rb"error: (.*(?:Permission denied|[Ii]nvalid path|is a directory|beyond a symbolic link|unsupported file type"
+    rb"|No such file|Not a directory).*)"
+)
+"""Reasons of git to refuse one path. Any other is a failure of the whole scan, such as a full disk."""
+_CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
+_VERIFIED = "verified"
+_RULES = "rules"
+"""The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
+_BLOCK = 4096  # the least space that a file takes
+
+
+class _Moved(Exception):
+    """Git failed because the working tree or the object store changed meanwhile, or the index is damaged."""
+
+
+class _Tracked(NamedTuple):
+    """What the user's index tells about paths that our git does not list by itself.
+
+    `ignored` are tracked paths that git ignores. `rows` are all paths with mode and id, as `git ls-files -s` prints
+    them; only read if there are other repositories below.
+    """
+
+    signature: tuple[int, ...] | None = None
+    ignored: frozenset[bytes] = frozenset()
+    rows: bytes | None = None
+
+
+class Shadow:
+    """Scans the working tree of `place`. The objects go to the store of `objects`, whose content `has` tells.
+
+    `rules` is the repository whose ignore rules outside the tree apply: whoever works in a clone can write rules into
+    the clone's git folder.
+    """
+
+    def __init__(
+        self, place: Repository, objects: Repository, rules: Repository, has: Callable[[pygit2.Oid], bool]
+    ) -> None:
+        self._place = place
+        self._store = objects
+        self._has = has
+        self._git = ShadowFolder(place, objects, rules)
+        self._tree = ""
+        self._index: tuple[int, ...] | None = None
+        self._tracked = _Tracked()
+        self._forced: dict[bytes, list[int]] = {}
+        self._is_first = True
+        self._young = young_files.YoungFiles(os.path.join(self._git.path, "young.json"))
+        self.omitted: dict[str, str] = {}
+        self.repositories: tuple[str, ...] = ()
+
+    def scan(self, also: Iterable[str] = ()) -> str:
+        """Return the tree of all files that are tracked or not ignored, and of what is at the paths in `also`.
+
+        Afterwards, `omitted` maps paths that were left out to the reason, and `repositories` lists submodules and
+        nested repositories. Refusal `system.full` or `git.failed`.
+        """
+        named, problem = [os.fsencode(path.rstrip("/")) for path in also], ""
+        with self._alone():
+            for _ in range(_TRIES):
+                try:
+                    return self._scan(named)
+                except _Moved as moved:
+                    problem, self._forced = str(moved), {}
+        raise errors.Refusal(
+            "git.failed",
+            f"{self._place.root} could not be saved: {problem}",
+            hint="git status; stop programs that write there all the time, and try again",
+        )
+
+    @property
+    def verified(self) -> str:
+        """The tree of the last snapshot of any process that was read back from disk; "" if there is none."""
+        return self._git.read(_VERIFIED)
+
+    @verified.setter
+    def verified(self, tree: str) -> None:
+        self._git.write(_VERIFIED, tree)
+
+    def forget(self) -> None:
+        """Scan everything again: the working tree was made anew, or objects are gone."""
+        with self._alone():
+            self._git.remove(INDEX)
+            self._git.remove(_VERIFIED)
+            self._tree, self._is_first, self._forced = "", True, {}
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
+        with self._alone():
+            listed = self._git.required(["ls-files", "-z", "-o", "-i", "--directory", *self._git.by_rules()])
+        return tuple(sorted(map(os.fsdecode, _rows(listed))))
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._git.alone():
+            if self._git.signature() != self._index:
+                self._tree = ""
+            yield
+            self._index = self._git.signature()
+
+    def _scan(self, also: Sequence[bytes]) -> str:
+        self._look_at_users_index()
+        changed = self._changed()
+        present = {*self._tracked.ignored, *(path for name in also for path in self._files_at(name))}
+        changed |= {path for path in present if self._is_unknown(path)}
+        if unnoticed := self._young.unnoticed(self._at) - changed:
+            self._drop(unnoticed)  # otherwise git would compare it again, with the same result
+            changed |= unnoticed
+        self._apply_rules(changed, also)
+        if changed:
+            self._tree = ""
+            self._require_space(changed)
+            self._update(changed)
+            self._young.note(changed, self._at)
+        if not self._tree:
+            self._tree = self._written()
+        self._is_first = False
+        return self._tree
+
+    def _look_at_users_index(self) -> None:
+        signature = guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))
+        if signature != self._tracked.signature:
+            listed = git_program.read(self._place.root, ["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            self._tracked = _Tracked(signature, frozenset(_rows(listed.out)))
+
+    def _changed(self) -> set[bytes]:
+        """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
+        result = self._git.git(["ls-files", "-t", "-z", "-m", "-d", "-o", *self._git.by_rules()])
+        if result.status != 0:
+            self._git.remove(INDEX)
+            raise _Moved(result.words)
+        self.omitted = dict.fromkeys(map(os.fsdecode, _CLOSED.findall(result.err)), _UNREADABLE)
+        changed, nested, refused = set[bytes](), list[bytes](), list[bytes]()
+        for row in _rows(result.out):
+            is_untracked, path = row[:1] == b"?", row[2:]
+            if path.endswith(b"/"):
+                nested.append(path[:-1])
+            elif (why := self._reason_to_omit(path, is_untracked=is_untracked)) is None:
+                changed.add(path)
+            else:
+                self.omitted[os.fsdecode(path)] = why
+                refused += [] if is_untracked else [path]
+        if refused:
+            self._drop(refused)
+        return changed | self._repositories(nested)
+
+    def _reason_to_omit(self, path: bytes, *, is_untracked: bool) -> str | None:
+        try:
+            status = os.lstat(self._at(path))
+        except OSError:
+            return None  # it vanished
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        if is_untracked and status.st_size > LIMIT:
+            return f"it is larger than {LIMIT >> 20} MiB and not tracked"
+        return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
+
+    def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
+        """Return submodules, and tracked files in nested repositories, that our index lacks. Note the repositories."""
+        if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
+            self.repositories = ()
+            return set()
+        if self._tracked.rows is None:
+            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
+            self._tracked = self._tracked._replace(rows=b"\0" + rows)
+        listed = self._tracked.rows or b""
+        links = {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
+        here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
+        below = {path for path in nested if path not in links and b"\t%b/" % path in listed}
+        others = [path for path in nested if path not in links and path not in below]
+        self.omitted |= {os.fsdecode(path): NESTED for path in others}
+        self.repositories = tuple(sorted(map(os.fsdecode, [*here, *others])))
+        # A submodule that is not checked out is what the user's index says.
+        empty = {path: links[path] for path in here if not os.path.lexists(self._at(path + b"/.git"))}
+        if empty:
+            rows = b"".join(b"160000 %b\t%b\0" % (oid, path) for path, oid in empty.items())
+            self._git.required(["update-index", "-z", "--index-info"], rows)
+            self._tree = ""
+        inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
+        return {path for path in nested if path in links} | inner
+
+    def _files_at(self, path: bytes) -> Iterator[bytes]:
+        """Yield a file, or all files in a folder, that no link and no other repository leads to."""
+        parts = path.split(b"/")
+        above = (self._at(b"/".join(parts[:count])) for count in range(1, len(parts)))
+        if b".git" in parts or any(map(os.path.islink, above)):
+            return
+        place = self._at(path)
+        if not os.path.isdir(place) or os.path.islink(place):
+            yield path
+            return
+        for folder, below, names in os.walk(place):
+            below[:] = [name for name in below if not os.path.lexists(os.path.join(folder, name, b".git"))]
+            links = [name for name in below if os.path.islink(os.path.join(folder, name))]
+            inside = os.path.relpath(folder, self._at(b""))
+            yield from (os.path.join(inside, name) for name in (*names, *links))
+
+    def _is_unknown(self, path: bytes) -> bool:
+        """Return whether a path that git may ignore has changed since it was last given to git."""
+        known = young_files.state(self._at(path))
+        if known is None or known == self._forced.get(path):
+            return False
+        self._forced[path] = known
+        why = self._reason_to_omit(path, is_untracked=False)
+        if why is not None:
+            self.omitted[os.fsdecode(path)] = why
+        return why is None
+
+    def _apply_rules(self, changed: set[bytes], also: Sequence[bytes]) -> None:
+        """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
+        new_rules = any(path.rpartition(b"/")[2] == IGNORE_FILE.encode() for path in changed)
+        if not self._is_first:
+            if new_rules:
+                self._git.remove(_RULES)
+            return
+        rules = self._git.rules()
+        if rules == self._git.read(_RULES) and not new_rules:
+            return
+        ignored = {
+            *_rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))
+        } - self._tracked.ignored
+        stale = [path for path in ignored if path not in changed and not any(_covers(name, path) for name in also)]
+        if stale:
+            self._drop(stale)
+        self._git.write(_RULES, rules)
+
+    def _update(self, paths: set[bytes]) -> None:
+        """Give our index the present state of these paths; leave out those that git refuses, with the reason."""
+        for _ in range(_MOST_REFUSED):
+            names = b"".join(path + b"\0" for path in sorted(paths))
+            result = self._git.git(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], names)
+            refused, why = _REFUSED.search(result.err), _WHY.search(result.err)
+            if result.status == 0:
+                names_not_held = map(os.fsdecode, _NOT_HELD.findall(result.err))
+                self.omitted |= dict.fromkeys(names_not_held, "git holds no file of this name")
+                return
+            if result.status < 0:
+                raise _Moved("git was killed: a file was cut off while it was read")
+            if refused is None or why is None or refused[1] not in paths:
+                break
+            paths.discard(refused[1])
+            self._drop([refused[1]])
+            if os.path.lexists(self._at(refused[1])):
+                self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
+        full = file_systems.nearly_full(self._store.common_dir)
+        if full:
+            raise errors.Refusal("system.full", f"git: {result.words}{full}", hint="Free disk space, then try again")
+        raise git_program.failure(["update-index"], result)
+
+    def _drop(self, paths: Iterable[bytes]) -> None:
+        names = b"".join(path + b"\0" for path in paths)
+        self._git.required(["update-index", "--force-remove", "-z", "--stdin"], names)
+        self._tree = ""
+
+    def _written(self) -> str:
+        result = self._git.git(["write-tree"])
+        if result.status != 0:  # `git gc --prune=now` removed what only our index knew, or the index is damaged
+            self._git.remove(INDEX)
+            raise _Moved(result.words)
+        return result.out.decode("ascii").strip()
+
+    def _require_space(self, paths: Iterable[bytes]) -> None:
+        """Refusal `system.full` if the files do not fit. What git has already costs nothing, but must be read."""
+        files = {path: status for path in paths if (status := _plain_status(self._at(path))) is not None}
+        volume = os.statvfs(self._store.common_dir)
+        free, most = volume.f_bavail * volume.f_frsize, volume.f_favail if volume.f_files else len(files)
+        if _need(files) <= free and len(files) <= most:
+            return
+        new = {path: status for path, status in files.items() if not self._is_stored(path)}
+        if _need(new) <= free and len(new) <= most:
+            return
+        largest = os.fsdecode(self._at(max(new, key=lambda path: new[path].st_size)))
+        raise errors.Refusal(
+            "system.full",
+            f"Not enough disk space to save the working tree: {len(new)} new or changed files need {_need(new)} bytes;"
+            f" the largest is {largest}{file_systems.described(self._store.common_dir)}",
+            hint="Free disk space, or let git ignore files that need no snapshot; then run the command again",
+            details={"path": self._store.common_dir, "bytes": _need(new), "files": len(new), "largest": largest},
+        )
+
+    def _is_stored(self, path: bytes) -> bool:
+        place = self._at(path)
+        try:
+            if os.path.islink(place):
+                return self._has(pygit2.hash(os.readlink(place)))
+            return self._has(pygit2.hashfile(os.fsdecode(place)))
+        except (OSError, pygit2.GitError):
+            return False
+
+    def _at(self, path: bytes) -> bytes:
+        return os.path.join(os.fsencode(self._place.root), path)
+
+
+def _rows(output: bytes) -> list[bytes]:
+    return [row for row in output.split(b"\0") if row]
+
+
+def _covers(folder: bytes, path: bytes) -> bool:
+    return path == folder or path.startswith(folder + b"/")
+
+
+def _plain_status(path: bytes) -> os.stat_result | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) else None
+
+
+def _need(files: Mapping[bytes, os.stat_result]) -> int:
+    return sum(max(status.st_size, _BLOCK) for status in files.values())

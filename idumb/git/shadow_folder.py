@@ -1,0 +1,135 @@
+"""The git folder of our own in which a working tree is scanned: its files, its lock, and git in it.
+
+It has an index, a configuration and attributes of its own, and shares only the object store with the user's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+
+from idumb.git import git_program, guarded_files
+from idumb.git.discover import Repository
+from idumb.system.files import private_folders
+
+INDEX = "index"
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+_ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
+"""Git stores the bytes of every file as they are."""
+_FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode")
+"""Settings that say what the file system can do."""
+SETTINGS: tuple[str, ...] = (
+    "core.sparseCheckout=false",
+    "core.splitIndex=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "index.skipHash=true",
+)
+
+
+class ShadowFolder:
+    """The git folder for the working tree of `place`. Objects go to the store of `objects`.
+
+    `rules` is the repository whose ignore rules and settings outside the tree apply.
+    """
+
+    def __init__(self, place: Repository, objects: Repository, rules: Repository) -> None:
+        self.path = folder(place, objects)
+        self._place = place
+        self._store = objects
+        self._guarded = guarded_files.of_repository(rules)
+        self._excludes = os.path.join(rules.common_dir, "info", "exclude")
+        self._lock = -1
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other scans of this working tree away. A git that outlives us keeps them away until it ends."""
+        self._prepare()
+        descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._lock = descriptor
+            self.remove(f"{INDEX}.lock")  # of a git that was killed
+            yield
+        finally:
+            self._lock = -1
+            os.close(descriptor)
+
+    def signature(self) -> tuple[int, ...] | None:
+        """Return what shows that another process wrote the index."""
+        return guarded_files.stat_key(os.path.join(self.path, INDEX))
+
+    def rules(self) -> str:
+        """Return a hash that differs if ignore rules outside the working tree may have changed."""
+        return hashlib.sha256(repr(sorted(self._guarded.rules().items())).encode()).hexdigest()
+
+    def by_rules(self) -> list[str]:
+        """Return the options of `git ls-files` for the rules in the tree, the user's own, and the repository's."""
+        excludes = [f"--exclude-from={self._excludes}"] if os.path.isfile(self._excludes) else []
+        return ["--exclude-standard", *excludes]
+
+    def git(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+        variables = {
+            "GIT_DIR": self.path,
+            "GIT_WORK_TREE": self._place.root,
+            "GIT_OBJECT_DIRECTORY": os.path.join(self._store.common_dir, "objects"),
+        }
+        effective = self._guarded.effective()
+        facts = [f"{name}={effective[name]}" for name in _FACTS if name in effective]
+        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", *facts]
+        options = [word for setting in settings for word in ("-c", setting)]
+        return git_program.beside(self._place.root, [*options, *arguments], stdin, variables, keep=(self._lock,))
+
+    def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+        """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
+        result = self.git(arguments, stdin)
+        if result.status != 0:
+            raise git_program.failure(arguments, result)
+        return result.out
+
+    def read(self, name: str) -> str:
+        """Return the text of a file in the folder; "" if there is none."""
+        try:
+            with open(os.path.join(self.path, name), encoding="ascii") as stream:
+                return stream.read()
+        except OSError:
+            return ""
+
+    def write(self, name: str, text: str) -> None:
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as stream:
+            stream.write(text)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.path, name))
+
+    def _prepare(self) -> None:
+        if os.path.exists(os.path.join(self.path, "info", "attributes")):
+            return
+        for name in ("info", "refs"):
+            private_folders.make_below(self._store.common_dir, os.path.join(self.path, name))
+        self.write("config", _CONFIG)
+        self.write("HEAD", "ref: refs/heads/none\n")
+        self.write("info/attributes", _ATTRIBUTES)  # the last one: with it, the folder is complete
+
+
+def folder(place: Repository, objects: Repository) -> str:
+    """Return the git folder in which a working tree is scanned. That of a clone is beside those of the user's trees."""
+    own = place.common_dir == objects.common_dir
+    return os.path.join(_all(objects), place.worktree_id if own else _of_clone(place.root))
+
+
+def discard(root: str, objects: Repository) -> None:
+    """Remove the folder of a clone at `root`, before the clone itself."""
+    private_folders.remove_tree(os.path.join(_all(objects), _of_clone(os.path.realpath(root))))
+
+
+def _all(objects: Repository) -> str:
+    return os.path.join(objects.common_dir, "idumb", "shadow")
+
+
+def _of_clone(root: str) -> str:
+    return f"of-{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}"

@@ -1,0 +1,60 @@
+"""Files that changed in the second in which git saw them.
+
+Most builds of git compare the times of files in whole seconds. So git does not notice a file that changes again in the
+same second, if it keeps its size and a program sets back the time of its modification. What git saw last is noted here
+with nanoseconds, until that second is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable
+
+from idumb.system import clock
+
+_SECOND = 1_000_000_000
+
+
+def state(path: bytes) -> list[int] | None:
+    """Return what shows that a file or a link changed, the time of that first; None if it is gone."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return [status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino]
+
+
+class YoungFiles:
+    """`place` is the file in which other processes find the notes; without it, or if it is damaged, there are none."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._seen: dict[bytes, list[int]] = {}
+        with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="ascii") as stream:
+            self._seen = {os.fsencode(path): seen for path, seen in json.load(stream).items()}
+
+    def note(self, paths: Iterable[bytes], at: Callable[[bytes], bytes]) -> None:
+        """Note the files that changed just now. `at` returns the absolute path."""
+        latest = clock.nanoseconds() - _SECOND
+        for path in paths:
+            present = state(at(path))
+            if present is not None and present[0] >= latest:
+                self._seen[path] = present
+        self._save()
+
+    def unnoticed(self, at: Callable[[bytes], bytes]) -> set[bytes]:
+        """Return the noted files that are not as they were, and forget those that git can tell apart from now on."""
+        now = {path: state(at(path)) for path in self._seen}
+        changed = {path for path, present in now.items() if present not in (None, self._seen[path])}
+        if self._seen:
+            latest = clock.nanoseconds() - _SECOND
+            self._seen = {path: seen for path, seen in self._seen.items() if path not in changed and seen[0] >= latest}
+            self._save()
+        return changed
+
+    def _save(self) -> None:
+        text = json.dumps({os.fsdecode(path): seen for path, seen in self._seen.items()})
+        with open(self._place, "w", encoding="ascii") as stream:
+            stream.write(text)
