@@ -120,8 +120,6 @@ class GitHistory:
         return index_file.read(self._place)
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        if index_file.is_at_snapshot(self.repository, snapshot, present):
-            return ()
         return index_file.changes(self._place, index_file.at_snapshot(self.repository, snapshot), present)
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
@@ -219,7 +217,6 @@ class GitHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
-        tree: str | None = None,
     ) -> CommitAttempt:
         present = self._head_commit()
         if present != expected_head:
@@ -227,14 +224,18 @@ class GitHistory:
         if planted := self._planted(paths):
             return planted
         unrun = self._unrun(wrote) if hooks else ()
-        repository, ref = self.repository, self._branch_ref()
+        repository = self.repository
         message = self._marked(message)
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        hooks = hooks and not unrun
-        tree = tree if allow_empty and self._guarded.commits_plainly(hooks=hooks) else None
         attempt = branch.commit(
-            self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref, tree=tree
+            self._place,
+            repository,
+            paths,
+            message,
+            hooks=hooks and not unrun,
+            allow_empty=allow_empty,
+            branch=self._branch_ref(),
         )
         if attempt.commit is None:
             return attempt

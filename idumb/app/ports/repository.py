@@ -385,14 +385,12 @@ class History(Protocol):
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = ...,
-        tree: str | None = None,
     ) -> CommitAttempt:
         """Commit exactly these paths from the working tree to the current branch, with the git program.
 
         Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`, or if guarded files
         changed since this process last called `state` or committed. No hook runs if this run `wrote` one of those in
-        the tree. `tree` is what the commit has to hold: if no hook, filter or setting of the user applies, the paths
-        come from it, and a change in the working tree since then is not committed.
+        the tree.
         """
 
     def begin_branch(self, name: str) -> None:
