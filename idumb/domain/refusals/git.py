@@ -143,6 +143,11 @@ ROWS: Mapping[str, Row] = {
         way("accept", "keep the changes", "from now on git uses them, also for idumb's own commits", "{accept}"),
     ),
     "git.head-unreadable": row(_READ, _FSCK, DOCTOR),
+    "git.holds-state": row(
+        _RUN,
+        way("ignore", "add the folder to .gitignore", "no task and no snapshot sees it"),
+        way("elsewhere", "set XDG_STATE_HOME to a folder outside the repository", "idumb keeps its state there"),
+    ),
     "git.index-locked": row(
         _RUN,
         _GIT_STATUS,
@@ -207,6 +212,11 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
+    "git.unusable-path": row(
+        _RUN,
+        way("rename", "rename the folder", "files and history stay as they are"),
+        way("move", "move the repository to another folder", "then run the command there"),
+    ),
     "git.work-tree-elsewhere": row(
         _RUN,
         way(
@@ -215,7 +225,11 @@ ROWS: Mapping[str, Row] = {
             "core.worktree is removed",
             "git config --unset core.worktree",
         ),
-        way("there", "go to that working tree", "then run the command there"),
+        way(
+            "there",
+            "write `gitdir: ` and the path of git's folder to a file .git in that working tree",
+            "run idumb there",
+        ),
     ),
     **dict(
         (
