@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -139,16 +139,20 @@ class GitHistory:
         return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
-        head = self._head_commit()
-        if head is None:
-            return {}
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
         before = [base] if base is not None and base in self.repository else []
-        for revision in before:
-            walker.hide(revision)
-        commits = [*before, *(str(revision.id) for revision in itertools.islice(walker, limit))]
+        commits = (*before, *(str(commit.id) for commit in self._commits_since(base, limit)))
         trees = (tree_objects.tree_of(self.repository, commit) for commit in commits)
         return tree_objects.files_in_any(self.repository, trees, paths)
+
+    def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
+        """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""
+        head = self._head_commit()
+        if head is None:
+            return iter(())
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        if base is not None and base in self.repository:
+            walker.hide(base)
+        return itertools.islice(walker, limit)
 
     def index_command(self, snapshot: str) -> str:
         return index_file.restore_command(self._place, self.repository, snapshot)
@@ -318,20 +322,8 @@ class GitHistory:
         return tuple(sorted(filter(wrote, self._guarded.hooks_in_tree()))) if self._guarded.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        head = self._head_commit()
-        if head is None:
-            return ()
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
-        if base is not None:
-            walker.hide(base)
-        rows: list[tuple[str, Mapping[str, str]]] = []
-        for count, commit in enumerate(walker):
-            if count >= limit:
-                break
-            trailers = _trailers(commit)
-            if trailers and trailers.get(_PROJECT, "") == self._project.folder:
-                rows.append((str(commit.id), trailers))
-        return tuple(rows)
+        rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))
+        return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         if prefix.startswith(own_refs.PREFIX):

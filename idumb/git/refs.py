@@ -88,8 +88,8 @@ def replace(
     if current(repository, ref) != new:
         raise _not_moved(ref, new, "it does not have the value that was written")
     unasked.setdefault(place.common_dir, {})[ref] = new
-    path = os.path.join(place.common_dir, ref)
-    durable_files.force([path, folder, *missing] if os.path.exists(path) else missing)
+    # A ref that git has packed has no file, and if its value is the old one, nothing was written and no folder made.
+    durable_files.force(filter(os.path.exists, (os.path.join(place.common_dir, ref), folder, *missing)))
     return True
 
 

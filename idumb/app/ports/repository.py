@@ -421,7 +421,10 @@ class History(Protocol):
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
+        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
+
+        If `base` was pruned after history was rewritten, go back to the first commit.
+        """
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""

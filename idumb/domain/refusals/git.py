@@ -168,7 +168,17 @@ ROWS: Mapping[str, Row] = {
         way("init", "create a repository here", "git keeps its data in .git", "git init"),
         way("move", "go to a folder in a repository", "then run the command there"),
     ),
-    "git.object-missing": row(_READ, _FETCH, _FSCK),
+    "git.object-missing": row(
+        _READ,
+        _FETCH,
+        _FSCK,
+        way(
+            "forget",
+            "if no backup has it, forget the runs of this repository, then: idumb init",
+            "files, plans and commits stay, and the log goes into a backup; these runs cannot be rolled back",
+            "idumb deinit",
+        ),
+    ),
     "git.other-branch": row(
         _CONTINUE,
         way("switch", "switch to the run's branch", "the run continues there", "{back}"),
