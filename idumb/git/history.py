@@ -33,7 +33,6 @@ from idumb.git.kept import kept_names
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.scan import ignores, nested_repositories, uncommitted
-from idumb.system.files import user_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,20 +163,10 @@ class GitHistory:
         return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
-        return open_repository.obstacle(self._place) or self._state_folder_within()
+        return open_repository.obstacle(self._place)
 
     def unsupported(self) -> tuple[str, str] | None:
-        return open_repository.unsupported(self._place) or self._state_folder_within()
-
-    def _state_folder_within(self) -> tuple[str, str] | None:
-        """Return why nothing may run if idumb's own folder is among the user's files: HOME may be a repository."""
-        folder, root = os.path.realpath(user_folders.path()), self._place.root
-        if os.path.commonpath((folder, root)) != root:
-            return None
-        inside = f"{os.path.relpath(folder, root)}/"
-        if ignores.ignored(root, (inside,)):
-            return None
-        return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
+        return open_repository.unsupported(self._place)
 
     def identity_problem(self) -> str | None:
         result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])

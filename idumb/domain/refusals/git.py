@@ -121,12 +121,7 @@ ROWS: Mapping[str, Row] = {
         _CONTINUE,
         look("see the commits", "git log --stat {is}"),
         way("go-on", "keep them and continue", "the task is retried on top of them", "{go_on}"),
-        way(
-            "accept",
-            "accept the task as it is",
-            "it counts as done because you accepted it",
-            "idumb accept {task} --why REASON",
-        ),
+        way("accept", "accept the task as it is", "it counts as done", "idumb accept {task} --why REASON"),
         way(
             "take-back", "remove the commits from the branch", "no file changes; the commits stay under a ref", "{undo}"
         ),
@@ -143,11 +138,7 @@ ROWS: Mapping[str, Row] = {
         way("accept", "keep the changes", "from now on git uses them, also for idumb's own commits", "{accept}"),
     ),
     "git.head-unreadable": row(_READ, _FSCK, DOCTOR),
-    "git.holds-state": row(
-        _RUN,
-        way("ignore", "add the folder to .gitignore", "no task and no snapshot sees it"),
-        way("elsewhere", "set XDG_STATE_HOME to a folder outside the repository", "idumb keeps its state there"),
-    ),
+    "git.holds-state": row(_RUN, way("ignore", "add the folder to .gitignore, or set XDG_STATE_HOME to another one")),
     "git.index-locked": row(
         _RUN,
         _GIT_STATUS,
@@ -172,12 +163,7 @@ ROWS: Mapping[str, Row] = {
         _READ,
         _FETCH,
         _FSCK,
-        way(
-            "forget",
-            "if no backup has it, forget the runs of this repository, then: idumb init",
-            "files, plans and commits stay, and the log goes into a backup; these runs cannot be rolled back",
-            "idumb deinit",
-        ),
+        way("forget", "forget all runs, then: idumb init", "files, plans and commits stay", "idumb deinit"),
     ),
     "git.other-branch": row(
         _CONTINUE,
@@ -222,24 +208,11 @@ ROWS: Mapping[str, Row] = {
     ),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
-    "git.unusable-path": row(
-        _RUN,
-        way("rename", "rename the folder", "files and history stay as they are"),
-        way("move", "move the repository to another folder", "then run the command there"),
-    ),
+    "git.unusable-path": row(_RUN, way("rename", "rename the folder, or move the repository to another one")),
     "git.work-tree-elsewhere": row(
         _RUN,
-        way(
-            "here",
-            "use this folder as the working tree",
-            "core.worktree is removed",
-            "git config --unset core.worktree",
-        ),
-        way(
-            "there",
-            "write `gitdir: ` and the path of git's folder to a file .git in that working tree",
-            "run idumb there",
-        ),
+        way("here", "use this folder", "core.worktree is removed", "git config --unset core.worktree"),
+        way("there", "in that working tree, write `gitdir: ` and the path of git's folder to a file .git"),
     ),
     **dict(
         (
