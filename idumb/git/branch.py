@@ -2,8 +2,7 @@
 
 The git program does it, so the user's filters, hooks and signing apply. `git commit --only` builds the commit from HEAD
 and the paths under the index lock, and leaves every other index entry unchanged. Tested with files that become folders
-and the reverse, odd names, a dirty index and an empty repository. Where nothing of the user's applies, three smaller
-commands of git commit a known tree for a third of the CPU time: they do not look at every tracked file.
+and the reverse, odd names, a dirty index and an empty repository.
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import errors
-from idumb.domain import paths as path_rules
 from idumb.git import git_program, index_file
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.system.files import file_systems
 
 _NOTHING = "0" * 40
-_ATTRIBUTES = ".gitattributes"
-_UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
-"""While one of these is in git's folder, `git commit --only` refuses."""
 
 
 def commit(
@@ -37,13 +32,8 @@ def commit(
     hooks: bool,
     allow_empty: bool,
     branch: str | None,
-    tree: str | None = None,
 ) -> CommitAttempt:
-    """Commit the paths. If git refuses, return git's words and leave the index as it was.
-
-    With `tree`, commit that tree if only these paths differ from HEAD in it and no attributes apply; the caller knows
-    that no hook, signature or other setting of the user does.
-    """
+    """Commit the paths. If git refuses, return git's words and leave the index as it was."""
     committable = _committable(place.root, paths)
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
@@ -53,9 +43,6 @@ def commit(
     ]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
-    head = _head(repository)
-    if tree is not None and _is_plain(place, repository, chosen, head, tree):
-        return _commit_tree(place, repository, chosen, message, branch, head, tree)
     new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
     place.guard()
     index = index_file.announce(place, repository, new)
@@ -82,68 +69,6 @@ def commit(
         _follow_hooks(place, repository, chosen)
     _force(place, branch)
     return CommitAttempt(str(repository.head.target), words)
-
-
-def _is_plain(
-    place: Repository, repository: pygit2.Repository, paths: Sequence[str], head: str | None, tree: str
-) -> bool:
-    """Return whether `tree` differs from `head` in these paths only, and no file of attributes is near or tracked.
-
-    If the index is locked, or if the user merges, `git commit` says so before it changes anything. It does not commit
-    an entry with the flag skip-worktree, which only an index of version 3 has.
-    """
-    index, lock = index_file.read(place), f"{index_file.path_of(place)}.lock"
-    if index is None or not index_file.is_without_flags(index) or _ATTRIBUTES.encode() in index:
-        return False
-    before = tree_objects.tree_of(repository, head)
-    if not {change.path for change in tree_objects.changes(repository, before, tree)} <= {*paths}:
-        return False
-    folders = {folder for path in paths for folder in path_rules.folders_above(path)}
-    near = (os.path.join(place.root, folder, _ATTRIBUTES) for folder in ("", *folders))
-    unfinished = (os.path.join(place.git_dir, name) for name in _UNFINISHED)
-    return not any(map(os.path.lexists, (lock, *unfinished, *near)))
-
-
-def _commit_tree(
-    place: Repository,
-    repository: pygit2.Repository,
-    paths: Sequence[str],
-    message: str,
-    branch: str | None,
-    head: str | None,
-    tree: str,
-) -> CommitAttempt:
-    """Commit `tree` on `head`, move the branch by compare-and-swap, then give the index the files of these paths.
-
-    If idumb is killed before the last step, recovery repeats it.
-    """
-    text = message if message.endswith("\n") else f"{message}\n"
-    parents = () if head is None else ("-p", head)
-    place.guard()
-    made = git_program.write(place.root, ["commit-tree", tree, *parents], text.encode("utf-8", "surrogateescape"))
-    if made.status != 0:
-        return _refused("commit-tree", made)
-    commit_id = made.out.decode("ascii").strip()
-    name = ["--no-deref", "HEAD"] if branch is None else [branch]
-    log = f"commit{'' if head else ' (initial)'}: {message.partition(chr(10))[0]}"
-    place.guard()
-    moved = git_program.write(place.root, ["update-ref", "-m", log, *name, commit_id, head or _NOTHING])
-    if moved.status != 0:
-        return _refused("update-ref", moved)
-    place.guard()
-    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    git_program.write(place.root, ["update-index", "--add", "--remove", "-z", "--stdin"], names)
-    # A file may have changed since it was proven. That change stays, and is not staged.
-    present = index_file.entries(place, repository, paths)
-    differing = [path for path in paths if present.get(path) != tree_objects.entry(repository, tree, path)]
-    if differing and not index_file.set_to_head(place, repository, differing):
-        return CommitAttempt(None, "the branch moved, but git could not write the index")
-    _force(place, branch)
-    return CommitAttempt(commit_id)
-
-
-def _refused(command: str, result: git_program.Result) -> CommitAttempt:
-    return CommitAttempt(None, result.words or f"git {command} ended with status {result.status}")
 
 
 def _wordless(status: int, *, hooks: bool) -> str:

@@ -60,7 +60,8 @@ class Repository:
 def find(start: str = ".") -> Repository:
     """Return the repository whose working tree contains `start`.
 
-    Raises Refusal `git.not-a-repository`, `git.bare`, `git.inside-git-folder` or `git.broken-link`.
+    Raises Refusal `git.not-a-repository`, `git.bare`, `git.inside-git-folder`, `git.broken-link` or
+    `git.unusable-path`.
     """
     here = os.path.realpath(start)
     while True:
@@ -71,7 +72,7 @@ def find(start: str = ".") -> Repository:
         above = os.path.dirname(here)
         if above == here:
             raise errors.Refusal(
-                "git.not-a-repository", f"{os.path.realpath(start)} is not in a git repository", hint=_HINT
+                "git.not-a-repository", f"{_shown(os.path.realpath(start))} is not in a git repository", hint=_HINT
             )
         here = above
 
@@ -152,7 +153,25 @@ def at(root: str) -> Repository:
         raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
     if git_dir == common_dir and _says_bare(common_dir):
         raise _bare(root)
+    for folder in (root, git_dir, common_dir):
+        _require_usable(folder)
     return Repository(root, git_dir, common_dir, _worktree_id(git_dir, common_dir))
+
+
+def _require_usable(folder: str) -> None:
+    """Refuse what no list of object folders and no text in the log can hold."""
+    odd = _shown(folder)
+    if odd != folder:
+        raise errors.Refusal(
+            "git.unusable-path",
+            f"{odd} has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there",
+            hint="rename that folder, or move the repository to another one",
+        )
+
+
+def _shown(path: str) -> str:
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _git_dir(dot_git: str) -> str:

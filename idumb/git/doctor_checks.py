@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import stat
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
@@ -18,11 +17,6 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system.files.backup_store import FileBackupStore
 
 OLDEST = (2, 31)
-# First release of each line with the fixes for CVE-2025-48384 (submodule paths with a carriage return) and
-# CVE-2024-32002 (links in submodules); later lines have both.
-FIXED = ((2, 43, 7), (2, 44, 4), (2, 45, 4), (2, 46, 4), (2, 47, 3), (2, 48, 2), (2, 49, 1), (2, 50, 1))
-# CVE-2024-24575 and CVE-2024-24577: a crafted revision or path could hang or overwrite memory.
-FIXED_LIBRARY = ((1, 6, 5), (1, 7, 2))
 _REF = lazy_pattern.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
 _RUN_BY_GIT = lazy_pattern.compile(
     r"filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver"
@@ -32,10 +26,7 @@ SET_ASIDE = "set-aside"
 
 
 def program_checks() -> tuple[Check, ...]:
-    return (
-        Check("git.program", "the git program is installed and has its security fixes", _program),
-        Check("git.library", "libgit2 has its security fixes", _library),
-    )
+    return (Check("git.program", "the git program is installed and new enough", _program),)
 
 
 def repository_checks(place: Repository, backups: FileBackupStore, folder: str = "") -> tuple[Check, ...]:
@@ -43,7 +34,6 @@ def repository_checks(place: Repository, backups: FileBackupStore, folder: str =
     checks = _RepositoryChecks(place, backups, folder)
     return (
         Check("git.repository", "idumb can work in the repository", checks.repository),
-        Check("git.format", "idumb can read the repository's format", checks.format),
         Check("git.state", "no merge or similar operation is in progress", checks.state),
         Check("git.head", "HEAD names an existing commit", checks.head),
         Check("git.refs", "every ref can be read", checks.refs, checks.set_ref_aside),
@@ -52,9 +42,7 @@ def repository_checks(place: Repository, backups: FileBackupStore, folder: str =
         Check("git.hooks", "hooks that run when idumb commits", checks.hooks),
         Check("git.programs", "git runs no program of the working tree", checks.programs),
         Check("git.push", "no push publishes snapshots", checks.push),
-        Check("git.nested", "the repository is not inside another one", checks.nested),
         Check("git.ignores", "git does not ignore idumb's reports", checks.ignores),
-        Check("git.objects", "no unfinished objects are left", checks.objects),
     )
 
 
@@ -67,40 +55,14 @@ def _program() -> Iterator[Symptom]:
             means="idumb needs a newer one",
             mend="install git",
         )
-    elif not has_fix(installed, FIXED):
-        yield health.warn(
-            f"git {dotted(installed)} may lack the fixes for CVE-2025-48384 and CVE-2024-32002",
-            means="idumb never fetches submodules, but your own git could; distributions may have fixed it",
-            mend="install the newest git of your distribution",
-        )
     else:
         yield health.passed(f"git {dotted(installed)}")
-
-
-def _library() -> Iterator[Symptom]:
-    import pygit2
-
-    installed = version(pygit2.LIBGIT2_VERSION)
-    if not has_fix(installed, FIXED_LIBRARY):
-        yield health.warn(
-            f"libgit2 {dotted(installed)} lacks the fixes for CVE-2024-24575 and CVE-2024-24577",
-            means="a crafted repository could hang it or do harm",
-            mend="install a newer pygit2",
-        )
-    else:
-        yield health.passed(f"libgit2 {dotted(installed)}")
 
 
 def version(words: str) -> tuple[int, ...]:
     """Return the numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
     match = re.search(r"\d+(?:\.\d+)+", words)
     return tuple(int(number) for number in match[0].split(".")) if match else (0,)
-
-
-def has_fix(installed: tuple[int, ...], fixed: tuple[tuple[int, ...], ...]) -> bool:
-    """Return whether a version is at or after the fix of its own release line; later lines have it."""
-    line = next((fix for fix in fixed if fix[:2] == installed[:2]), None)
-    return installed >= line if line is not None else installed > fixed[-1]
 
 
 def dotted(numbers: tuple[int, ...]) -> str:
@@ -123,26 +85,13 @@ class _RepositoryChecks:
             yield health.problem(refusal.message, means="no task can run here", mend=refusal.hint or "")
         else:
             yield health.passed(self.place.root)
-
-    def format(self) -> Iterator[Symptom]:
-        """Read the configuration alone, so that the check also works for repositories that libgit2 does not open."""
         settings = self._settings()
-        supported = {"extensions.objectformat": "sha1", "extensions.refstorage": "files"}
-        for name, value in supported.items():
-            if settings.get(name, value).lower() != value:
-                yield health.problem(
-                    f"{name} is {settings[name]}",
-                    means="idumb cannot read such a repository yet",
-                    mend=f"git config {name}  (it cannot be changed in place: clone into a new repository)",
-                )
         if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
             yield health.warn(
                 "it is a partial clone",
                 means="absent objects count as missing, because idumb never fetches",
                 mend="git fetch --refetch  (completes it if no filter is configured)",
             )
-        if os.path.exists(os.path.join(self.place.common_dir, "shallow")):
-            yield health.warn("it is a shallow clone", means="the older history is missing")
 
     def _settings(self) -> dict[str, str]:
         """Return the repository's own configuration as git reads it; names in lower case, the last value counts."""
@@ -197,13 +146,12 @@ class _RepositoryChecks:
 
     def locks(self) -> Iterator[Symptom]:
         for path in _locks(self.place):
-            age = _age(path)
             holder = _holder(path)
             if holder is not None:
                 yield health.warn(f"process {holder} holds it", path, means="another git command is running; wait")
             else:
                 yield health.problem(
-                    f"it is {age} old and no visible process has it open",
+                    "no visible process has it open",
                     path,
                     means="git and idumb would wait for it forever; a killed git left it",
                     mend="If idumb was killed, its next writing command removes the lock. Otherwise make sure that no"
@@ -277,13 +225,6 @@ class _RepositoryChecks:
                     mend=f"git config --unset {name}  (or push branches by name)",
                 )
 
-    def nested(self) -> Iterator[Symptom]:
-        above = _repository_above(self.place.root)
-        if above is not None:
-            yield health.warn(f"it is inside the working tree of {above}", means="idumb works in the inner one")
-        if self.place.git_dir != self.place.common_dir:
-            yield health.passed(f"a linked work tree, {self.place.worktree_id}")
-
     def ignores(self) -> Iterator[Symptom]:
         """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
         path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
@@ -299,17 +240,6 @@ class _RepositoryChecks:
                 ".idumb/brain",
                 means="a clone will not show what was done here",
                 mend="remove that rule, unless you want it",
-            )
-
-    def objects(self) -> Iterator[Symptom]:
-        unfinished = list(_half_objects(self.place))
-        if unfinished:
-            size = sum(length for _, length in unfinished)
-            yield health.warn(
-                f"{len(unfinished)} unfinished objects, {size / (1 << 20):.1f} MiB",
-                os.path.dirname(unfinished[0][0]),
-                means="a killed git or idumb left them; nothing needs them",
-                mend="git gc  (removes them once they are old enough)",
             )
 
 
@@ -346,16 +276,6 @@ def _locks(place: Repository) -> Iterator[str]:
                 yield from (os.path.join(here, name) for name in sorted(names) if name.endswith(".lock"))
 
 
-def _age(path: str) -> str:
-    from idumb.system import clock
-
-    seconds = max(0.0, clock.nanoseconds() / 1e9 - os.lstat(path).st_mtime)
-    units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
-    return next(
-        (f"{seconds / size:.0f} {name}" for size, name in units if seconds >= 2 * size), f"{seconds:.0f} seconds"
-    )
-
-
 def _holder(path: str) -> int | None:
     """Return a process that has the file open; None if there is none, or the system does not show it."""
     status = os.lstat(path)
@@ -374,31 +294,3 @@ def _open_files(pid: str) -> Iterator[os.stat_result]:
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 yield os.stat(f"/proc/{pid}/fd/{name}")
-
-
-def _repository_above(root: str) -> str | None:
-    folder = os.path.dirname(root)
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        above = os.path.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
-
-
-def _half_objects(place: Repository) -> Iterator[tuple[str, int]]:
-    """Return temporary objects of git and libgit2 that are at least an hour old: younger ones may be in use."""
-    from idumb.system import clock
-
-    now = clock.nanoseconds() / 1e9
-    for here, _, names in os.walk(os.path.join(place.common_dir, "objects")):
-        for name in names:
-            if name.startswith(("tmp_obj_", "tmp_pack_", "tmp_idx_", "tmp_object_git2_")):
-                path = os.path.join(here, name)
-                try:
-                    status = os.lstat(path)
-                except OSError:
-                    continue
-                if stat.S_ISREG(status.st_mode) and now - status.st_mtime >= 3600:
-                    yield path, status.st_size

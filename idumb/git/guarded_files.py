@@ -33,11 +33,6 @@ _HOOKS = frozenset(
 _WRAPPERS = "_"
 """A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
 _CONVERTING = frozenset({"core.autocrlf", "core.eol"})
-_CHANGING_COMMITS = frozenset({*_CONVERTING, "core.safecrlf", "core.sparsecheckout", "core.splitindex"})
-_FOR_COMMITS = ("commit.", "filter.", "hook.", "i18n.", "index.")
-_IF_FALSE = ("core.filemode", "core.symlinks")
-"""If git does not trust the file system here, it commits the modes of its index."""
-_FALSE = frozenset({"false", "no", "off", "0", ""})
 _MOST_HOOKS = 1_000
 _MOST_INCLUDED = 200
 
@@ -121,15 +116,6 @@ class GuardedFiles:
         """Return the hooks that git runs from files of the working tree, as paths in it."""
         self._look()
         return frozenset(self._name(path) for folder in self.hooks_within for path in _hooks_within(folder))
-
-    def commits_plainly(self, *, hooks: bool) -> bool:
-        """Return whether a commit runs no hook and no filter, converts nothing, and no setting changes it."""
-        settings = self.effective()
-        if not _CHANGING_COMMITS.isdisjoint(settings) or any(name.startswith(_FOR_COMMITS) for name in settings):
-            return False
-        if any(settings.get(name, "true").lower() in _FALSE for name in _IF_FALSE):
-            return False
-        return not (hooks and self.hooks()) and not self.has_attributes
 
     def _others(self) -> Iterator[str]:
         yield from self._attributes

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 from pygit2.enums import SortMode
@@ -120,8 +120,6 @@ class GitHistory:
         return index_file.read(self._place)
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        if index_file.is_at_snapshot(self.repository, snapshot, present):
-            return ()
         return index_file.changes(self._place, index_file.at_snapshot(self.repository, snapshot), present)
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
@@ -140,16 +138,20 @@ class GitHistory:
         return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
-        head = self._head_commit()
-        if head is None:
-            return {}
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
         before = [base] if base is not None and base in self.repository else []
-        for revision in before:
-            walker.hide(revision)
-        commits = [*before, *(str(revision.id) for revision in itertools.islice(walker, limit))]
+        commits = (*before, *(str(commit.id) for commit in self._commits_since(base, limit)))
         trees = (tree_objects.tree_of(self.repository, commit) for commit in commits)
         return tree_objects.files_in_any(self.repository, trees, paths)
+
+    def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
+        """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""
+        head = self._head_commit()
+        if head is None:
+            return iter(())
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        if base is not None and base in self.repository:
+            walker.hide(base)
+        return itertools.islice(walker, limit)
 
     def index_command(self, snapshot: str) -> str:
         return index_file.restore_command(self._place, self.repository, snapshot)
@@ -219,7 +221,6 @@ class GitHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
-        tree: str | None = None,
     ) -> CommitAttempt:
         present = self._head_commit()
         if present != expected_head:
@@ -227,14 +228,18 @@ class GitHistory:
         if planted := self._planted(paths):
             return planted
         unrun = self._unrun(wrote) if hooks else ()
-        repository, ref = self.repository, self._branch_ref()
+        repository = self.repository
         message = self._marked(message)
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        hooks = hooks and not unrun
-        tree = tree if allow_empty and self._guarded.commits_plainly(hooks=hooks) else None
         attempt = branch.commit(
-            self._place, repository, paths, message, hooks=hooks, allow_empty=allow_empty, branch=ref, tree=tree
+            self._place,
+            repository,
+            paths,
+            message,
+            hooks=hooks and not unrun,
+            allow_empty=allow_empty,
+            branch=self._branch_ref(),
         )
         if attempt.commit is None:
             return attempt
@@ -306,20 +311,8 @@ class GitHistory:
         return tuple(sorted(filter(wrote, self._guarded.hooks_in_tree()))) if self._guarded.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        head = self._head_commit()
-        if head is None:
-            return ()
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
-        if base is not None:
-            walker.hide(base)
-        rows: list[tuple[str, Mapping[str, str]]] = []
-        for count, commit in enumerate(walker):
-            if count >= limit:
-                break
-            trailers = _trailers(commit)
-            if trailers and trailers.get(_PROJECT, "") == self._project.folder:
-                rows.append((str(commit.id), trailers))
-        return tuple(rows)
+        rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))
+        return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         if prefix.startswith(own_refs.PREFIX):

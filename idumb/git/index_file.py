@@ -23,10 +23,6 @@ FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 _FLAGS = lazy_pattern.compile(rb"\tflags: ([0-9a-f]+)\n")
 _INTENT = 1 << 29
-# A snapshot stores a large index in pieces cut by its own content, so that a small change writes little.
-_WHOLE = 128 << 10
-_SMALLEST = 16 << 10
-_CUT = lazy_pattern.compile(rb"\x5a[\xa0-\xaf]")
 
 
 class Announced(NamedTuple):
@@ -47,16 +43,6 @@ def read(place: Repository) -> bytes | None:
             return stream.read()
     except FileNotFoundError:
         return None
-
-
-def has_whole_paths(data: bytes) -> bool:
-    """Return whether the bytes of an index hold whole paths: version 2 or 3, not split."""
-    return data[4:8] in {b"\0\0\0\2", b"\0\0\0\3"} and b"link" not in data
-
-
-def is_without_flags(data: bytes) -> bool:
-    """Return whether no entry has a flag such as skip-worktree or intent-to-add, and paths are whole."""
-    return has_whole_paths(data) and data[7:8] == b"\2"
 
 
 def opened(repository: pygit2.Repository) -> pygit2.Index:
@@ -212,36 +198,7 @@ def literal_pathspecs(paths: Iterable[str]) -> bytes:
 def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
     """Return the bytes that a snapshot has of the index; None if there was none."""
     item = tree_objects.rows_of(repository, commit).get(INDEX)
-    if item is None:
-        return None
-    if item.mode != tree_objects.FOLDER:
-        return bytes(repository.read(item.oid.hex())[1])
-    stored = sorted(tree_objects.rows(repository, item.oid).items())
-    return b"".join(repository.read(piece.oid.hex())[1] for _, piece in stored)
-
-
-def is_at_snapshot(repository: pygit2.Repository, commit: str, data: bytes | None) -> bool:
-    """Return whether a snapshot surely has these bytes of the index, without reading it: equal bytes have equal ids."""
-    item = tree_objects.rows_of(repository, commit).get(INDEX)
-    if item is None or data is None:
-        return item is None and data is None
-    if item.mode != tree_objects.FOLDER:
-        return bool(pygit2.hash(data).raw == item.oid)
-    stored = sorted(tree_objects.rows(repository, item.oid).items())
-    return [piece.oid for _, piece in stored] == [pygit2.hash(piece).raw for piece in pieces(data)]
-
-
-def pieces(data: bytes) -> Iterator[bytes]:
-    """Split an index as a snapshot stores it. A small one is one piece.
-
-    Pieces have 16 KiB and more; the object ids in an index make the cuts as good as random.
-    """
-    start = 0
-    for match in _CUT.finditer(data) if len(data) > _WHOLE else ():
-        if match.start() - start >= _SMALLEST:
-            yield data[start : match.start()]
-            start = match.start()
-    yield data[start:]
+    return None if item is None else bytes(repository.read(item.oid.hex())[1])
 
 
 def changes(place: Repository, before: bytes | None, after: bytes | None) -> tuple[str, ...]:
@@ -324,10 +281,6 @@ def restore_command(place: Repository, repository: pygit2.Repository, commit: st
     """Return the command that restores the index of a snapshot, for a person in the top folder."""
     path = path_of(place)
     quoted_path = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    item = tree_objects.rows_of(repository, commit).get(INDEX)
-    if item is None:
+    if INDEX not in tree_objects.rows_of(repository, commit):
         return f"rm -f {quoted_path}"
-    if item.mode != tree_objects.FOLDER:
-        return f"git cat-file blob {commit}:{INDEX} > {quoted_path}"
-    pieces = f"$(git ls-tree --name-only {commit}:{INDEX})"
-    return f"for n in {pieces}; do git cat-file blob {commit}:{INDEX}/$n; done > {quoted_path}"
+    return f"git cat-file blob {commit}:{INDEX} > {quoted_path}"

@@ -16,6 +16,7 @@ from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects.checked_repository import CheckedRepository
+from idumb.system.files import user_folders
 
 _MOST_LENDERS = 50
 _CACHE = 1 << 20
@@ -68,13 +69,25 @@ def _refusal(place: Repository, words: str) -> errors.Refusal:
 
 def obstacle(place: Repository) -> tuple[str, str] | None:
     """Return (code, message) of the first obstacle."""
-    return _format(place) or _in_progress(place) or _index(place)
+    return _format(place) or _state_folder_within(place) or _in_progress(place) or _index(place)
 
 
 def unsupported(place: Repository) -> tuple[str, str] | None:
-    """Return (code, message) if neither git nor idumb can ever work here: format, owner or working tree."""
+    """Return (code, message) if neither git nor idumb can ever work here: format, owner or place."""
     arguments = ["rev-parse", "--git-dir"]
-    return _format(place) or _of_git(arguments, git_program.read(place.root, arguments))
+    refused = _format(place) or _of_git(arguments, git_program.read(place.root, arguments))
+    return refused or _state_folder_within(place)
+
+
+def _state_folder_within(place: Repository) -> tuple[str, str] | None:
+    """Return why nothing may run if idumb's own folder is among the user's files: HOME may be a repository."""
+    folder = os.path.realpath(user_folders.path())
+    if os.path.commonpath((folder, place.root)) != place.root:
+        return None
+    inside = f"./{os.path.relpath(folder, place.root)}/"  # this command does not support literal paths
+    if git_program.read(place.root, ["check-ignore", "-q", inside], extra={"GIT_LITERAL_PATHSPECS": "0"}).status == 0:
+        return None
+    return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
 
 
 def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, str] | None:

@@ -47,7 +47,6 @@ class Snapshots:
         self._folder = os.path.join(objects.common_dir, "objects")
         self._shadow = shadow
         self._head: str | None = None
-        self._stored: dict[bytes, bytes] = {}
         self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
 
     def take(
@@ -197,10 +196,9 @@ class Snapshots:
 
     def _index_items(self, head: str | None) -> Mapping[str, Item]:
         """Return the index file, and the staged blobs; stored again only if the file changed."""
-        path = os.path.join(self._place.git_dir, INDEX)
-        present = ignores.signature([path])
+        present = ignores.signature([index_file.path_of(self._place)])
         if self._index[0] != present:
-            index = self._store_index(path)
+            index = self._store_index()
             staged = None if index is None else self._store_staged(head)
             items = {INDEX: index, STAGED: staged}
             self._index = (present, {name: item for name, item in items.items() if item is not None})
@@ -221,18 +219,9 @@ class Snapshots:
         items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
         return Item(FOLDER, self._writer.tree(items)) if items else None
 
-    def _store_index(self, path: str) -> Item | None:
-        try:
-            with open(path, "rb") as stream:
-                data = stream.read()
-        except FileNotFoundError:
-            return None
-        pieces = list(index_file.pieces(data))
-        if len(pieces) == 1:
-            return Item(FILE, self._writer.blob(data))
-        self._stored = {piece: self._stored.get(piece) or self._writer.blob(piece) for piece in pieces}
-        items = {f"{number:06}": Item(FILE, self._stored[piece]) for number, piece in enumerate(pieces)}
-        return Item(FOLDER, self._writer.tree(items))
+    def _store_index(self) -> Item | None:
+        data = index_file.read(self._place)
+        return None if data is None else Item(FILE, self._writer.blob(data))
 
 
 def _as_bytes(refs: Mapping[str, str]) -> bytes:

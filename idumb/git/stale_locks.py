@@ -2,8 +2,8 @@
 
 A lock is removed only if the killed operation can have made it (it is not older) and no live process can (no git works
 in the repository, and nobody has it open). A git that outlived idumb is awaited, because it may still finish. Inside a
-container, other containers are invisible: a lock is removed only if the killed operation ran in the same container, or
-if the lock is older than the last boot.
+container, other containers are invisible: a lock is removed only if the killed operation ran in the same container.
+Every other lock stays, and refusals and `idumb doctor` name it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import glob
-import math
+import itertools
 import os
 import stat
 import time
@@ -31,6 +31,7 @@ _OURS = lazy_pattern.compile(
     r"(?:\.idumb-restore-[0-9a-f]{16}|\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)"
 )
 _PATTERNS = (":(top,glob)**/.idumb-*", ":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
+_PACKED = "packed-refs.lock"
 _PATIENCE = 5.0
 _LOOK = 0.05
 _GRAIN = 2.0  # a file system's clock may be behind the system's
@@ -44,19 +45,30 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
     if since is None:
         return _cleared(place, _private(place))
     begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
-    here, span = (place.root, place.git_dir), (begun, _newest(place))
-    removed = [path for path in _locks(place) if _removed(place, path, span, here, _PATIENCE)]
-    anywhere = (*here, *_others(place))
-    removed += [path for path in _locks_of_refs(place, branch) if _removed(place, path, span, anywhere, _PATIENCE)]
-    # Locks shared by all working trees may belong to a git anywhere; do not wait for that one.
-    removed += [path for path in _shared(place) if _removed(place, path, span, ("/",), 0)]
-    durable_files.force({os.path.dirname(path) for path in removed})
-    return (
-        *removed,
-        *_cleared(place, _emptied_refs(place)),
-        *_cleared(place, _temporary(place)),
-        *_cleared(place, _private(place)),
-    )
+    rest = (_emptied_refs(place), _temporary(place), _private(place))
+    return _cleared(place, itertools.chain(_dead(place, branch, begun), *rest))
+
+
+def _dead(place: Repository, branch: str | None, begun: float) -> Iterator[str]:
+    if not _shows_processes(place):
+        return
+    places = (place.root, place.git_dir, *_others(place))
+    for path in _locks(place, branch):
+        # A git may hold the lock of all packed refs from anywhere, and closes the file.
+        if _is_dead(path, begun, ("/",) if path.endswith(_PACKED) else places):
+            yield path
+
+
+def _shows_processes(place: Repository) -> bool:
+    """Return whether every process of the killed operation would be visible from here."""
+    if host_identity.sees_all_processes():
+        return True
+    try:
+        with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
+            before = canonical_json.decode(stream.read()).get("namespace_before")
+    except (OSError, ValueError, AttributeError):
+        return False
+    return before is not None and before == host_identity.process_namespace()
 
 
 def _others(place: Repository) -> Iterator[str]:
@@ -67,20 +79,6 @@ def _others(place: Repository) -> Iterator[str]:
     for path in glob.iglob(os.path.join(glob.escape(place.common_dir), "worktrees", "*", "gitdir")):
         with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
             yield os.path.dirname(os.path.join(os.path.dirname(path), stream.read().rstrip("\n")))
-
-
-def _newest(place: Repository) -> float:
-    """Return the time from which on a lock may belong to a process that is invisible from here."""
-    if host_identity.sees_all_processes():
-        return math.inf
-    try:
-        with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
-            before = canonical_json.decode(stream.read()).get("namespace_before")
-    except (OSError, ValueError, AttributeError):
-        before = None
-    if before is not None and before == host_identity.process_namespace():
-        return math.inf
-    return host_identity.booted_at() or 0.0
 
 
 def _cleared(place: Repository, paths: Iterable[str]) -> tuple[str, ...]:
@@ -94,17 +92,15 @@ def _cleared(place: Repository, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def _locks(place: Repository) -> Iterator[str]:
+def _locks(place: Repository, branch: str | None) -> Iterator[str]:
     yield os.path.join(place.git_dir, "index.lock")
     yield os.path.join(place.git_dir, "HEAD.lock")
     # `git commit --only` builds the next index in this file; the number is its process id.
     yield from glob.iglob(os.path.join(glob.escape(place.git_dir), "next-index-*.lock"))
-
-
-def _locks_of_refs(place: Repository, branch: str | None) -> Iterator[str]:
     if branch is not None:
         yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
     yield from (path for path in _refs(place) if path.endswith(".lock"))
+    yield os.path.join(place.common_dir, _PACKED)
 
 
 def _emptied_refs(place: Repository) -> Iterator[str]:
@@ -130,36 +126,15 @@ def _of_projects(place: Repository, folder: str) -> list[str]:
     return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == place.worktree_id]
 
 
-def _shared(place: Repository) -> Iterator[str]:
-    """Return the lock of packed refs, and git's unfinished objects."""
-    yield os.path.join(place.common_dir, "packed-refs.lock")
-    for folder, below, names in os.walk(os.path.join(place.common_dir, "objects")):
-        below[:] = [name for name in below if len(name) == 2]
-        yield from (os.path.join(folder, name) for name in names if name.startswith("tmp_obj_"))
-
-
-def _removed(place: Repository, path: str, span: tuple[float, float], places: tuple[str, ...], patience: float) -> bool:
-    if not _is_dead(path, span, places, patience):
-        return False
-    place.guard()
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-        return True
-    return False
-
-
-def _is_dead(path: str, span: tuple[float, float], places: tuple[str, ...], patience: float) -> bool:
-    deadline = time.monotonic() + patience
+def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
+    """Return whether the killed operation can have made a lock and no process can still hold it; wait for git."""
+    deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if (
-            not stat.S_ISREG(status.st_mode)
-            or status.st_uid != os.geteuid()
-            or not span[0] <= status.st_mtime < span[1]
-        ):
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mtime < begun:
             return False
         if not process_tree.may_be_at_work("git", places, path):
             return True

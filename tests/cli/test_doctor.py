@@ -34,8 +34,8 @@ def test_a_healthy_project_has_no_problem_and_is_only_read(project: Project) -> 
     assert "0 problems" in answer.out
     assert everything() == before
     data = doctor(project).data
-    # Of the machine, not of the project: an old git, a disk in memory.
-    assert {c["code"] for c in data["checks"] if c["state"] != "ok"} <= {"git.program", "disk.kind"}
+    # Of the machine, not of the project: a disk in memory.
+    assert {c["code"] for c in data["checks"] if c["state"] != "ok"} <= {"disk.kind"}
     assert len({check["code"] for check in data["checks"]}) == len(data["checks"])
 
 
@@ -84,8 +84,7 @@ def test_a_repository_in_an_unsupported_format_is_named(tmp_path: Path) -> None:
     repo.write("a", "a")
     repo.commit()
     place = Project(repo, repo.root)
-    assert symptoms_of(place, "git.format", "problem")[0]["found"] == "extensions.objectformat is sha256"
-    assert symptoms_of(place, "git.repository", "problem")
+    assert "repository format" in symptoms_of(place, "git.repository", "problem")[0]["found"]
 
 
 def test_an_unknown_extension_is_named(project: Project) -> None:
@@ -94,7 +93,7 @@ def test_an_unknown_extension_is_named(project: Project) -> None:
     config = project.repo.root / ".git/config"
     config.write_text(config.read_text() + "[extensions]\n\trefStorage = reftable\n", encoding="utf-8")
     answer = project.quick("doctor", "--json")
-    assert problems(answer, "git.format")[0]["found"] == "extensions.refstorage is reftable"
+    assert "refstorage" in problems(answer, "git.repository")[0]["found"]
 
 
 def test_a_merge_in_progress_is_named(project: Project) -> None:

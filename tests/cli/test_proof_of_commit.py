@@ -280,6 +280,21 @@ def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hoo
     assert project.repo.git("rev-parse", f"{commit}^{{tree}}").strip() in trees
 
 
+@pytest.mark.parametrize(("saved", "code"), [("made by two", 0), ("broken", 1)])
+def test_a_save_after_the_proof_is_committed_only_with_a_proof_of_its_own(
+    project: Project, saved: str, code: int
+) -> None:
+    check = f"echo {saved} > {project.repo.root}/a.txt; grep -q made a.txt"
+    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "made\n")])])
+    project.commit_own()
+    answer = project.execute("--max-attempts", "1", "--no-verify")
+    assert answer.code == code, answer.err
+    commit = project.repo.git("log", "-1", "--format=%H", "--", "a.txt").strip()
+    assert project.repo.git("show", f"{commit}:a.txt").strip() == saved
+    judged = [row["payload"]["tree"] for row in project.events("--kind", "evidence.recorded")]
+    assert project.repo.git("rev-parse", f"{commit}^{{tree}}").strip() in judged
+
+
 def test_a_file_that_a_hook_adds_to_the_commit_is_proven_too(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="test ! -e extra.txt", steps=[write("a.txt", "made\n")])])
     project.commit_own()

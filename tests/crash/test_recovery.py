@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from idumb.app.attempt import record
 from idumb.git import discover
 from idumb.git.trees import GitTrees
 from tests.crash import harness
@@ -17,6 +19,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
+from tests.support.plans import run_killed_before
 from tests.support.project import Project, making, shell, task
 from tests.support.warm import Warm
 
@@ -149,7 +152,6 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
         "sub/.idumb-0123456789ab.tmp",
         ".idumb/brain/.state.json.999999-0123abcd.tmp",
         ".git/idumb/.anchor.json.999999-0123abcd.tmp",
-        ".git/objects/12/tmp_obj_abcdef",
         ".git/idumb/incoming/999999-0123abcd/12/3456",
     )
     theirs = ("sub/.idumb-restore-mine", "sub/.idumb-mine.tmp", ".idumb/brain/.notes.tmp", "x.tmp")
@@ -159,7 +161,7 @@ def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed:
     assert answer.code == 5, answer  # nobody knows who made the others
     assert answer.data["decisions"][0]["evidence"] == sorted(theirs[:2] + theirs[3:])
     assert [name for name in ours[:4] if killed.project.exists(name)] == []
-    assert not killed.project.exists(ours[5])
+    assert not killed.project.exists(ours[4])
     assert [name for name in theirs if not killed.project.exists(name)] == []
 
 
@@ -236,3 +238,37 @@ def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox
     assert project.repo.git("ls-tree", "--name-only", "HEAD", "extra.txt")
     harness.run(project, "resume", "1", "--approve", project.approval())
     assert project.statuses() == {"T1-01": "failed"}
+
+
+def killed_before(sandbox: GitSandbox, function: Callable[..., Any]) -> Project:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    run_killed_before(project, function, "execute-phase", "1", "--approve", project.approval())
+    return project
+
+
+def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandbox: GitSandbox) -> None:
+    """R-LOG-6: the folder of idumb's ref is gone, and its value need not change."""
+    project = killed_before(sandbox, record.finish_commit)
+    sandbox.git("pack-refs", "--all", "--prune")
+    assert not (sandbox.git_dir / "refs/idumb/kept").exists()
+    assert project.resume().code == 0
+    assert project.trailers("Idumb-Task") == ["T1-01"]
+
+
+def test_a_task_s_commit_is_found_again_after_its_parent_was_rewritten_and_pruned(sandbox: GitSandbox) -> None:
+    """R-LOG-6: even if the refs that idumb kept are deleted too."""
+    project = killed_before(sandbox, record.finish_checkpoint)
+    parent, words = sandbox.git("rev-parse", "HEAD~1").strip(), sandbox.git("log", "-1", "--format=%B")
+    instead = sandbox.git("commit-tree", "-p", "HEAD~2", "-m", "reworded", "HEAD~1^{tree}").strip()
+    again = sandbox.git("commit-tree", "-p", instead, "-m", words, "HEAD^{tree}").strip()
+    sandbox.git("update-ref", "HEAD", again)
+    for ref in sandbox.git("for-each-ref", "--format=%(refname)", "refs/idumb").split():
+        sandbox.git("update-ref", "-d", ref)
+    sandbox.git("reflog", "expire", "--expire=now", "--all")
+    sandbox.git("gc", "--quiet", "--prune=now")
+    assert sandbox.try_git("cat-file", "-e", parent).returncode != 0
+    answer = project.resume()
+    assert answer.code == 0, answer
+    assert project.trailers("Idumb-Task") == ["T1-01"]
+    assert project.statuses() == {"T1-01": "completed"}

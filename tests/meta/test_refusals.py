@@ -46,7 +46,8 @@ COMPUTED = {
     "idumb/app/review/ask_consent.py code": ("consent.missing", "consent.other-program"),
     "idumb/app/worktree/preconditions.py code": (
         *(code for _, code, _ in open_repository._IN_PROGRESS),
-        "git.bare", "git.work-tree-elsewhere", "git.index-locked", "git.unmerged", "git.failed", "git.unreadable",
+        "git.bare", "git.work-tree-elsewhere", "git.holds-state", "git.index-locked", "git.unmerged", "git.failed",
+        "git.unreadable",
     ),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/markdown/settings/setting_values.py code": ("config.invalid", "policy.invalid", "script.invalid"),

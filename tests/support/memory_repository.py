@@ -301,7 +301,6 @@ class MemoryHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
-        tree: str | None = None,
     ) -> CommitAttempt:
         repository = self._repository
         if repository.head != expected_head:

@@ -29,24 +29,6 @@ def test_a_version_is_read_from_program_output(words: str, expected: tuple[int, 
     assert doctor_checks.version(words) == expected
 
 
-def test_a_release_is_fixed_from_the_fix_of_its_own_line_on() -> None:
-    """S24."""
-    cases: list[tuple[tuple[int, ...], bool]] = [
-        ((2, 39, 5), False),
-        ((2, 43, 6), False),
-        ((2, 43, 7), True),
-        ((2, 44, 3), False),
-        ((2, 48, 2), True),
-        ((2, 50, 0), False),
-        ((2, 50, 1), True),
-        ((2, 51, 0), True),
-        ((3, 0), True),
-    ]
-    assert not [
-        (version, fixed) for version, fixed in cases if doctor_checks.has_fix(version, doctor_checks.FIXED) is not fixed
-    ]
-
-
 def test_a_refspec_publishes_snapshots_if_its_source_includes_them() -> None:
     """M9."""
     cases: list[tuple[str, bool]] = [

@@ -154,7 +154,6 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
             hooks=hooks,
             allow_empty=True,
             wrote=wrote,
-            tree=attempt.proven,
         )
     if committed.guarded:
         raise _planted(context, attempt, committed.guarded)
@@ -242,7 +241,7 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     failed = [e.subject for e in again if e.result in evidence.BROKEN]
     if not failed:
         return attempt
-    words = f"its files changed while they were committed (by a hook?), and then {wording.listed(failed)} failed"
+    words = f"its files changed after the proof (by a hook or an editor?), and then {wording.listed(failed)} failed"
     return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
 
 

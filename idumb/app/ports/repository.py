@@ -329,14 +329,12 @@ class History(Protocol):
         hooks: bool,
         allow_empty: bool,
         wrote: Callable[[str], bool] = ...,
-        tree: str | None = None,
     ) -> CommitAttempt:
         """Commit exactly these paths from the working tree to the current branch, with the git program.
 
         Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`, or if guarded files
         changed since this process last called `state` or committed. No hook runs if this run `wrote` one of those in
-        the tree. `tree` is what the commit has to hold: if no hook, filter or setting of the user applies, the paths
-        come from it, and a change in the working tree since then is not committed.
+        the tree.
         """
 
     def begin_branch(self, name: str) -> None:
@@ -367,7 +365,10 @@ class History(Protocol):
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any."""
+        """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
+
+        If `base` was pruned after history was rewritten, go back to the first commit.
+        """
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""

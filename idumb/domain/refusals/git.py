@@ -121,12 +121,7 @@ ROWS: Mapping[str, Row] = {
         _CONTINUE,
         look("see the commits", "git log --stat {is}"),
         way("go-on", "keep them and continue", "the task is retried on top of them", "{go_on}"),
-        way(
-            "accept",
-            "accept the task as it is",
-            "it counts as done because you accepted it",
-            "idumb accept {task} --why REASON",
-        ),
+        way("accept", "accept the task as it is", "it counts as done", "idumb accept {task} --why REASON"),
         way(
             "take-back", "remove the commits from the branch", "no file changes; the commits stay under a ref", "{undo}"
         ),
@@ -138,6 +133,7 @@ ROWS: Mapping[str, Row] = {
         way("accept", "keep the changes", "from now on git uses them, also for idumb's own commits", "{accept}"),
     ),
     "git.head-unreadable": row(_READ, _FSCK, DOCTOR),
+    "git.holds-state": row(_RUN, way("ignore", "add the folder to .gitignore, or set XDG_STATE_HOME to another one")),
     "git.index-locked": row(
         _RUN,
         _GIT_STATUS,
@@ -158,7 +154,12 @@ ROWS: Mapping[str, Row] = {
         way("init", "create a repository here", "git keeps its data in .git", "git init"),
         way("move", "go to a folder in a repository", "then run the command there"),
     ),
-    "git.object-missing": row(_READ, _FETCH, _FSCK),
+    "git.object-missing": row(
+        _READ,
+        _FETCH,
+        _FSCK,
+        way("forget", "forget all runs, then: idumb init", "files, plans and commits stay", "idumb deinit"),
+    ),
     "git.other-branch": row(
         _CONTINUE,
         way("switch", "switch to the run's branch", "the run continues there", "{back}"),
@@ -197,15 +198,11 @@ ROWS: Mapping[str, Row] = {
     "git.unreadable": row(_READ, _GIT_STATUS, _FSCK),
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
+    "git.unusable-path": row(_RUN, way("rename", "rename the folder, or move the repository to another one")),
     "git.work-tree-elsewhere": row(
         _RUN,
-        way(
-            "here",
-            "use this folder as the working tree",
-            "core.worktree is removed",
-            "git config --unset core.worktree",
-        ),
-        way("there", "go to that working tree", "then run the command there"),
+        way("here", "use this folder", "core.worktree is removed", "git config --unset core.worktree"),
+        way("there", "in that working tree, write `gitdir: ` and the path of git's folder to a file .git"),
     ),
     **dict(
         (

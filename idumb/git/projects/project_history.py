@@ -125,7 +125,6 @@ class ProjectHistory:
         hooks: bool,
         allow_empty: bool,
         wrote: Wrote = lambda _: False,
-        tree: str | None = None,
     ) -> CommitAttempt:
         attempt = self._whole.commit(
             self._paths.all_own(paths),
@@ -134,7 +133,6 @@ class ProjectHistory:
             hooks=hooks,
             allow_empty=allow_empty,
             wrote=self._wrote(wrote),
-            tree=tree,
         )
         return self._shown(attempt)
 

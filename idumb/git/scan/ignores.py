@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from idumb.git import git_program, guarded_files, index_file
+from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 
 Signature = tuple[tuple[int, ...] | None, ...]
 
-# Up to this many questions are answered from the raw index; for more, parsing it is cheaper.
-_RAW_QUESTIONS = 64
-_SUBMODULE_MODE = b"\0\0\xe0\0"
-
 
 class Tracked:
-    """The paths of the index. git lists them only if the raw bytes of the index cannot rule a path out."""
+    """The paths of the index. git lists them at the first question after a change."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._signature: Signature | None = None
-        self._raw: bytes | None = None
-        self._queries = 0
+        self._submodules: Mapping[str, str] | None = None
         self._paths: frozenset[str] = frozenset()
         self._folders: frozenset[str] = frozenset()
-        self._submodules: dict[str, str] = {}
 
     def signature(self) -> Signature:
         return signature([os.path.join(self._repository.git_dir, "index")])
@@ -34,62 +28,36 @@ class Tracked:
         """Check whether the index changed. Call this before asking about paths."""
         present = self.signature()
         if present != self._signature:
-            self._raw = self._read()
-            self._queries = 0
-            if self._raw is None:
-                self._load()
-            self._signature = present
+            self._submodules, self._signature = None, present
 
     def holds(self, path: str) -> bool:
         """Return whether a tracked file is at or below this path."""
-        if self._ruled_out(path, b"\0", b"/"):
-            return False
+        self._listed()
         return path in self._paths or path in self._folders
 
     def holds_below(self, path: str) -> bool:
-        return not self._ruled_out(path, b"/") and path in self._folders
+        self._listed()
+        return path in self._folders
 
     def submodule(self, path: str) -> str | None:
         """Return the commit that the index records for a submodule at this path."""
-        return None if self._ruled_out(path, b"\0") else self._submodules.get(path)
+        return self._listed().get(path)
 
     def submodules(self) -> tuple[str, ...]:
-        """Return all submodules of the index. If its raw bytes contain no such mode, git is not asked."""
-        if self._raw is not None:
-            if _SUBMODULE_MODE not in self._raw:
-                return ()
-            self._raw = None
-            self._load()
-        return tuple(sorted(self._submodules))
+        """Return all submodules of the index."""
+        return tuple(sorted(self._listed()))
 
-    def _ruled_out(self, path: str, *ends: bytes) -> bool:
-        if self._raw is None:
-            return False
-        self._queries += 1
-        name = os.fsencode(path)
-        if self._queries <= _RAW_QUESTIONS and not any(name + end in self._raw for end in ends):
-            return True
-        self._raw = None
-        self._load()
-        return False
-
-    def _read(self) -> bytes | None:
-        """Return the index if it holds whole paths."""
-        try:
-            with open(os.path.join(self._repository.git_dir, "index"), "rb") as stream:
-                data = stream.read()
-        except FileNotFoundError:
-            return b""
-        return data if index_file.has_whole_paths(data) else None
-
-    def _load(self) -> None:
-        rows = git_program.output(self._repository.root, ["ls-files", "-s", "-z"]).split(b"\0")
-        pairs = [row.partition(b"\t")[::2] for row in rows if row]
-        self._submodules = {
-            os.fsdecode(path): meta[7:47].decode("ascii") for meta, path in pairs if meta.startswith(b"160000")
-        }
-        self._paths = frozenset(os.fsdecode(path) for _, path in pairs)
-        self._folders = frozenset(_folders(self._paths))
+    def _listed(self) -> Mapping[str, str]:
+        """Read paths and folders if that is due. Return each submodule with its commit."""
+        if self._submodules is None:
+            rows = git_program.output(self._repository.root, ["ls-files", "-s", "-z"]).split(b"\0")
+            pairs = [row.partition(b"\t")[::2] for row in rows if row]
+            self._paths = frozenset(os.fsdecode(path) for _, path in pairs)
+            self._folders = frozenset(_folders(self._paths))
+            self._submodules = {
+                os.fsdecode(path): meta[7:47].decode("ascii") for meta, path in pairs if meta.startswith(b"160000")
+            }
+        return self._submodules
 
 
 def _folders(paths: Iterable[str]) -> set[str]:

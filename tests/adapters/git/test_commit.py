@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 from collections.abc import Sequence
@@ -12,9 +11,8 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import branch, discover, git_program, index_file
+from idumb.git import discover, index_file
 from idumb.git.history import GitHistory
-from idumb.git.trees import GitTrees
 from tests.adapters.git.test_disk_space import leave
 from tests.support.gitrepo import GitSandbox
 
@@ -76,7 +74,7 @@ def test_an_index_that_git_could_not_write_follows_its_commit(
 
 def test_unusual_names_are_literal(sandbox: GitSandbox, history: GitHistory) -> None:
     """F16."""
-    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace"]
+    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace", "links/link"]
     sandbox.write_all(dict.fromkeys([*odd, "bystander", "-rf2"], "1"))
     assert commit(history, odd).commit
     assert sorted(sandbox.tree()) == sorted(odd)
@@ -365,127 +363,3 @@ def test_an_interrupted_commit_leaves_neither_lock_nor_index_entry(
     assert sandbox.head() == head
     assert sandbox.status() == ["?? a", "?? started"] or sandbox.status() == ["?? a"]
     assert not (sandbox.git_dir / "index.lock").exists()
-
-
-def commit_known(sandbox: GitSandbox, history: GitHistory, paths: Sequence[str], message: str = "T1") -> CommitAttempt:
-    """Commit what `paths` hold now, as a task whose tree was proven before."""
-    trees, head = GitTrees(discover.find(str(sandbox.root))), history.head().commit
-    tree = trees.committed(head, trees.scan(paths), paths)
-    return history.commit(paths, message, expected_head=head, hooks=True, allow_empty=True, tree=tree)
-
-
-@pytest.fixture
-def no_git_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: Any) -> Any:
-        raise AssertionError("git commit was started")
-
-    monkeypatch.setattr(branch, "_arguments", refused)
-
-
-@pytest.mark.usefixtures("no_git_commit")
-@pytest.mark.parametrize("place", ["branch", "detached", "worktree"])
-def test_a_known_tree_is_committed_as_git_commit_does(sandbox: GitSandbox, tmp_path: Path, place: str) -> None:
-    sandbox.write_all(dict.fromkeys(("mod", "gone", "other", "staged", "d/x"), "1\n"))
-    first = sandbox.commit()
-    if place == "detached":
-        sandbox.git("checkout", "-q", "--detach")
-    if place == "worktree":
-        sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
-        sandbox = dataclasses.replace(sandbox, root=tmp_path / "side")
-    sandbox.write("staged", "2\n")
-    sandbox.git("add", "staged")
-    odd = [":(top)x", "new\nline", "na\udcff", "*", "sp ace"]
-    sandbox.write_all({"staged": "3\n", "other": "2\n", "mine": "1\n", "mod": "2\n", **dict.fromkeys(odd, "1\n")})
-    sandbox.git("add", "mine")
-    sandbox.remove("gone")
-    history = GitHistory(discover.find(str(sandbox.root)))
-    result = commit_known(sandbox, history, ["mod", "gone", *odd], "Title\n\nBody\n")
-    assert result.commit == sandbox.head(), result.words
-    assert changed(sandbox) == sorted(["D gone", "M mod", *(f"A {path}" for path in odd)])
-    assert sandbox.status() == ["A  mine", " M other", "MM staged"]
-    who = "%an <%ae> %cn <%ce>"
-    assert sandbox.git("log", "-1", f"--format={who}") == sandbox.git("log", "-1", f"--format={who}", first)
-    assert sandbox.try_git("log", "-1", "--format=%B%P").stdout == f"Title\n\nBody\n{first}\n".encode()
-    assert sandbox.git("reflog", "-1", "--format=%gs") == "commit: Title"
-    assert sandbox.try_git("diff-files", "--quiet", "mod").returncode == 0
-
-
-@pytest.mark.usefixtures("no_git_commit")
-@pytest.mark.parametrize("theirs", ["the user's\n", ""])
-def test_what_changed_after_a_tree_was_proven_is_neither_committed_nor_staged(
-    sandbox: GitSandbox, history: GitHistory, trees: GitTrees, theirs: str
-) -> None:
-    sandbox.write_all({"a": "1\n", "b": "1\n"})
-    head = sandbox.commit()
-    sandbox.write_all({"a": "2\n", "b": "2\n"})
-    tree = trees.committed(head, trees.scan(), ["a", "b"])
-    sandbox.write("a", theirs)
-    result = history.commit(["a", "b"], "T1", expected_head=head, hooks=True, allow_empty=True, tree=tree)
-    assert sandbox.git("show", f"{result.commit}:a") == "2"
-    assert sandbox.status() == [" M a"]
-    assert sandbox.read("a") == theirs
-
-
-@pytest.mark.usefixtures("no_git_commit")
-def test_a_known_tree_is_not_committed_on_a_head_that_moves_meanwhile(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write("a", "1\n")
-    sandbox.commit()
-    sandbox.write("a", "2\n")
-    write = git_program.write
-
-    def late(root: str, arguments: Sequence[str], *rest: Any, **options: Any) -> Any:
-        if arguments[0] == "update-ref":
-            sandbox.git("commit", "-q", "--allow-empty", "-m", "the user's")
-        return write(root, arguments, *rest, **options)
-
-    monkeypatch.setattr(git_program, "write", late)
-    result = commit_known(sandbox, history, ["a"])
-    assert result.commit is None
-    assert result.words
-    assert sandbox.git("log", "-1", "--format=%s") == "the user's"
-    assert sandbox.status() == [" M a"]
-
-
-@pytest.mark.parametrize(
-    "theirs",
-    ["hook", "signature", "attributes", "untracked attributes", "autocrlf", "encoding", "modes", "links", "merge",
-     "cherry-pick", "hidden file"],
-)  # fmt: skip
-def test_git_itself_commits_if_anything_of_the_user_s_may_change_the_commit(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch, theirs: str
-) -> None:
-    settings = {"signature": ("commit.gpgsign", "true"), "autocrlf": ("core.autocrlf", "input")}
-    settings["encoding"] = ("i18n.commitEncoding", "iso-8859-1")
-    settings |= {"modes": ("core.fileMode", "off"), "links": ("core.symlinks", "false")}
-    unfinished = {"merge": ".git/MERGE_HEAD", "cherry-pick": ".git/CHERRY_PICK_HEAD"}
-    sandbox.write_all({"a": "1\n", **({"d/.gitattributes": "* text\n"} if theirs == "attributes" else {})})
-    sandbox.commit()
-    if theirs == "hook":
-        sandbox.write(".git/hooks/post-commit", "#!/bin/sh\n:\n", mode=0o755)
-    elif theirs in settings:
-        sandbox.git("config", *settings[theirs])
-    elif theirs in unfinished:
-        sandbox.write(unfinished[theirs], f"{sandbox.head()}\n")
-    elif theirs == "hidden file":
-        sandbox.git("update-index", "--skip-worktree", "a")
-    elif theirs == "untracked attributes":
-        sandbox.write(".gitattributes", "* text\n")
-    sandbox.write("a", "2\n")
-    monkeypatch.setattr(branch, "_arguments", lambda *_, **__: ["commit", "--asked-git-itself"])
-    result = commit_known(sandbox, history, ["a"])
-    assert result.commit is None
-    assert "asked-git-itself" in result.words
-
-
-def test_files_that_become_folders_are_committed_from_a_known_tree(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write_all({"a": "1", "b/x": "1", "b/y": "1"})
-    sandbox.commit()
-    sandbox.remove("a")
-    sandbox.remove("b")
-    sandbox.write_all({"a/x": "1", "b": "1"})
-    result = commit_known(sandbox, history, ["a", "a/x", "b", "b/x", "b/y"])
-    assert result.commit, result.words
-    assert sorted(sandbox.tree()) == ["a/x", "b"]
-    assert sandbox.status() == []

@@ -46,10 +46,3 @@ def test_a_lock_stays_if_a_process_of_another_container_may_hold_it(
 ) -> None:
     assert cleared(sandbox, before) == ()
     assert lock.exists()
-
-
-def test_a_lock_from_before_the_last_boot_is_removed(
-    sandbox: GitSandbox, lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host_identity, "booted_at", lambda: lock.stat().st_mtime + 1)
-    assert cleared(sandbox, OTHERS) == (str(lock),)

@@ -246,6 +246,13 @@ def test_trailers_are_read_back_to_the_base(sandbox: GitSandbox, history: GitHis
     assert history.trailers_since(None, limit=1)[0][0] == two
 
 
+def test_a_base_that_was_pruned_hides_no_commit(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.write("a", "1")
+    only = sandbox.commit("one\n\nIdumb-Run: r1")
+    assert history.trailers_since("1" * 40) == ((only, {"Idumb-Run": "r1"}),)
+    assert "a" in history.committed("1" * 40, ["a"])
+
+
 def test_variables_that_redirect_git_are_ignored(
     sandbox: GitSandbox, history: GitHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
