@@ -75,21 +75,19 @@ class GitHistory:
     def state(self) -> RepositoryState:
         head = self.head()
         files = self._compared = self._guarded.digests()
-        refs = own_refs.values(self._place.common_dir)
+        refs = own_refs.of_user(self._place.common_dir)
         return RepositoryState(head, files, refs, configuration=self._guarded.settings)
 
     def hooks_in_tree(self) -> frozenset[str]:
         return self._guarded.hooks_in_tree()
 
     def kept_refs(self) -> Mapping[str, str]:
+        refs = own_refs.listed(self._place.common_dir, f"{own_refs.PREFIX}worktrees/")
         if self._kept is None:
-            head, *below = self._own()
-            self._kept = own_refs.present(self._place.common_dir, [head])
-            for folder in below:
-                self._kept |= own_refs.own(self._place.common_dir, folder)
             own_refs.written(self._place)
+            self._kept = {name: at for name, at in refs.items() if name.startswith(self._own())}
         else:
-            self._kept = own_refs.present(self._place.common_dir, self.expected_refs())
+            self._kept = {name: refs[name] for name in self.expected_refs() if name in refs}
         return dict(self._kept)
 
     def expected_refs(self) -> Mapping[str, str]:

@@ -62,7 +62,7 @@ class Snapshots:
         meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
         index = self._index_items(head)
         # `head` is that branch's value: most snapshots then share the same refs.
-        refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
+        refs = {name: at for name, at in own_refs.of_user(self._objects.common_dir).items() if name != branch}
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
