@@ -22,9 +22,11 @@ from idumb.git import (
     guarded_files,
     index_file,
     names,
+    nested_repositories,
     open_repository,
     proving_folders,
     stale_locks,
+    status,
 )
 from idumb.git import refs as own_refs
 from idumb.git import snapshot as kept_snapshots
@@ -32,7 +34,6 @@ from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,18 +181,14 @@ class GitHistory:
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths that git ignores and does not track."""
-        covered = ignores.ignored(self._place.root, paths)
-        tracked = ignores.Tracked(self._place)
-        tracked.refresh()
-        return frozenset(path for path in covered if not tracked.holds(path))
+        return status.ignored(self._place, paths)
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return nested_repositories.among(self._place, places)
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return uncommitted.added(self._place, self.repository, head_tree, paths)
+        return status.added(self._place, self.repository, head_tree, paths)
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         if self._head_commit() is None:
@@ -205,10 +202,7 @@ class GitHistory:
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
-        if not paths:
-            return ()  # else the index would be read for nothing
-        head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return uncommitted.changed(self._place, self.repository, head_tree, paths)
+        return status.changed(self._place, paths)
 
     def commit(
         self,

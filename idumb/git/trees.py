@@ -11,12 +11,12 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, guarded_files, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.restore import patch
-from idumb.git.scan import ignores, nested_repositories, path_state, real_folders
+from idumb.git.scan import path_state, real_folders
 from idumb.git.shadow import Shadow
 from idumb.system.files import private_folders
 
@@ -130,7 +130,7 @@ class GitTrees:
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         files = frozenset(rules)
-        hiding = ignores.deciding(self.root, self.ignored(), self._rules) if files else {}
+        hiding = status.deciding(self.root, self.ignored(), self._rules) if files else {}
         return {path: rule for path, rule in hiding.items() if rule[0] in files}
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
