@@ -21,6 +21,7 @@ from idumb.git.shadow import Shadow
 from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
+_TRIES = 10
 _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
 """Attributes that make git convert a file when it commits it."""
 
@@ -62,18 +63,30 @@ class GitTrees:
         return self.shadow.scan(also)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        paths = tuple(also)
-        tree = self.scan(paths)
-        self._noted = self._filesystem_time()
-        try:
-            return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
-        except errors.Refusal as refusal:
-            if refusal.code != object_writer.UNREADABLE:
-                raise
-        # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one that
-        # somebody wrote without fsync: write all of it again.
-        self.forget()
-        return self.snapshots.take(ref, self.scan(paths), reason, self.shadow.omitted, self._nested())
+        paths, last = tuple(also), None
+        for _ in range(_TRIES):
+            tree = self.scan(paths)
+            self._noted = self._filesystem_time()
+            try:
+                return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
+            except errors.Refusal as refusal:
+                if refusal.code != object_writer.UNREADABLE:
+                    raise
+                last = refusal
+            # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
+            # that somebody wrote without fsync: write all of it again.
+            self._set_aside(str(last.details["object"]))
+            self.forget()
+        raise last or AssertionError("there is at least one try")
+
+    def _set_aside(self, oid: str) -> None:
+        """Move a damaged object out of git's way: git does not write an object again whose file exists."""
+        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
+        if os.path.exists(place):
+            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
+            private_folders.make_below(self._objects.common_dir, folder)
+            self._objects.guard()
+            os.replace(place, os.path.join(folder, oid))
 
     def _filesystem_time(self) -> int:
         """Return the time that the file system would stamp on a write now."""
