@@ -11,12 +11,13 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, guarded_files, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, links, open_repository, snapshot
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.restore import patch
-from idumb.git.scan import ignores, nested_repositories, path_state, real_folders, scan_cache, scanner
+from idumb.git.restore import patch, real_folders
+from idumb.git.restore.displaced import Shelf
+from idumb.git.scan import ignores, nested_repositories, scan_cache, scanner
 
 _ATTRIBUTES = ".gitattributes"
 _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
@@ -47,7 +48,6 @@ class GitTrees:
         self._rules = rules or repository
         self._opened: pygit2.Repository | None = None
         self._writer: Writer | None = None
-        self._noted: dict[str, snapshot.Noted | None] = {}
         self._scanner: scanner.Scanner | None = None
         self._snapshots: snapshot.Snapshots | None = None
         self._ignored_before: tuple[str, ...] = ()
@@ -124,13 +124,13 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def outside_target(self, link: str) -> str | None:
-        return path_state.outside_target(self.root, link)
+        return links.outside_target(self.root, link)
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
-        return path_state.places_of_machine(self.root, data)
+        return links.places_of_machine(self.root, data)
 
     def inside_target(self, link: str) -> str | None:
-        return path_state.inside_target(self.root, link)
+        return links.inside_target(self.root, link)
 
     def links(self) -> tuple[str, ...]:
         return self.scans.inventory.links()
@@ -288,7 +288,6 @@ class GitTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         from idumb.git.restore import restore_paths
 
@@ -300,12 +299,17 @@ class GitTrees:
                 expected,
                 paths,
                 force=force,
-                tell=tell,
+                shelf=self._shelf(),
                 guard=self._objects.guard,
-                manifest=snapshot.Manifest(self.repository, self._place, self._key, self._noted),
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise object_writer.unreadable(str(problem.args[0])) from problem
+
+    def release_displaced(self) -> tuple[str, ...]:
+        return self._shelf().release()
+
+    def _shelf(self) -> Shelf:
+        return Shelf(os.path.join(self._place.common_dir, "idumb", "displaced", self._key), self.root)
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.missing(self.root, folders)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idumb.git.restore import write_back
-from idumb.git.scan.path_state import Step
+from idumb.git.restore.path_state import Step
 from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox

@@ -28,6 +28,7 @@ def _kill_before(step: int | str) -> None:
     The name is that of a function or the kind of an event to append.
     """
     from idumb.git.history import GitHistory
+    from idumb.git.restore import atomic_moves, write_back
     from idumb.git.trees import GitTrees
     from idumb.store.event_log import SqliteEventLog
 
@@ -47,8 +48,11 @@ def _kill_before(step: int | str) -> None:
 
     wrap(SqliteEventLog, "append")
     wrap(GitHistory, "commit")
-    for name in ("snapshot", "keep", "restore"):
+    for name in ("snapshot", "keep", "restore", "release_displaced"):
         wrap(GitTrees, name)
+    for name in ("exchange", "place"):
+        wrap(atomic_moves, name)
+    wrap(write_back, "_move_aside")
     for name in ("rename", "replace", "unlink", "rmdir"):
         wrap(os, name)
 

@@ -9,7 +9,7 @@ from tests.support import project as projects
 from tests.support import seed, warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, delete, making, task
+from tests.support.project import Project, delete, making, task, write
 
 
 @pytest.fixture
@@ -29,6 +29,41 @@ def _ran(sandbox: GitSandbox) -> Project:
     project.repo.write("mine.txt", "mine\n")
     assert project.execute().code == 0
     return project
+
+
+POINTS = (
+    "snapshot", "keep", "rollback.intended", "restore", "exchange", "place", "_move_aside", "commit", "rollback.completed",
+    "release_displaced",
+)  # fmt: skip
+
+
+def _edited(sandbox: GitSandbox) -> Project:
+    """Task 2 edits a file, deletes one and makes one."""
+    project = projects.create(sandbox)
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n"), delete("README.md")]
+    files = "modify `a.txt`, create `b.txt`, delete `README.md`"
+    second = task("T1-02", files=files, check="true", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), second])
+    assert project.execute().code == 0
+    return project
+
+
+@pytest.mark.parametrize("point", seed.one_on_a_push(POINTS, "a point of a rollback"))
+def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared: Prepared, point: str) -> None:
+    """R-GIT-3, R-LOG-6: docs/design/restore.md lists the points."""
+    project = prepared.get(_edited)
+    before = project.repo.ledger()
+    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
+    killed = warm.of_this_process().run(project.start, *words, hook=hook, given={"kill": point, "plant": ""})
+    assert killed.code == harness.KILLED
+    done = project.json(*words)
+    assert (done.code, "saved while" in done.out) == (0, False), done
+    assert (project.read("a.txt"), project.exists("b.txt"), project.exists("README.md")) == ("made\n", False, True)
+    assert project.repo.status() == []
+    assert len(project.trailers("Idumb-Rollback")) == 1
+    assert project.quick("undo", "--yes").code == 0
+    assert not (project.repo.git_dir / "idumb/displaced/main").exists()
+    assert projects.user_bytes(before, project.repo.ledger()) == []
 
 
 @pytest.mark.parametrize("at", seed.one_on_a_push((3, 5, 6, 8), "a killed rollback"))

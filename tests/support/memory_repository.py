@@ -170,7 +170,6 @@ class MemoryTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         named = tuple(paths)
         repository, present = self._repository, self._repository.present(named)
@@ -184,6 +183,9 @@ class MemoryTrees:
             repository.files.pop(path, None)
             if path in target_tree:
                 repository.files[path] = repository.blobs[target_tree[path]]
+        return ()
+
+    def release_displaced(self) -> tuple[str, ...]:
         return ()
 
     def force(self, paths: Iterable[str]) -> None:

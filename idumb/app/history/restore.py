@@ -155,7 +155,7 @@ def restore_paths(
             head=services.history.head().commit,
         )
     )
-    conflicts = services.trees.restore(target.target, target.expected, target.paths, tell=services.reporter.note)
+    conflicts = services.trees.restore(target.target, target.expected, target.paths)
     if conflicts and _untouched(services, target, before, conflicts):
         journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
         raise restore_conflicts.refusal(services, target, before, conflicts)
@@ -190,7 +190,7 @@ def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...],
     user_changed = tuple[str, ...]()
     trees = (intended["after_tree"], intended["expected_tree"])
     paths = exposed_secrets.names_in(services, intended["paths"], *trees)
-    while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
+    while conflicts := services.trees.restore(*trees, paths):
         user_changed = (*user_changed, *(c.path for c in conflicts))
         paths = tuple(path for path in paths if path not in set(user_changed))
     return paths, user_changed

@@ -99,7 +99,7 @@ def put_back(services: Services, contract: Contract, before: RunState | None) ->
 
 def _put_back(services: Services, left: Unfinished) -> Iterator[str]:
     for path in left.paths:
-        if not services.trees.restore(left.base, left.left, (path,), tell=services.reporter.note):
+        if not services.trees.restore(left.base, left.left, (path,)):
             yield path
 
 

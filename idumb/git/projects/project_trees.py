@@ -150,11 +150,13 @@ class ProjectTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         own = self._paths.all_own(paths)
-        conflicts = self.whole.restore(target, expected, own, force=force, tell=tell)
+        conflicts = self.whole.restore(target, expected, own, force=force)
         return tuple(replace(conflict, path=self._paths.shown(conflict.path)) for conflict in conflicts)
+
+    def release_displaced(self) -> tuple[str, ...]:
+        return self.whole.release_displaced()
 
     def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return self._paths.kept(self.whole.missing_folders(self._paths.all_own(folders)))

@@ -13,7 +13,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, index_file
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.scan import path_state
+from idumb.git.restore import path_state
 
 _ON_A_LINE = 200
 

@@ -12,8 +12,7 @@ import pytest
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import restore_paths, write_back
-from idumb.git.scan import path_state
+from idumb.git.restore import atomic_moves, path_state, restore_paths, write_back
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.cases import every
@@ -273,22 +272,29 @@ def test_a_path_changed_during_the_restore_stops_it_there(
     assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "1"]
 
 
-def test_a_temporary_file_of_a_killed_restore_is_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_restore_killed_before_it_exchanges_a_file_leaves_nothing_behind(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
+    base, after = _edited(sandbox, trees)
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(os, "rename", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            trees.restore(base, after, ["d/a"])
+    assert os.listdir(sandbox.root / "d") == ["a"]
+    assert trees.release_displaced() == ()
+    assert not (sandbox.git_dir / "idumb/displaced/main").exists()
+
+
+def _edited(sandbox: GitSandbox, trees: GitTrees) -> tuple[str, str]:
+    """The trees before and after an edit of `d/a`."""
     sandbox.write("d/a", "1")
     base = trees.scan()
     sandbox.write("d/a", "2")
-    after = trees.scan()
+    return base, trees.scan()
 
-    def killed(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(os, "rename", killed)
-        with pytest.raises(KeyboardInterrupt):
-            trees.restore(base, after, ["d/a"])
-    assert len(os.listdir(sandbox.root / "d")) == 2
-    assert trees.restore(base, after, ["d/a"]) == ()
-    assert os.listdir(sandbox.root / "d") == ["a"]
+def _killed(*_arguments: object, **_options: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -314,16 +320,6 @@ def test_git_is_content_after_many_paths_are_restored(sandbox: GitSandbox, trees
     assert sandbox.status() == []
 
 
-def test_a_folder_of_the_target_is_kept_even_if_it_is_empty_now(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("d/old", "1")
-    base = trees.scan()
-    sandbox.write("d/new", "1")
-    after = trees.scan()
-    sandbox.remove("d/old")
-    assert trees.restore(base, after, ["d/new"]) == ()
-    assert os.listdir(sandbox.root / "d") == []
-
-
 _STEPS = ("rename", "unlink", "rmdir", "mkdir", "fsync", "symlink")
 
 
@@ -340,6 +336,7 @@ def test_the_next_restore_finishes_one_killed_at_any_step(sandbox: GitSandbox, t
         paths = [change.path for change in trees.changes(base, after)]
         finished = _killed_at(step, trees, base, after, paths)
         assert trees.restore(base, after, paths) == ()
+        assert trees.release_displaced() == ()
         assert work_tree(sandbox.root) == before
         if finished:
             return
@@ -361,6 +358,8 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
     with pytest.MonkeyPatch.context() as patching:
         for name in _STEPS:
             patching.setattr(os, name, killing(getattr(os, name)))
+        for name in ("exchange", "place"):
+            patching.setattr(atomic_moves, name, killing(getattr(atomic_moves, name)))
         try:
             trees.restore(base, after, paths)
         except KeyboardInterrupt:
@@ -381,29 +380,6 @@ def test_a_link_in_place_of_a_folder_does_not_block_a_deletion(sandbox: GitSandb
     sandbox.link("place", "nowhere")
     assert trees.restore(after, before, ["place", "place/below"]) == ()
     assert sandbox.read("place/below") == "x"
-
-
-def test_a_restored_file_has_the_mode_bits_of_the_snapshot(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20: a private file does not become readable for others, and no file gets set-user-id."""
-    sandbox.write("secret", "key\n", mode=0o600)
-    sandbox.write("tool", "x\n", mode=0o4750)
-    sandbox.write("plain", "x\n")
-    base = trees.snapshot(REF, "before").tree
-    for name in ("secret", "tool", "plain"):
-        sandbox.remove(name)
-    trees.snapshot(REF + "2", "after the deletion")
-    assert trees.restore(base, trees.scan(), ["secret", "tool", "plain"]) == ()
-    modes = [(sandbox.root / name).stat().st_mode & 0o7777 for name in ("secret", "tool", "plain")]
-    assert modes == [0o600, 0o750, 0o644]
-
-
-def test_a_folder_that_was_empty_before_is_not_removed_with_its_new_files(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F20: git knows no empty folders, the snapshot does."""
-    (sandbox.root / "mine").mkdir()
-    base = trees.snapshot(REF, "before").tree
-    sandbox.write_all({"mine/made": "1", "new/made": "1"})
-    assert trees.restore(base, trees.scan(), ["mine/made", "new/made"]) == ()
-    assert sorted(os.listdir(sandbox.root)) == [".git", "mine"]
 
 
 def test_each_folder_is_synced_once_however_many_paths_are_restored(

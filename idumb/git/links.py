@@ -1,78 +1,12 @@
-"""The present state of a path, reached through real folders only, and where its links lead."""
+"""Where symbolic links lead, and which paths in a file only this machine has."""
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 import tempfile
-from typing import NamedTuple
 
 from idumb import lazy_pattern
-from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import object_writer
-from idumb.git.scan import real_folders
-
-
-class Present(NamedTuple):
-    """The present state of a path. `entry` is None for nothing, for folders and for types that git cannot hold.
-
-    `in_the_way` is a file or link at the place of a folder above the path.
-    """
-
-    entry: Entry | None
-    status: os.stat_result | None
-    in_the_way: str | None = None
-    by_link: bool = False
-
-    @property
-    def is_folder(self) -> bool:
-        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
-
-    @property
-    def is_odd(self) -> bool:
-        """Return whether it is a device, socket or pipe."""
-        return self.status is not None and self.entry is None and not self.is_folder
-
-
-class Step(NamedTuple):
-    """One path of a restore: its target (None: nothing) and its present state."""
-
-    path: str
-    want: Entry | None
-    present: Present
-
-
-def look(top: int, path: str) -> Present:
-    """Return the present state of one path below the open folder `top`."""
-    parts = path.split("/")
-    try:
-        folder = real_folders.open_folder(top, parts[:-1])
-    except FileNotFoundError:
-        return Present(None, None)
-    except OSError:
-        return _look_blocked(top, parts)
-    try:
-        status = os.lstat(parts[-1], dir_fd=folder)
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            return Present(None, status)
-        oid = object_writer.hash_at(folder, parts[-1], status)
-        return Present(Entry(object_writer.git_mode(status.st_mode), oid.hex()), status)
-    except FileNotFoundError:
-        return Present(None, None)
-    finally:
-        os.close(folder)
-
-
-def _look_blocked(top: int, parts: list[str]) -> Present:
-    """Return which parent is not a folder, and whether it is a link."""
-    for count in range(1, len(parts)):
-        with real_folders.parent(top, parts[:count]) as folder:
-            status = os.lstat(parts[count - 1], dir_fd=folder)
-        if not stat.S_ISDIR(status.st_mode):
-            return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
-    return Present(None, None)
-
 
 _MOST_LINKS = 40  # the system's limit for links in one path; beyond it the links form a loop
 
