@@ -276,17 +276,6 @@ def test_accept_makes_no_commit_if_the_file_differs_from_head_in_the_index_only(
     assert failed.repo.git("show", ":a.txt") == "two"
 
 
-def test_undo_leaves_previously_uncommitted_work_uncommitted(failed: Project) -> None:
-    """R-GIT-3, R-GIT-6: the files of a failed task are restored, and nothing commits them unasked."""
-    assert _work(failed) == [" M a.txt", "?? b.txt"]
-    assert failed.quick(*ROLLBACK, "--yes").code == 0
-    assert [failed.exists(path) for path in ("a.txt", "b.txt")] == [False, False]
-    assert failed.quick("undo", "--yes").code == 0
-    assert "?? b.txt" in _work(failed)
-    assert "a.txt" in failed.repo.tree()
-    assert [failed.read(path) for path in ("a.txt", "b.txt")] == ["two\n", "two\n"]
-
-
 def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

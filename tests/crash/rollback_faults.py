@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,21 +26,22 @@ def arrange(given: dict[str, Any]) -> None:
 def _kill_before(step: int | str) -> None:
     """End the process, as `kill -9` does, before its durable step of that number, or the first of that name.
 
-    The name is that of a function or the kind of an event to append.
+    The name is that of a function or the kind of an event to append; `restore 2` is the second call.
     """
     from idumb.git.history import GitHistory
     from idumb.git.restore import atomic_moves, write_back
     from idumb.git.trees import GitTrees
     from idumb.store.event_log import SqliteEventLog
 
-    passed = [0]
+    passed, calls = [0], Counter[str]()
 
     def wrap(owner: Any, name: str) -> None:
         method: Callable[..., Any] = getattr(owner, name)
 
         def counted(*arguments: Any, **options: Any) -> Any:
             kinds = [event.kind for event in arguments[1]] if name == "append" else []
-            if step in (passed[0], name, *kinds):
+            calls[name] += 1
+            if step in (passed[0], name, f"{name} {calls[name]}", *kinds):
                 os.kill(os.getpid(), signal.SIGKILL)
             passed[0] += 1
             return method(*arguments, **options)

@@ -32,8 +32,8 @@ def _ran(sandbox: GitSandbox) -> Project:
 
 
 POINTS = (
-    "snapshot", "keep", "rollback.intended", "restore", "exchange", "place", "_move_aside", "commit", "rollback.completed",
-    "release_displaced",
+    "snapshot", "keep", "rollback.intended", "restore", "exchange", "place", "_move_aside", "commit",
+    "rollback.completed", "release_displaced",
 )  # fmt: skip
 
 
@@ -64,6 +64,40 @@ def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared
     assert project.quick("undo", "--yes").code == 0
     assert not (project.repo.git_dir / "idumb/displaced/main").exists()
     assert projects.user_bytes(before, project.repo.ledger()) == []
+
+
+def _rolled_back(sandbox: GitSandbox) -> Project:
+    """A task that failed had changed a committed file and made one; all is rolled back."""
+    project = projects.create(sandbox)
+    project.configure("run:\n  max_attempts: 1\n")
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n")]
+    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), failing])
+    assert project.execute().code == 1
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+UNDO_POINTS = ("restore", "place", "place 2", "commit", "restore 2", "exchange", "undo.completed", "release_displaced")
+
+
+@pytest.mark.parametrize("point", seed.one_on_a_push(UNDO_POINTS, "a point of an undo"))
+def test_a_killed_undo_brings_uncommitted_work_back_uncommitted(prepared: Prepared, point: str) -> None:
+    """R-GIT-3."""
+    project = prepared.get(_rolled_back)
+    hook = "tests.crash.rollback_faults:arrange"
+    given = {"kill": point, "plant": ""}
+    killed = warm.of_this_process().run(project.start, "undo", "--yes", hook=hook, given=given)
+    assert killed.code == harness.KILLED
+    if point != "release_displaced":
+        finished = project.json("undo", "--yes")
+        assert finished.data["what"] == "rollback of phase 1 to start"
+        assert "not restored" not in finished.out
+    assert [line for line in project.repo.status() if ".idumb" not in line and ".planning" not in line] == [
+        " M a.txt", "?? b.txt"
+    ]  # fmt: skip
+    assert (project.read("a.txt"), project.read("b.txt")) == ("two\n", "two\n")
+    assert project.repo.git("show", "HEAD:a.txt") == "made"
 
 
 @pytest.mark.parametrize("at", seed.one_on_a_push((3, 5, 6, 8), "a killed rollback"))

@@ -23,7 +23,8 @@ _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 class Target:
     """What to restore: each of `paths` becomes as in the tree `target` if it is now as in the tree `expected`.
 
-    Trees have no empty folders, so folders to remove if empty and folders to create are listed.
+    `committed` is the tree of what the commit has, if uncommitted work comes back on top of it. Trees have no empty
+    folders, so folders to remove if empty and folders to create are listed.
     """
 
     paths: tuple[str, ...]
@@ -31,6 +32,7 @@ class Target:
     expected: str
     tasks: tuple[str, ...]
     words: str
+    committed: str | None = None
     removed_folders: tuple[str, ...] = ()
     made_folders: tuple[str, ...] = ()
 

@@ -251,4 +251,4 @@ def _target(services: Services, present: str, undone: Sequence[TaskState], words
     target, expected = (services.trees.overlay_each(present, sources) for sources in (before, after))
     created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
     folders = services.trees.present_folders(created)
-    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, folders)
+    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, None, folders)
