@@ -311,19 +311,8 @@ class GitTrees:
     def _shelf(self) -> Shelf:
         return Shelf(os.path.join(self._place.common_dir, "idumb", "displaced", self._key), self.root)
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return real_folders.missing(self.root, folders)
-
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.present(self.root, folders)
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.make(self.root, folders)
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.remove(self.root, folders)
 
     def force(self, paths: Iterable[str]) -> None:
         durable_files.force_below(self.root, paths)

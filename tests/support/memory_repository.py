@@ -200,13 +200,6 @@ class MemoryTrees:
     def ignored(self) -> tuple[str, ...]:
         return tuple(sorted(self._repository.ignored & self._repository.files.keys()))
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        present = self.scan(self._repository.ignored)
-        return tuple(folder for folder in folders if not self.is_folder(present, folder.rstrip("/")))
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        """Nothing: memory has no folders."""
-
     def inventory(self) -> Inventory:
         return SimpleNamespace(caches=(), repositories=(), special=(), modes={}, empty=(), twins={})
 

@@ -153,8 +153,6 @@ def restore_paths(
             committed_tree=committed,
             after_tree=target.target,
             uncommitted=list(_uncommitted(services, target.paths, before.tree)),
-            removed_folders=list(target.removed_folders),
-            made_folders=list(target.made_folders),
             ref=before.ref,
             head=services.history.head().commit,
         )
@@ -210,16 +208,6 @@ def _restore_unchanged(
     return tuple(paths), user_changed
 
 
-def _restore_folders(services: Services, intended: Mapping[str, Any]) -> None:
-    trees = (intended["before_tree"], intended["after_tree"])
-    removed = exposed_secrets.folders_in(services, intended.get("removed_folders", ()), *trees)
-    created = exposed_secrets.folders_in(services, intended.get("made_folders", ()), *trees)
-    if removed:
-        services.trees.remove_folders(removed)
-    if created:
-        services.trees.make_folders(created)
-
-
 def _record(
     services: Services, journal: Journal, contract: Contract, paths: Sequence[str], not_restored: tuple[str, ...]
 ) -> RestoreResult:
@@ -227,7 +215,6 @@ def _record(
     state, intended = journal.state, journal.state.restoring
     if intended is None:
         raise AssertionError("the intent of a restore is recorded first")
-    _restore_folders(services, intended)
     after_this = _state_after(state, *_completed(intended, paths, not_restored))
     reports = _reports(services, after_this, contract, intended["tasks"])
     commit, reports_committed = (
@@ -259,8 +246,6 @@ def _completed(
         "before": intended["before"],
         "before_tree": intended["before_tree"],
         "after_tree": intended["after_tree"],
-        "removed_folders": list(intended.get("removed_folders", ())),
-        "made_folders": list(intended.get("made_folders", ())),
     }
 
 

@@ -249,6 +249,4 @@ def _target(services: Services, present: str, undone: Sequence[TaskState], words
         if touched and task_state.work.left_tree:
             after.append((task_state.work.left_tree, touched))
     target, expected = (services.trees.overlay_each(present, sources) for sources in (before, after))
-    created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
-    folders = services.trees.present_folders(created)
-    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, None, folders)
+    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words)

@@ -273,8 +273,6 @@ def _undo_restore(
         tuple(p["tasks"]),
         f"undo of {description}",
         _committed_then(services, state, undone, p["before_tree"]),
-        removed_folders=exposed_secrets.folders_in(services, p.get("made_folders", ()), *trees),
-        made_folders=exposed_secrets.folders_in(services, p.get("removed_folders", ()), *trees),
     )
     intent = Intent(
         restore.UNDO, f"Undo: {description}", f"Idumb-Undo: {undone}", {"undone": undone, "what": description}

@@ -275,16 +275,7 @@ class Trees(Protocol):
         Call it when the operation ends.
         """
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        """Return the folders, and their parents, that do not exist; parents first."""
-
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        """Create missing folders durably. Anything else with that name stays."""
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        """Remove the empty ones, inner folders first."""
 
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""

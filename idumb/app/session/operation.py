@@ -90,11 +90,10 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
             with suppress(IdumbError):  # the problem itself matters more than its record
                 holder.close(problem.code)
             raise
-    finally:
-        try:
-            _release_displaced(services)
         finally:
-            services.owner.release()
+            _release_displaced(services)
+    finally:
+        services.owner.release()
 
 
 def _release_displaced(services: Services) -> None:

@@ -158,17 +158,8 @@ class ProjectTrees:
     def release_displaced(self) -> tuple[str, ...]:
         return self.whole.release_displaced()
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.missing_folders(self._paths.all_own(folders)))
-
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return self._paths.kept(self.whole.present_folders(self._paths.all_own(folders)))
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        self.whole.make_folders(self._paths.all_own(folders))
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        self.whole.remove_folders(self._paths.all_own(folders))
 
     def force(self, paths: Iterable[str]) -> None:
         self.whole.force(self._paths.all_stored(paths))
