@@ -77,7 +77,7 @@ def _aim_at_the_index() -> None:
 
     put_back = restoring.restore_paths
 
-    def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
+    def aimed(services: Any, journal: Any, contract: Any, target: Any, *rest: Any) -> Any:
         import dataclasses
 
         from idumb.git import index_file
@@ -85,6 +85,6 @@ def _aim_at_the_index() -> None:
         trees = services.trees
         assert isinstance(trees, GitTrees)
         live = str(index_file.opened(trees.repository).write_tree())
-        return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
+        return put_back(services, journal, contract, dataclasses.replace(target, target=live), *rest)
 
-    restoring.restore_paths = aimed
+    setattr(restoring, "restore_paths", aimed)  # noqa: B010

@@ -129,11 +129,12 @@ def restore_paths(
     contract: Contract,
     target: Target,
     before: Snapshot,
+    present: str,
     intent: Intent,
 ) -> RestoreResult:
-    """Record the intent, restore the paths that are still as expected, commit, and record the result."""
+    """Record the intent, restore the paths that are still as in the tree `present`, commit, and record the result."""
     committed = target.committed or target.target
-    for name, tree in {"after": target.target, "committed": committed}.items():
+    for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
         services.trees.keep(ref, tree, f"{name}, {target.words}")
     journal.write(
@@ -149,7 +150,7 @@ def restore_paths(
             paths=list(target.paths),
             before=before.commit,
             before_tree=before.tree,
-            expected_tree=target.expected,
+            expected_tree=present,
             committed_tree=committed,
             after_tree=target.target,
             uncommitted=list(_uncommitted(services, target.paths, before.tree)),
@@ -157,7 +158,7 @@ def restore_paths(
             head=services.history.head().commit,
         )
     )
-    conflicts = services.trees.restore(committed, target.expected, target.paths)
+    conflicts = services.trees.restore(committed, present, target.paths)
     if conflicts and _untouched(services, target, before, conflicts):
         journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
         raise restore_conflicts.refusal(services, target, before, conflicts)
@@ -333,7 +334,9 @@ def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[s
     """Return the paths of the present `tree` that HEAD has not or otherwise. Git does not report ignored ones."""
     entry, head = services.trees.entry, services.history.head_tree()
     missing = (p for p in paths if entry(tree, p) is not None and (head is None or entry(head, p) is None))
-    return tuple(dict.fromkeys((*services.history.uncommitted(paths), *missing)))
+    # To git's status, a name such as `[ab].txt` is a pattern, and covers other files too.
+    differing = (p for p in services.history.uncommitted(paths) if p in paths)
+    return tuple(dict.fromkeys((*differing, *missing)))
 
 
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
