@@ -301,15 +301,6 @@ def test_damage_to_idumb_s_own_files_does_not_prevent_a_rollback(case: Case, rep
     back(case, repo, before)
 
 
-def test_a_restored_private_file_keeps_its_permissions(case: Case, repo: GitSandbox) -> None:
-    """F20."""
-    (repo.root / "old.txt").chmod(0o600)
-    before = ledgers.record(repo)
-    ran(case, repo)
-    back(case, repo, before)
-    assert (repo.root / "old.txt").stat().st_mode & 0o777 == 0o600
-
-
 def test_files_outside_all_snapshots_are_reported_before_a_run_and_when_deleted(case: Case, repo: GitSandbox) -> None:
     """F3, F12, F21: ignored files, special files and nested repositories are not saved; the user must know first."""
     os.mkfifo(repo.root / "pipe")

@@ -222,7 +222,8 @@ def _record(
         _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
     )
     committed, after = intended["committed_tree"], intended["after_tree"]
-    on_top = [p for p in paths if services.trees.entry(committed, p) != services.trees.entry(after, p)]
+    entry = services.trees.entry
+    on_top = [p for p in paths if entry(committed, p) != entry(after, p)] if committed != after else []
     _, user_changed = _restore_unchanged(services, after, committed, on_top)
     not_restored = (*not_restored, *user_changed)
     kind, payload = _completed(intended, [p for p in paths if p not in user_changed], not_restored)
