@@ -100,23 +100,6 @@ def test_a_killed_undo_brings_uncommitted_work_back_uncommitted(prepared: Prepar
     assert project.repo.git("show", "HEAD:a.txt") == "made"
 
 
-@pytest.mark.parametrize("at", seed.one_on_a_push((3, 5, 6, 8), "a killed rollback"))
-def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at: int) -> None:
-    """R-GIT-3: one rollback in the record, one commit, and undo restores the tasks' work."""
-    before = ran.repo.ledger()
-    killed = harness.run(ran, "rollback", "1", "--to", "T1-01", "--yes", at=at)
-    assert killed.code == harness.KILLED
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert not ran.exists("b.txt")
-    assert ran.exists("README.md")
-    assert ran.trailers("Idumb-Rollback") == ["T1-01"]
-    assert ran.statuses() == {"T1-01": "completed", "T1-02": "ready", "T1-03": "pending"}
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-    assert set(ran.statuses().values()) == {"completed"}
-    assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
-
-
 def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
     """R-GIT-3, F22."""
     before = ran.repo.ledger()
@@ -155,19 +138,6 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert ran.idumb("undo", "--yes").code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
-
-
-@pytest.mark.parametrize("at", seed.one_on_a_push((5, 7), "a killed undo"))
-def test_a_killed_undo_can_be_run_again(ran: Project, at: int) -> None:
-    """R-GIT-3."""
-    before = ran.repo.ledger()
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    back = ran.repo.ledger()
-    assert harness.run(ran, "undo", "--yes", at=at).code == harness.KILLED
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(back, ran.repo.ledger()) == []
 
 
 KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]

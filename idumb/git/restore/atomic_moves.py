@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from idumb.git.restore.path_state import Spot
 
-_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP))
+_UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 # of `link`: the file system has no hard links, or the name is that of a folder
-_UNLINKABLE = frozenset((errno.EPERM, errno.EISDIR, errno.EMLINK, errno.ENOSYS, errno.ENOTSUP))
+_UNLINKABLE = _UNSUPPORTED | {errno.EPERM, errno.EISDIR, errno.EMLINK}
 
 
 class _System(NamedTuple):
-    """The system's call and its constants: a path from the working folder, exchange, do not replace."""
+    """The system's call and its constants: no folder, exchange, do not replace."""
 
     call: Callable[..., int]
     no_folder: int

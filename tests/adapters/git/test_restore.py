@@ -7,12 +7,13 @@ import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import atomic_moves, path_state, restore_paths, write_back
+from idumb.git.restore import atomic_moves, path_state, write_back
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.cases import every
@@ -208,48 +209,6 @@ def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees, tmp_pat
     assert "submodule" in conflict.why
 
 
-def test_a_write_between_check_and_restore_is_detected(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.write("a", "2")
-    after = trees.scan()
-    check = restore_paths._blocked
-
-    def late(*arguments: object) -> str | None:
-        sandbox.write("a", "mine")
-        return check(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(restore_paths, "_blocked", late)
-    assert trees.restore(base, after, ["a"]) == (Conflict("a", "was changed while it was restored"),)
-    assert sandbox.read("a") == "mine"
-
-
-@pytest.mark.parametrize("present", ["2", None])
-def test_a_file_saved_while_the_restore_syncs_its_bytes_is_kept(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, present: str | None
-) -> None:
-    """Forcing takes milliseconds, of a large file seconds: time enough for an editor."""
-    sandbox.write("d/a", "1")
-    base = trees.scan()
-    if present is None:
-        sandbox.remove("d")
-    else:
-        sandbox.write("d/a", present)
-    after = trees.scan()
-    force = os.fsync
-
-    def slow(descriptor: int) -> None:
-        force(descriptor)
-        sandbox.write("d/a", "mine")
-
-    monkeypatch.setattr(os, "fsync", slow)
-    assert trees.restore(base, after, ["d/a"]) == (Conflict("d/a", "was changed while it was restored"),)
-    assert sandbox.read("d/a") == "mine"
-    assert os.listdir(sandbox.root / "d") == ["a"]
-
-
 def test_a_path_changed_during_the_restore_stops_it_there(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,26 +234,17 @@ def test_a_path_changed_during_the_restore_stops_it_there(
 def test_a_restore_killed_before_it_exchanges_a_file_leaves_nothing_behind(
     sandbox: GitSandbox, trees: GitTrees
 ) -> None:
-    base, after = _edited(sandbox, trees)
+    sandbox.write("d/a", "1")
+    base = trees.scan()
+    sandbox.write("d/a", "2")
+    after = trees.scan()
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(os, "rename", _killed)
+        patching.setattr(os, "rename", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             trees.restore(base, after, ["d/a"])
     assert os.listdir(sandbox.root / "d") == ["a"]
     assert trees.release_displaced() == ()
     assert not (sandbox.git_dir / "idumb/displaced/main").exists()
-
-
-def _edited(sandbox: GitSandbox, trees: GitTrees) -> tuple[str, str]:
-    """The trees before and after an edit of `d/a`."""
-    sandbox.write("d/a", "1")
-    base = trees.scan()
-    sandbox.write("d/a", "2")
-    return base, trees.scan()
-
-
-def _killed(*_arguments: object, **_options: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
