@@ -66,6 +66,18 @@ def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared
     assert projects.user_bytes(before, project.repo.ledger()) == []
 
 
+def test_a_rollback_killed_between_branch_and_index_sets_the_index(prepared: Prepared) -> None:
+    """git moves the branch first; what it did not reach is as in the commit before."""
+    project = prepared.get(_edited)
+    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
+    given = {"kill": "rollback.completed", "plant": ""}
+    assert warm.of_this_process().run(project.start, *words, hook=hook, given=given).code == harness.KILLED
+    project.repo.git("read-tree", "HEAD~1")
+    assert project.repo.status() != []
+    assert project.json(*words).code == 0
+    assert project.repo.status() == []
+
+
 def _rolled_back(sandbox: GitSandbox) -> Project:
     """A task that failed had changed a committed file and made one; all is rolled back."""
     project = projects.create(sandbox)

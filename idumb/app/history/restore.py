@@ -5,7 +5,7 @@ If the process is killed in between, the next command that continues the run fin
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -228,9 +228,8 @@ def _record(
     not_restored = (*not_restored, *user_changed)
     kind, payload = _completed(intended, [p for p in paths if p not in user_changed], not_restored)
     events = [journal.event(kind, **payload, commit=commit)]
-    events += (
-        [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
-    )
+    if reports_committed:
+        events.append(journal.event("reports.committed", commit=commit, paths=list(reports_committed)))
     journal.write(*events)
     return RestoreResult(commit, intended["before"], not_restored)
 
@@ -253,16 +252,11 @@ def _completed(
 
 def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunState:
     """Return the state after this event, so that its reports go into the same commit."""
-    after = dataclasses.replace(
-        state,
-        tasks=dict(state.tasks),
-        answers=dict(state.answers),
-        operations=dict(state.operations),
-        attempted=dict(state.attempted),
-    )
-    replay.apply(
-        after, contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
-    )
+    after = copy.copy(state)
+    for name in ("tasks", "answers", "operations", "attempted"):
+        setattr(after, name, dict(getattr(state, name)))
+    event = contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
+    replay.apply(after, event)
     return after
 
 

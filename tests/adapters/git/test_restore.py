@@ -35,24 +35,6 @@ def test_restore_undoes_edits_creations_and_deletions(sandbox: GitSandbox, trees
     assert trees.scan() == base
 
 
-def test_restore_keeps_a_file_changed_since_and_then_writes_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1", "b": "1", "c": "1", "d": "1"})
-    base = trees.scan()
-    sandbox.write_all({"a": "2", "b": "2", "new": "2", "c": "2"})
-    sandbox.remove("d")
-    after = trees.scan()
-    sandbox.write_all({"b": "mine", "new": "mine", "d": "mine"})
-    sandbox.remove("c")
-    before = work_tree(sandbox.root)
-    assert trees.restore(base, after, ["a", "b", "c", "d", "new"]) == (
-        Conflict("b", "was changed since"),
-        Conflict("c", "was deleted since"),
-        Conflict("d", "was created since"),
-        Conflict("new", "was changed since"),
-    )
-    assert work_tree(sandbox.root) == before
-
-
 def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1")
     base = trees.scan()
@@ -62,14 +44,6 @@ def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: G
     stamp = place.stat().st_mtime_ns
     assert trees.restore(base, after, ["a"]) == ()
     assert place.stat().st_mtime_ns == stamp
-
-
-def test_force_skips_the_comparison(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.write("a", "mine")
-    assert trees.restore(base, base, ["a"], force=True) == ()
-    assert sandbox.read("a") == "1"
 
 
 def test_a_file_emptied_by_a_crash_is_reported_as_emptied(sandbox: GitSandbox, trees: GitTrees) -> None:
