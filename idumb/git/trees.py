@@ -11,12 +11,12 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
-from idumb.git import commit_tree, guarded_files, nested_repositories, open_repository, snapshot, status
+from idumb.git import commit_tree, guarded_files, links, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.restore import patch
-from idumb.git.scan import path_state, real_folders
+from idumb.git.restore import patch, real_folders
+from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
 from idumb.system.files import private_folders
 
@@ -116,13 +116,13 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def outside_target(self, link: str) -> str | None:
-        return path_state.outside_target(self.root, link)
+        return links.outside_target(self.root, link)
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
-        return path_state.places_of_machine(self.root, data)
+        return links.places_of_machine(self.root, data)
 
     def inside_target(self, link: str) -> str | None:
-        return path_state.inside_target(self.root, link)
+        return links.inside_target(self.root, link)
 
     def is_older(self, path: str) -> bool:
         try:
@@ -241,7 +241,6 @@ class GitTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         from idumb.git.restore import restore_paths
 
@@ -253,25 +252,20 @@ class GitTrees:
                 expected,
                 paths,
                 force=force,
-                tell=tell,
+                shelf=self._shelf(),
                 guard=self._objects.guard,
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise object_writer.unreadable(str(problem.args[0])) from problem
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return real_folders.missing(self.root, folders)
+    def release_displaced(self) -> tuple[str, ...]:
+        return self._shelf().release()
+
+    def _shelf(self) -> Shelf:
+        return Shelf(os.path.join(self._place.common_dir, "idumb", "displaced", self._place.worktree_id), self.root)
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.present(self.root, folders)
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.make(self.root, folders)
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.remove(self.root, folders)
 
     def force(self, paths: Iterable[str]) -> None:
         durable_files.force_below(self.root, paths)
