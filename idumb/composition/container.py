@@ -140,7 +140,8 @@ class Container:
         """The trees with paths from the top of the repository."""
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.repository)
+        has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
+        return GitTrees(self.repository, has_secret=has_secret)
 
     @cached_property
     def log(self) -> SqliteEventLog:

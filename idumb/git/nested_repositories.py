@@ -33,7 +33,7 @@ _IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_
 
 def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
-    listed = b"\0" + git_program.output(place.root, ["ls-files", "-s", "-z"])
+    listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
     repositories = {os.fsdecode(path) for path in re.findall(rb"\x00160000 [0-9a-f]+ 0\t([^\0]*)", listed)}
     own = os.path.realpath(place.root)
     for folder in dict.fromkeys(above for path in places for above in _leading(path)):

@@ -68,21 +68,28 @@ class Shadow:
     """Scans the working tree of `place`. The objects go to the store of `objects`, whose content `has` tells.
 
     `rules` is the repository whose ignore rules outside the tree apply: whoever works in a clone can write rules into
-    the clone's git folder.
+    the clone's git folder. Names in which `has_secret` finds a known value are not remembered.
     """
 
     def __init__(
-        self, place: Repository, objects: Repository, rules: Repository, has: Callable[[pygit2.Oid], bool]
+        self,
+        place: Repository,
+        objects: Repository,
+        rules: Repository,
+        has: Callable[[pygit2.Oid], bool],
+        has_secret: Callable[[bytes], bool],
     ) -> None:
         self._place = place
         self._store = objects
         self._has = has
+        self._has_secret = has_secret
         self._git = ShadowFolder(place, objects, rules)
         self._tree = ""
         self._index: tuple[int, ...] | None = None
         self._tracked = _Tracked()
         self._forced: dict[bytes, list[int]] = {}
         self._is_first = True
+        self._is_private = False
         self._young = young_files.YoungFiles(os.path.join(self._git.path, "young.json"))
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
@@ -134,6 +141,9 @@ class Shadow:
             if self._git.signature() != self._index:
                 self._tree = ""
             yield
+            if self._is_private:
+                self._git.remove(INDEX)
+                self._young.clear()
             self._index = self._git.signature()
 
     def _scan(self, also: Sequence[bytes]) -> str:
@@ -150,6 +160,7 @@ class Shadow:
             self._require_space(changed)
             self._update(changed)
             self._young.note(changed, self._at)
+            self._is_private = self._has_secret(b"\n".join(changed))
         if not self._tree:
             self._tree = self._written()
         self._is_first = False

@@ -146,7 +146,7 @@ class ShadowFolder:
             return ""
 
     def write(self, name: str, text: str) -> None:
-        with open(os.path.join(self.path, name), "w", encoding="ascii") as stream:
+        with open(os.path.join(self.path, name), "w", encoding="ascii", opener=_private) as stream:
             stream.write(text)
 
     def remove(self, name: str) -> None:
@@ -161,6 +161,10 @@ class ShadowFolder:
         self.write("config", _CONFIG)
         self.write("HEAD", "ref: refs/heads/none\n")
         self.write("info/attributes", _ATTRIBUTES)  # the last one: with it, the folder is complete
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def folder(place: Repository, objects: Repository) -> str:

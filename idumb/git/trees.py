@@ -29,16 +29,22 @@ _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding"
 class GitTrees:
     """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
 
-    `rules` is the repository whose ignore rules also apply.
+    `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
+    remembered.
     """
 
     def __init__(
-        self, repository: Repository, objects: Repository | None = None, rules: Repository | None = None
+        self,
+        repository: Repository,
+        objects: Repository | None = None,
+        rules: Repository | None = None,
+        has_secret: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
         self.root = repository.root
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
+        self._has_secret = has_secret
         self._noted = 0
         self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
@@ -53,7 +59,7 @@ class GitTrees:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        return Shadow(self._place, self._objects, self._rules, self.writer.has)
+        return Shadow(self._place, self._objects, self._rules, self.writer.has, self._has_secret)
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
@@ -65,7 +71,7 @@ class GitTrees:
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         paths, last = tuple(also), None
         for _ in range(_TRIES):
-            tree = self.scan(paths)
+            tree = self.shadow.scan(paths)
             self._noted = self._filesystem_time()
             try:
                 return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
@@ -92,8 +98,8 @@ class GitTrees:
         """Return the time that the file system would stamp on a write now."""
         clock = os.path.join(self._place.state_dir, "clock")
         private_folders.make_below(self._place.common_dir, self._place.state_dir)
-        with open(clock, "ab"):
-            os.utime(clock)
+        os.close(os.open(clock, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.utime(clock)
         return os.stat(clock).st_ctime_ns
 
     def _nested(self, also: Iterable[str] = ()) -> nested_repositories.Look | None:

@@ -54,7 +54,12 @@ class YoungFiles:
             self._save()
         return changed
 
+    def clear(self) -> None:
+        self._seen = {}
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._place)
+
     def _save(self) -> None:
         text = json.dumps({os.fsdecode(path): seen for path, seen in self._seen.items()})
-        with open(self._place, "w", encoding="ascii") as stream:
+        with open(os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as stream:
             stream.write(text)

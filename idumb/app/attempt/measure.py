@@ -27,7 +27,8 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
     candidate, changes, left_by_tools = freeze(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
-    uncovered = {p for p in compared.strays if context.work.is_older(p)}
+    saved, work = attempt.snapshot.tree, context.work
+    uncovered = {p for p in compared.strays if work.entry(saved, p) is None and work.is_older(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)

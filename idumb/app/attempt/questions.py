@@ -97,7 +97,7 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
             Choice(
                 RETRY,
                 "they are mine, or wrong",
-                next_actions.consequence_of_retry(strays),
+                next_actions.MOVED_AWAY,
             ),
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),

@@ -9,7 +9,6 @@ from typing import Any
 
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.paths import IGNORE_FILE
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import PAUSED, RunState
 from idumb.lazy_dataclass import dataclass
@@ -88,7 +87,7 @@ def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
         "the task is retried and they are committed with it; the plan does not change",
         taken if undeclared.in_editor else f"idumb resume {phase} --on-deviation accept",
     )
-    retry = Choice("retry", "they are yours, or wrong", consequence_of_retry(undeclared.paths), again)
+    retry = Choice("retry", "they are yours, or wrong", MOVED_AWAY, again)
     if undeclared.question:
         kept = "they stay as they are, and the task is retried on top of them"
         retry = Choice(
@@ -122,17 +121,8 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
     )
 
 
-def consequence_of_retry(strays: Sequence[str]) -> str:
-    """What to do with undeclared changes that do not belong to the task before it is retried.
-
-    A tool's folder that ignores itself appears again with the next check, so the user's .gitignore must name it.
-    """
-    folders = sorted({path.removesuffix(IGNORE_FILE) for path in strays if path.endswith(f"/{IGNORE_FILE}")})
-    when = "after you moved or committed them"
-    if folders and all(path.startswith(tuple(folders)) for path in strays):
-        folder_names = ", ".join(f"`{folder}`" for folder in folders)
-        when = f"{when}, or added a tool's output ({folder_names}) to .gitignore and committed that"
-    return f"{when}, the task is retried"
+MOVED_AWAY = "after you moved or committed them, the task is retried"
+"""What to do with undeclared changes that do not belong to the task before it is retried."""
 
 
 def for_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:

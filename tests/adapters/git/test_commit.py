@@ -350,9 +350,9 @@ def test_an_interrupted_commit_leaves_neither_lock_nor_index_entry(
     sandbox.write(".git/hooks/pre-commit", f"#!/bin/sh\necho > {started}\nexec sleep 30\n", mode=0o755)
     communicate = subprocess.Popen.communicate
 
-    def interrupted(process: subprocess.Popen[bytes]) -> Any:
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> Any:
         if "commit" not in str(process.args):
-            return communicate(process)
+            return communicate(process, timeout=timeout)
         started.read_bytes()
         raise KeyboardInterrupt
 

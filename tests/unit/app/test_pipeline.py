@@ -31,7 +31,7 @@ ATTEMPT = Attempt(
     literal_paths=(),
 )
 PREPARED = ATTEMPT.become(
-    Prepared, snapshot=Snapshot("c", "t", "r"), before=RepositoryState(Head("c", "main"), {}), announced={}, caches=()
+    Prepared, snapshot=Snapshot("c", "t", "r"), before=RepositoryState(Head("c", "main"), {}), announced={}
 )
 MEASURED = PREPARED.become(Built, result=None).become(Measured, candidate="t", changes=(), ledger=Ledger(()))
 
