@@ -138,9 +138,10 @@ class Container:
     @cached_property
     def _whole_trees(self) -> GitTrees:
         """The trees with paths from the top of the repository."""
+        from idumb.domain.settings import SNAPSHOT_LIMIT
         from idumb.git.trees import GitTrees
 
-        return GitTrees(self.repository)
+        return GitTrees(self.repository, limit=lambda: self.settings.snapshot.get("limit", SNAPSHOT_LIMIT))
 
     @cached_property
     def log(self) -> SqliteEventLog:

@@ -11,6 +11,7 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
+from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import commit_tree, guarded_files, open_repository, snapshot
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
@@ -28,16 +29,21 @@ _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding"
 class GitTrees:
     """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
 
-    `rules` is the repository whose ignore rules also apply.
+    `rules` is the repository whose ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
     """
 
     def __init__(
-        self, repository: Repository, objects: Repository | None = None, rules: Repository | None = None
+        self,
+        repository: Repository,
+        objects: Repository | None = None,
+        rules: Repository | None = None,
+        limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
     ) -> None:
         self.root = repository.root
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
+        self.limit = limit
         self._noted = 0
         self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
@@ -52,7 +58,7 @@ class GitTrees:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        return Shadow(self._place, self._objects, self._rules, self.writer.has)
+        return Shadow(self._place, self._objects, self._rules, self.writer.has, self.limit())
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
