@@ -74,7 +74,7 @@ def _snapshots(effort: Effort, place: Place) -> measure.Times:
         return time.perf_counter() - start
 
     trees.snapshot("refs/idumb/worktrees/main/first", "bench")
-    times = measure.turns(
+    return measure.turns(
         {
             "status": edited(lambda _: place.git("status", "--porcelain"), then=settle),
             "ours": edited(lambda at: trees.snapshot(f"refs/idumb/worktrees/main/snapshot{at}", "bench"), then=settle),
@@ -84,8 +84,6 @@ def _snapshots(effort: Effort, place: Place) -> measure.Times:
         },
         max(effort.rounds, 5) + 2,
     )
-    trees.close()
-    return times
 
 
 def _append(place: Place, path: str, number: int) -> None:

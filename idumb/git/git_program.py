@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
@@ -38,6 +38,7 @@ NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""
 CHANGED_FILES = ("diff", "--no-ext-diff", "--name-only", "-z", NO_SUBMODULES)
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
+_PATIENCE = 2.0  # seconds after which somebody looks what a command waits for
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
@@ -139,14 +140,21 @@ def in_temporary_folder(
 
 
 def beside(
-    root: str, arguments: Sequence[str], stdin: bytes, variables: Mapping[str, str], *, keep: Sequence[int]
+    root: str,
+    arguments: Sequence[str],
+    stdin: bytes,
+    variables: Mapping[str, str],
+    *,
+    keep: Sequence[int],
+    watch: Callable[[], None],
 ) -> Result:
     """Run a command in the user's working tree with a git folder of idumb's, which `variables` name.
 
-    What it writes is forced to disk, no hook runs, and paths are literal. It inherits the descriptors `keep`.
+    What it writes is forced to disk, no hook runs, and paths are literal. It inherits the descriptors `keep`. While it
+    takes long, `watch` is called now and then; if that raises, the command is stopped.
     """
     options = [*_ALWAYS, *_DURABLE, *_NO_HOOKS]
-    return _run(root, [*options, *arguments], stdin, {**_reading(root), **variables}, keep=keep)
+    return _run(root, [*options, *arguments], stdin, {**_reading(root), **variables}, keep=keep, watch=watch)
 
 
 def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
@@ -240,6 +248,7 @@ def _run(
     variables: Mapping[str, str],
     cwd: str | None = None,
     keep: Sequence[int] = (),
+    watch: Callable[[], None] | None = None,
 ) -> Result:
     with (
         _whole(stdin) as whole,
@@ -254,11 +263,22 @@ def _run(
         ) as process,
     ):
         try:
-            out, err = process.communicate()
+            out, err = _outputs(process, watch)
         except BaseException:
             _stop(process)
             raise
     return Result(process.returncode, out, err)
+
+
+def _outputs(process: subprocess.Popen[bytes], watch: Callable[[], None] | None) -> tuple[bytes, bytes]:
+    patience = _PATIENCE
+    while True:
+        try:
+            return process.communicate(timeout=patience if watch else None)
+        except subprocess.TimeoutExpired:
+            patience *= 2
+            if watch is not None:
+                watch()
 
 
 @contextlib.contextmanager

@@ -22,9 +22,11 @@ from idumb.git import (
     guarded_files,
     index_file,
     names,
+    nested_repositories,
     open_repository,
     proving_folders,
     stale_locks,
+    status,
 )
 from idumb.git import refs as own_refs
 from idumb.git import snapshot as kept_snapshots
@@ -32,7 +34,6 @@ from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.scan import ignores, nested_repositories, uncommitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,21 +76,19 @@ class GitHistory:
     def state(self) -> RepositoryState:
         head = self.head()
         files = self._compared = self._guarded.digests()
-        refs = own_refs.values(self._place.common_dir)
+        refs = own_refs.of_user(self._place.common_dir)
         return RepositoryState(head, files, refs, configuration=self._guarded.settings)
 
     def hooks_in_tree(self) -> frozenset[str]:
         return self._guarded.hooks_in_tree()
 
     def kept_refs(self) -> Mapping[str, str]:
+        refs = own_refs.listed(self._place.common_dir, f"{own_refs.PREFIX}worktrees/")
         if self._kept is None:
-            head, *below = self._own()
-            self._kept = own_refs.present(self._place.common_dir, [head])
-            for folder in below:
-                self._kept |= own_refs.own(self._place.common_dir, folder)
             own_refs.written(self._place)
+            self._kept = {name: at for name, at in refs.items() if name.startswith(self._own())}
         else:
-            self._kept = own_refs.present(self._place.common_dir, self.expected_refs())
+            self._kept = {name: refs[name] for name in self.expected_refs() if name in refs}
         return dict(self._kept)
 
     def expected_refs(self) -> Mapping[str, str]:
@@ -182,18 +181,14 @@ class GitHistory:
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths that git ignores and does not track."""
-        covered = ignores.ignored(self._place.root, paths)
-        tracked = ignores.Tracked(self._place)
-        tracked.refresh()
-        return frozenset(path for path in covered if not tracked.holds(path))
+        return status.ignored(self._place, paths)
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return nested_repositories.among(self._place, places)
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return uncommitted.added(self._place, self.repository, head_tree, paths)
+        return status.added(self._place, self.repository, head_tree, paths)
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         if self._head_commit() is None:
@@ -207,10 +202,7 @@ class GitHistory:
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
-        if not paths:
-            return ()  # else the index would be read for nothing
-        head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return uncommitted.changed(self._place, self.repository, head_tree, paths)
+        return status.changed(self._place, paths)
 
     def commit(
         self,

@@ -46,7 +46,7 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
 def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = dict(refs.own(place.common_dir, refs.PREFIX))
+    present = refs.listed(place.common_dir, refs.PREFIX)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
@@ -81,7 +81,9 @@ def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: 
 
     The tree gets its name before the others are deleted.
     """
-    trees = {ref: oid for ref, oid in refs.own(place.common_dir, run).items() if _is(repository, oid, ObjectType.TREE)}
+    trees = {
+        ref: oid for ref, oid in refs.listed(place.common_dir, run).items() if _is(repository, oid, ObjectType.TREE)
+    }
     if not trees:
         return
     done = _done(run)
@@ -99,7 +101,7 @@ def free(
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
     fold(repository, place, writer, run)
-    done, dropped = _done(run), dict(refs.own(place.common_dir, run))
+    done, dropped = _done(run), dict(refs.listed(place.common_dir, run))
     tree = refs.current(repository, done)
     rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}

@@ -130,7 +130,9 @@ class ProvingGitFolder:
         """Yield lines for tags, from which tools compute versions."""
         yield "# pack-refs with: sorted \n"
         yield from (
-            f"{oid} {name}\n" for name, oid in sorted(refs.tags(self._user.common_dir).items()) if _OID.fullmatch(oid)
+            f"{oid} {name}\n"
+            for name, oid in sorted(refs.listed(self._user.common_dir, "refs/tags/").items())
+            if _OID.fullmatch(oid)
         )
 
 

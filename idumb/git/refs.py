@@ -1,7 +1,6 @@
 """Refs below `refs/idumb/`: created or moved by compare-and-swap, with their files and folders forced to disk.
 
-The user's refs are read as plain files: libgit2 reads refs one by one, every task needs them three times, and some
-repositories have thousands.
+Refs are listed from plain files: libgit2 reads them one by one, and some repositories have thousands.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import pygit2
 
@@ -167,143 +165,42 @@ def _missing_folders(common_dir: str, ref: str) -> list[str]:
     return [*folders, folder] if folders else []
 
 
-_OWN = "refs/idumb"
-_TAGS = "refs/tags/"
-# Path of a loose ref to its stat and content, so that an unchanged one is not opened again.
-_cached: dict[str, tuple[tuple[int, ...], str]] = {}
+def of_user(common_dir: str) -> dict[str, str]:
+    """Return the user's refs: name to a commit or tag id, or to the name of another ref. Raises OSError."""
+    return {name: oid for name, oid in listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
 
 
-class _Listing(NamedTuple):
-    """The names in a folder of refs."""
-
-    folders: tuple[str, ...]
-    files: tuple[str, ...]
-
-
-# Path of a folder of refs to its stat and content.
-_listings: dict[str, tuple[tuple[int, ...], _Listing]] = {}
-
-
-class _Packed(NamedTuple):
-    user: Mapping[str, str]
-    own: Mapping[str, str]
-
-
-def values(common_dir: str) -> Mapping[str, str]:
-    """Return name to content: a commit or tag id, or the name of another ref. Raises OSError."""
-    # Loose refs first: a ref that git packs meanwhile is then seen in at least one place.
-    loose = dict(_loose(common_dir, "refs", but=_OWN))
-    return {**_packed(common_dir).user, **loose}
+def listed(common_dir: str, folder: str) -> dict[str, str]:
+    """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError."""
+    loose: dict[str, str] = {}
+    top = os.path.join(common_dir, folder)
+    # Loose refs first: one that git packs meanwhile is then seen in at least one place.
+    for here, below, names in os.walk(top):
+        if here == top and folder == "refs/":
+            below[:] = [name for name in below if name != "idumb"]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError), open(f"{here}/{name}", "rb") as stream:
+                if not name.endswith(".lock"):
+                    ref = os.path.relpath(f"{here}/{name}", common_dir)
+                    loose[ref] = os.fsdecode(stream.read().strip().removeprefix(b"ref: "))
+    return {name: oid for name, oid in _packed(common_dir).items() if name.startswith(folder)} | loose
 
 
-def own(common_dir: str, below: str) -> Mapping[str, str]:
-    """Return idumb's own refs in one folder, such as `refs/idumb/worktrees/main/`."""
-    loose = dict(_loose(common_dir, below.rstrip("/")))
-    packed = {name: oid for name, oid in _packed(common_dir).own.items() if name.startswith(below)}
-    return {**packed, **loose} if packed else loose
-
-
-def packed(common_dir: str) -> list[str]:
-    """Return what refs name again if their files are removed: the content of `packed-refs`, idumb's refs included."""
-    packed = _packed(common_dir)
-    return [*packed.user.values(), *packed.own.values()]
-
-
-def present(common_dir: str, names: Iterable[str]) -> dict[str, str]:
-    """Return those of these refs of idumb that exist: name to content. No folder is listed. Raises OSError."""
-    found, rest = dict[str, str](), list[str]()
-    for name in names:
-        try:
-            found[name] = _value(f"{common_dir}/{name}")
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            rest.append(name)
-    packed = _packed(common_dir).own if rest else {}
-    return found | {name: packed[name] for name in rest if name in packed}
-
-
-def tags(common_dir: str) -> Mapping[str, str]:
-    """Return the user's tags: name to content, as in `values`. Raises OSError."""
-    loose = dict(_loose(common_dir, _TAGS.rstrip("/")))
-    return {**{name: oid for name, oid in _packed(common_dir).user.items() if name.startswith(_TAGS)}, **loose}
-
-
-def _loose(common_dir: str, top: str, but: str | None = None) -> Iterator[tuple[str, str]]:
-    pending, settled = [top], 0
-    while pending:
-        folder = pending.pop()
-        path = f"{common_dir}/{folder}"
-        signature = _signature(path)
-        listing = _noted(path, signature)
-        if listing is None:
-            settled = settled or clock.nanoseconds() - clock.TICK
-            listing = _list(path, signature, settled)
-        pending += [name for each in listing.folders if (name := f"{folder}/{each}") != but]
-        for each in listing.files:
-            with contextlib.suppress(FileNotFoundError):  # packed or deleted between the two reads
-                yield f"{folder}/{each}", _value(f"{common_dir}/{folder}/{each}")
-
-
-def _signature(path: str) -> tuple[int, ...] | None:
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
-
-
-def _noted(path: str, signature: tuple[int, ...] | None) -> _Listing | None:
-    """Return what a folder of refs contains if its times show that it is as it was when it was listed."""
-    noted = _listings.get(path)
-    return noted[1] if noted is not None and noted[0] == signature else None
-
-
-def _list(path: str, signature: tuple[int, ...] | None, settled: int) -> _Listing:
-    """List a folder of refs. Note the listing if the folder is older than `settled`: its next change then shows."""
-    try:
-        with os.scandir(path) as entries:
-            kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    except (FileNotFoundError, NotADirectoryError):
-        return _Listing((), ())
-    folders = (name for name, is_folder in kinds.items() if is_folder)
-    files = (name for name, is_folder in kinds.items() if not is_folder and not name.endswith(".lock"))
-    listing = _Listing(tuple(folders), tuple(files))
-    if signature is not None and signature[0] < settled:
-        _listings[path] = signature, listing
-    return listing
-
-
-def _value(path: str) -> str:
-    status = os.stat(path)
-    signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)
-    noted = _cached.get(path)
-    if noted is None or noted[0] != signature:
-        with open(path, "rb") as stream:
-            noted = (signature, os.fsdecode(stream.read().strip().removeprefix(b"ref: ")))
-        _cached[path] = noted
-    return noted[1]
-
-
-def _packed(common_dir: str) -> _Packed:
+def _packed(common_dir: str) -> Mapping[str, str]:
     path = os.path.join(common_dir, "packed-refs")
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        return _Packed({}, {})
+        return {}
     # Git replaces this file instead of writing into it.
-    return _read(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return _parsed(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 @functools.lru_cache(maxsize=1)
-def _read(path: str, _: tuple[int, ...]) -> _Packed:
-    user: dict[str, str] = {}
-    ours: dict[str, str] = {}
+def _parsed(path: str, _: tuple[int, ...]) -> Mapping[str, str]:
     with open(path, "rb") as stream:
-        for line in stream:
-            if line[:1] in (b"#", b"^"):
-                continue
-            oid, _space, name = os.fsdecode(line).rstrip("\n").partition(" ")
-            (ours if name.startswith(f"{_OWN}/") else user)[name] = oid
-    return _Packed(user, ours)
+        rows = [os.fsdecode(line).rstrip("\n").partition(" ") for line in stream if line[:1] not in (b"#", b"^")]
+    return {name: oid for oid, _space, name in rows}
 
 
 def bytes_on_disk(place: Repository) -> int | None:

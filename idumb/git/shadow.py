@@ -24,7 +24,7 @@ from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
 from idumb.git import git_program, guarded_files, young_files
 from idumb.git.discover import Repository
-from idumb.git.shadow_folder import INDEX, ShadowFolder
+from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 from idumb.system.files import file_systems
 
 NESTED = "a repository of its own"
@@ -96,7 +96,7 @@ class Shadow:
             for _ in range(_TRIES):
                 try:
                     return self._scan(named)
-                except _Moved as moved:
+                except (_Moved, Blocked) as moved:
                     problem, self._forced = str(moved), {}
         raise errors.Refusal(
             "git.failed",

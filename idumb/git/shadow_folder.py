@@ -9,10 +9,14 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shlex
+import stat
 from collections.abc import Iterator, Sequence
 
+from idumb.domain import errors
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
+from idumb.system import clock
 from idumb.system.files import private_folders
 
 INDEX = "index"
@@ -21,6 +25,9 @@ _ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
 """Git stores the bytes of every file as they are."""
 _FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode")
 """Settings that say what the file system can do."""
+_PAUSE = 0.1  # seconds
+_TRIES = 300
+_RULES = frozenset((".gitignore", ".gitattributes"))
 SETTINGS: tuple[str, ...] = (
     "core.sparseCheckout=false",
     "core.splitIndex=false",
@@ -28,6 +35,10 @@ SETTINGS: tuple[str, ...] = (
     "core.checkStat=default",
     "index.skipHash=true",
 )
+
+
+class Blocked(Exception):
+    """Git waited for a pipe, which is gone now."""
 
 
 class ShadowFolder:
@@ -38,6 +49,7 @@ class ShadowFolder:
 
     def __init__(self, place: Repository, objects: Repository, rules: Repository) -> None:
         self.path = folder(place, objects)
+        self.is_of_clone = place.common_dir != objects.common_dir
         self._place = place
         self._store = objects
         self._guarded = guarded_files.of_repository(rules)
@@ -46,17 +58,33 @@ class ShadowFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other scans of this working tree away. A git that outlives us keeps them away until it ends."""
+        """Keep other scans of this working tree away. A git that outlives us keeps them away until it ends.
+
+        Refusal `git.scanning` if another scan takes too long.
+        """
         self._prepare()
         descriptor = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._wait_for(descriptor)
             self._lock = descriptor
             self.remove(f"{INDEX}.lock")  # of a git that was killed
             yield
         finally:
             self._lock = -1
             os.close(descriptor)
+
+    def _wait_for(self, descriptor: int) -> None:
+        for _ in range(_TRIES):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            clock.SystemClock().pause(_PAUSE)
+        self._look_for_pipes()
+        raise errors.Refusal(
+            "git.scanning",
+            f"Another command saves {self._place.root} since {_TRIES * _PAUSE:.0f} seconds.",
+            hint="idumb status; wait for it, then run the command again",
+        )
 
     def signature(self) -> tuple[int, ...] | None:
         """Return what shows that another process wrote the index."""
@@ -81,7 +109,26 @@ class ShadowFolder:
         facts = [f"{name}={effective[name]}" for name in _FACTS if name in effective]
         settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", *facts]
         options = [word for setting in settings for word in ("-c", setting)]
-        return git_program.beside(self._place.root, [*options, *arguments], stdin, variables, keep=(self._lock,))
+        command = [*options, *arguments]
+        return git_program.beside(
+            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self._look_for_pipes
+        )
+
+    def _look_for_pipes(self) -> None:
+        """Refuse if a file of rules is a pipe: git waits for it forever. In a clone it is nobody's, and goes."""
+        for here, below, names in os.walk(self._place.root):
+            below[:] = [name for name in below if name != ".git"]
+            for path in (os.path.join(here, name) for name in names if name in _RULES):
+                if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    if self.is_of_clone:
+                        os.unlink(path)
+                        raise Blocked(path)
+                    raise errors.Refusal(
+                        "git.waits-for-pipe",
+                        f"{path} is a pipe, and git would wait for it forever.",
+                        hint=f"rm {shlex.quote(path)}, then run the command again",
+                        details={"path": path},
+                    )
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""

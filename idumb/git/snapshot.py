@@ -16,14 +16,13 @@ import pygit2
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
-from idumb.git import index_file, names, open_repository
+from idumb.git import guarded_files, index_file, names, nested_repositories, open_repository, status
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
-from idumb.git.scan import ignores, nested_repositories, uncommitted
 from idumb.git.shadow import Shadow
 
 WORKTREE, STAGED, HEAD, REFS, META = "worktree", "staged", "head", "refs", "meta.json"
@@ -47,7 +46,7 @@ class Snapshots:
         self._folder = os.path.join(objects.common_dir, "objects")
         self._shadow = shadow
         self._head: str | None = None
-        self._index: tuple[ignores.Signature, Mapping[str, Item]] = ((), {})
+        self._index: tuple[tuple[int, ...] | None, Mapping[str, Item]] = ((), {})
 
     def take(
         self, ref: str, tree: str, reason: str, omitted: Mapping[str, str], nested: nested_repositories.Look | None
@@ -62,7 +61,7 @@ class Snapshots:
         meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
         index = self._index_items(head)
         # `head` is that branch's value: most snapshots then share the same refs.
-        refs = {name: at for name, at in own_refs.values(self._objects.common_dir).items() if name != branch}
+        refs = {name: at for name, at in own_refs.of_user(self._objects.common_dir).items() if name != branch}
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
@@ -196,7 +195,7 @@ class Snapshots:
 
     def _index_items(self, head: str | None) -> Mapping[str, Item]:
         """Return the index file, and the staged blobs; stored again only if the file changed."""
-        present = ignores.signature([index_file.path_of(self._place)])
+        present = guarded_files.stat_key(index_file.path_of(self._place))
         if self._index[0] != present:
             index = self._store_index()
             staged = None if index is None else self._store_staged(head)
@@ -213,7 +212,7 @@ class Snapshots:
             tree = tree_objects.tree_of(self._repository, head)
             if tree == tree_objects.EMPTY_TREE:
                 self._writer.tree({})
-            staged = uncommitted.staged_blobs(self._place, self._repository, tree)
+            staged = status.staged_blobs(self._place, tree)
         except (errors.Refusal, pygit2.GitError):
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
         items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}

@@ -26,11 +26,9 @@ from idumb.git.objects import durable_files
 from idumb.system import host_identity
 from idumb.system.processes import process_tree
 
-# Temporary names that `restore`, the steps and `atomic_write` use until a file is complete.
-_OURS = lazy_pattern.compile(
-    r"(?:\.idumb-restore-[0-9a-f]{16}|\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)"
-)
-_PATTERNS = (":(top,glob)**/.idumb-*", ":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
+# Temporary names that the steps and `atomic_write` use until a file is complete.
+_OURS = lazy_pattern.compile(r"(?:\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)")
+_PATTERNS = (":(top,glob)**/.idumb-*.tmp", ":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
 _PACKED = "packed-refs.lock"
 _PATIENCE = 5.0
 _LOOK = 0.05

@@ -12,16 +12,17 @@ from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import commit_tree, guarded_files, open_repository, snapshot
+from idumb.git import commit_tree, guarded_files, links, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.restore import patch
-from idumb.git.scan import ignores, nested_repositories, path_state, real_folders
+from idumb.git.restore import patch, real_folders
+from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
 from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
+_TRIES = 10
 _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
 """Attributes that make git convert a file when it commits it."""
 
@@ -68,18 +69,30 @@ class GitTrees:
         return self.shadow.scan(also)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        paths = tuple(also)
-        tree = self.scan(paths)
-        self._noted = self._filesystem_time()
-        try:
-            return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
-        except errors.Refusal as refusal:
-            if refusal.code != object_writer.UNREADABLE:
-                raise
-        # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one that
-        # somebody wrote without fsync: write all of it again.
-        self.forget()
-        return self.snapshots.take(ref, self.scan(paths), reason, self.shadow.omitted, self._nested())
+        paths, last = tuple(also), None
+        for _ in range(_TRIES):
+            tree = self.scan(paths)
+            self._noted = self._filesystem_time()
+            try:
+                return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
+            except errors.Refusal as refusal:
+                if refusal.code != object_writer.UNREADABLE:
+                    raise
+                last = refusal
+            # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
+            # that somebody wrote without fsync: write all of it again.
+            self._set_aside(str(last.details["object"]))
+            self.forget()
+        raise last or AssertionError("there is at least one try")
+
+    def _set_aside(self, oid: str) -> None:
+        """Move a damaged object out of git's way: git does not write an object again whose file exists."""
+        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
+        if os.path.exists(place):
+            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
+            private_folders.make_below(self._objects.common_dir, folder)
+            self._objects.guard()
+            os.replace(place, os.path.join(folder, oid))
 
     def _filesystem_time(self) -> int:
         """Return the time that the file system would stamp on a write now."""
@@ -109,13 +122,13 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def outside_target(self, link: str) -> str | None:
-        return path_state.outside_target(self.root, link)
+        return links.outside_target(self.root, link)
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
-        return path_state.places_of_machine(self.root, data)
+        return links.places_of_machine(self.root, data)
 
     def inside_target(self, link: str) -> str | None:
-        return path_state.inside_target(self.root, link)
+        return links.inside_target(self.root, link)
 
     def is_older(self, path: str) -> bool:
         try:
@@ -136,7 +149,7 @@ class GitTrees:
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         files = frozenset(rules)
-        hiding = ignores.deciding(self.root, self.ignored(), self._rules) if files else {}
+        hiding = status.deciding(self.root, self.ignored(), self._rules) if files else {}
         return {path: rule for path, rule in hiding.items() if rule[0] in files}
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
@@ -234,7 +247,6 @@ class GitTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         from idumb.git.restore import restore_paths
 
@@ -246,25 +258,20 @@ class GitTrees:
                 expected,
                 paths,
                 force=force,
-                tell=tell,
+                shelf=self._shelf(),
                 guard=self._objects.guard,
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise object_writer.unreadable(str(problem.args[0])) from problem
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return real_folders.missing(self.root, folders)
+    def release_displaced(self) -> tuple[str, ...]:
+        return self._shelf().release()
+
+    def _shelf(self) -> Shelf:
+        return Shelf(os.path.join(self._place.common_dir, "idumb", "displaced", self._place.worktree_id), self.root)
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return real_folders.present(self.root, folders)
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.make(self.root, folders)
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        self._objects.guard()
-        real_folders.remove(self.root, folders)
 
     def force(self, paths: Iterable[str]) -> None:
         durable_files.force_below(self.root, paths)

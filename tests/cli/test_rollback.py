@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from idumb.app.ports.repository import Conflict
 from idumb.git.restore import write_back
-from idumb.git.scan.path_state import Step
+from idumb.git.restore.path_state import Step
+from idumb.git.trees import GitTrees
+from idumb.system.clock import SystemClock
 from tests.support import seed, warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -276,17 +280,6 @@ def test_accept_makes_no_commit_if_the_file_differs_from_head_in_the_index_only(
     assert failed.repo.git("show", ":a.txt") == "two"
 
 
-def test_undo_leaves_previously_uncommitted_work_uncommitted(failed: Project) -> None:
-    """R-GIT-3, R-GIT-6: the files of a failed task are restored, and nothing commits them unasked."""
-    assert _work(failed) == [" M a.txt", "?? b.txt"]
-    assert failed.quick(*ROLLBACK, "--yes").code == 0
-    assert [failed.exists(path) for path in ("a.txt", "b.txt")] == [False, False]
-    assert failed.quick("undo", "--yes").code == 0
-    assert "?? b.txt" in _work(failed)
-    assert "a.txt" in failed.repo.tree()
-    assert [failed.read(path) for path in ("a.txt", "b.txt")] == ["two\n", "two\n"]
-
-
 def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +315,46 @@ def test_a_file_saved_before_the_first_restore_stops_the_rollback(
     assert answer.error["code"] == "rollback.conflict"
     assert "rollback.abandoned" in _kinds(done)
     assert (done.read("a.txt"), done.read("b.txt")) == ("made\n", "mine")
+
+
+def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> Path:
+    """Let another git command take the lock of the index once the files are restored."""
+    restore, lock = GitTrees.restore, project.repo.git_dir / "index.lock"
+
+    def then_lock(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
+        conflicts = restore(self, target, expected, paths)
+        lock.touch()
+        return conflicts
+
+    patching.setattr(GitTrees, "restore", then_lock)
+    return lock
+
+
+def test_the_commit_of_a_rollback_waits_for_the_lock_of_the_index(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = _locked_after_restoring(monkeypatch, done)
+    monkeypatch.setattr(SystemClock, "pause", lambda *_: lock.unlink())
+    assert done.quick(*ROLLBACK, "--yes").code == 0
+    assert done.repo.status() == []
+
+
+def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_finishes_it(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patching:
+        lock = _locked_after_restoring(patching, done)
+        seconds = [0.0]
+        patching.setattr(SystemClock, "pause", lambda *_: seconds.append(seconds[-1] + 11))
+        patching.setattr(SystemClock, "monotonic", lambda _: seconds[-1])
+        refused = done.quick(*ROLLBACK, "--yes", "--json")
+    assert refused.error["code"] == "git.commit-refused"
+    assert "index.lock" in refused.error["message"]
+    assert 30 <= seconds[-1] <= 70  # once with the reports and once without
+    lock.unlink()
+    assert done.quick(*ROLLBACK, "--yes").code == 0
+    assert done.repo.status() == []
+    assert len(done.trailers("Idumb-Rollback")) == 1
 
 
 AGAIN = ("resume 1", "rollback 1 --to T1-01 --yes", "undo --yes")

@@ -13,7 +13,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making
+from tests.support.project import Project, making, task, write
 
 BUILDER = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
 
@@ -44,6 +44,50 @@ def ran(prepared: Prepared) -> Project:
 def two(prepared: Prepared) -> Project:
     """Phases 1 and 2 of two tasks each ran."""
     return prepared.get(_two_runs)
+
+
+def _left_uncommitted(sandbox: GitSandbox) -> Project:
+    """T1-02 failed: it changed a file that T1-01 had committed, and made one. The user deleted another of T1-01."""
+    project = projects.create(sandbox)
+    project.configure("run:\n  max_attempts: 1\n")
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n")]
+    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", steps=steps)
+    first = [write("a.txt", "one\n"), write("c.txt", "one\n")]
+    project.plan([task("T1-01", files="create `a.txt`, create `c.txt`", check="true", steps=first), failing])
+    assert project.execute().code == 1
+    project.repo.remove("c.txt")
+    return project
+
+
+WORK = ("a.txt", "b.txt", "c.txt")
+UNCOMMITTED = [" M a.txt", " D c.txt", "?? b.txt"]
+
+
+def _work(project: Project) -> list[str]:
+    return [line for line in project.repo.status() if ".idumb/" not in line and ".planning/" not in line]
+
+
+@pytest.mark.parametrize("hooks", [False, True])
+def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared, *, hooks: bool) -> None:
+    """R-GIT-3, R-GIT-6: the branch has what it had, and the files what they had."""
+    project = prepared.get(_left_uncommitted)
+    if hooks:
+        _hook(project, "#!/bin/sh\nexit 0\n")
+    head = {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK}
+    assert sorted(_work(project)) == sorted(UNCOMMITTED)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert _work(project) == []
+    assert undo(project, "--yes").code == 0
+    assert sorted(_work(project)) == sorted(UNCOMMITTED)
+    assert {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK} == head
+    assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
+
+
+def _hook(project: Project, script: str) -> None:
+    hook = project.repo.git_dir / "hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(script, encoding="ascii")
+    hook.chmod(0o755)
 
 
 def operations(project: Project) -> list[str]:
@@ -159,10 +203,7 @@ def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(ran: Pr
 
 def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
     (first,) = operations(ran)
-    (ran.repo.git_dir / "hooks").mkdir(exist_ok=True)
-    hook = ran.repo.git_dir / "hooks/pre-commit"
-    hook.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
-    hook.chmod(0o755)
+    _hook(ran, "#!/bin/sh\nexit 1\n")
     answer = ran.quick("undo", "--yes")
     assert answer.code == 1
     words = f"undo of run 1 of phase 1, operation {first} (execute-phase)"

@@ -156,22 +156,26 @@ def plant(fault: str | None) -> None:
 
 def _force_nothing() -> None:
     """Disable fsync in this process, in SQLite and in git."""
+    import pygit2
+
     from idumb.git import git_program
     from idumb.git.objects import durable_files
     from idumb.store import connection
 
     os.fsync = lambda _: None  # type: ignore[assignment]
     durable_files.force = lambda paths: None
+    pygit2.option = lambda *_: None  # type: ignore[assignment]
     git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
     connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}
 
 
 def _refs_first() -> None:
     """Write a ref to disk before the objects that it leads to."""
-    from types import SimpleNamespace
+    from idumb.git import git_program
+    from idumb.git.objects import durable_files
 
-    writer: Any = importlib.import_module("idumb.git.objects.object_writer")
-    writer.durable_files = SimpleNamespace(force=lambda paths: None)
+    git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
+    durable_files.force_objects = lambda *_: None
 
 
 def arm(choice: dict[str, Any]) -> None:

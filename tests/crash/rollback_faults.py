@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,20 +26,22 @@ def arrange(given: dict[str, Any]) -> None:
 def _kill_before(step: int | str) -> None:
     """End the process, as `kill -9` does, before its durable step of that number, or the first of that name.
 
-    The name is that of a function or the kind of an event to append.
+    The name is that of a function or the kind of an event to append; `restore 2` is the second call.
     """
     from idumb.git.history import GitHistory
+    from idumb.git.restore import atomic_moves, write_back
     from idumb.git.trees import GitTrees
     from idumb.store.event_log import SqliteEventLog
 
-    passed = [0]
+    passed, calls = [0], Counter[str]()
 
     def wrap(owner: Any, name: str) -> None:
         method: Callable[..., Any] = getattr(owner, name)
 
         def counted(*arguments: Any, **options: Any) -> Any:
             kinds = [event.kind for event in arguments[1]] if name == "append" else []
-            if step in (passed[0], name, *kinds):
+            calls[name] += 1
+            if step in (passed[0], name, f"{name} {calls[name]}", *kinds):
                 os.kill(os.getpid(), signal.SIGKILL)
             passed[0] += 1
             return method(*arguments, **options)
@@ -47,8 +50,11 @@ def _kill_before(step: int | str) -> None:
 
     wrap(SqliteEventLog, "append")
     wrap(GitHistory, "commit")
-    for name in ("snapshot", "keep", "restore"):
+    for name in ("snapshot", "keep", "restore", "release_displaced"):
         wrap(GitTrees, name)
+    for name in ("exchange", "place"):
+        wrap(atomic_moves, name)
+    wrap(write_back, "_move_aside")
     for name in ("rename", "replace", "unlink", "rmdir"):
         wrap(os, name)
 
@@ -71,7 +77,7 @@ def _aim_at_the_index() -> None:
 
     put_back = restoring.restore_paths
 
-    def aimed(services: Any, journal: Any, contract: Any, target: Any, before: Any, intent: Any) -> Any:
+    def aimed(services: Any, journal: Any, contract: Any, target: Any, *rest: Any) -> Any:
         import dataclasses
 
         from idumb.git import index_file
@@ -79,6 +85,6 @@ def _aim_at_the_index() -> None:
         trees = services.trees
         assert isinstance(trees, GitTrees)
         live = str(index_file.opened(trees.repository).write_tree())
-        return put_back(services, journal, contract, dataclasses.replace(target, target=live), before, intent)
+        return put_back(services, journal, contract, dataclasses.replace(target, target=live), *rest)
 
-    restoring.restore_paths = aimed
+    setattr(restoring, "restore_paths", aimed)  # noqa: B010

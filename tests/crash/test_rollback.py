@@ -9,7 +9,7 @@ from tests.support import project as projects
 from tests.support import seed, warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, delete, making, task
+from tests.support.project import Project, delete, making, task, write
 
 
 @pytest.fixture
@@ -31,21 +31,85 @@ def _ran(sandbox: GitSandbox) -> Project:
     return project
 
 
-@pytest.mark.parametrize("at", seed.one_on_a_push((3, 5, 6, 8), "a killed rollback"))
-def test_a_killed_rollback_can_be_run_again_and_undone_exactly(ran: Project, at: int) -> None:
-    """R-GIT-3: one rollback in the record, one commit, and undo restores the tasks' work."""
-    before = ran.repo.ledger()
-    killed = harness.run(ran, "rollback", "1", "--to", "T1-01", "--yes", at=at)
+POINTS = (
+    "snapshot", "keep", "rollback.intended", "restore", "exchange", "place", "_move_aside", "commit",
+    "rollback.completed", "release_displaced",
+)  # fmt: skip
+
+
+def _edited(sandbox: GitSandbox) -> Project:
+    """Task 2 edits a file, deletes one and makes one."""
+    project = projects.create(sandbox)
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n"), delete("README.md")]
+    files = "modify `a.txt`, create `b.txt`, delete `README.md`"
+    second = task("T1-02", files=files, check="true", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), second])
+    assert project.execute().code == 0
+    return project
+
+
+@pytest.mark.parametrize("point", seed.one_on_a_push(POINTS, "a point of a rollback"))
+def test_a_rollback_killed_at_any_point_is_finished_by_the_same_command(prepared: Prepared, point: str) -> None:
+    """R-GIT-3, R-LOG-6: docs/design/restore.md lists the points."""
+    project = prepared.get(_edited)
+    before = project.repo.ledger()
+    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
+    killed = warm.of_this_process().run(project.start, *words, hook=hook, given={"kill": point, "plant": ""})
     assert killed.code == harness.KILLED
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert not ran.exists("b.txt")
-    assert ran.exists("README.md")
-    assert ran.trailers("Idumb-Rollback") == ["T1-01"]
-    assert ran.statuses() == {"T1-01": "completed", "T1-02": "ready", "T1-03": "pending"}
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-    assert set(ran.statuses().values()) == {"completed"}
-    assert [line for line in ran.repo.status() if ".idumb" not in line] == ["?? mine.txt"]
+    done = project.json(*words)
+    assert (done.code, "saved while" in done.out) == (0, False), done
+    assert (project.read("a.txt"), project.exists("b.txt"), project.exists("README.md")) == ("made\n", False, True)
+    assert project.repo.status() == []
+    assert len(project.trailers("Idumb-Rollback")) == 1
+    assert project.quick("undo", "--yes").code == 0
+    assert not (project.repo.git_dir / "idumb/displaced/main").exists()
+    assert projects.user_bytes(before, project.repo.ledger()) == []
+
+
+def test_a_rollback_killed_between_branch_and_index_sets_the_index(prepared: Prepared) -> None:
+    """git moves the branch first; what it did not reach is as in the commit before."""
+    project = prepared.get(_edited)
+    hook, words = "tests.crash.rollback_faults:arrange", ("rollback", "1", "--to", "T1-01", "--yes")
+    given = {"kill": "rollback.completed", "plant": ""}
+    assert warm.of_this_process().run(project.start, *words, hook=hook, given=given).code == harness.KILLED
+    project.repo.git("read-tree", "HEAD~1")
+    assert project.repo.status() != []
+    assert project.json(*words).code == 0
+    assert project.repo.status() == []
+
+
+def _rolled_back(sandbox: GitSandbox) -> Project:
+    """A task that failed had changed a committed file and made one; all is rolled back."""
+    project = projects.create(sandbox)
+    project.configure("run:\n  max_attempts: 1\n")
+    steps = [write("a.txt", "two\n"), write("b.txt", "two\n")]
+    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), failing])
+    assert project.execute().code == 1
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    return project
+
+
+UNDO_POINTS = ("restore", "place", "place 2", "commit", "restore 2", "exchange", "undo.completed", "release_displaced")
+
+
+@pytest.mark.parametrize("point", seed.one_on_a_push(UNDO_POINTS, "a point of an undo"))
+def test_a_killed_undo_brings_uncommitted_work_back_uncommitted(prepared: Prepared, point: str) -> None:
+    """R-GIT-3."""
+    project = prepared.get(_rolled_back)
+    hook = "tests.crash.rollback_faults:arrange"
+    given = {"kill": point, "plant": ""}
+    killed = warm.of_this_process().run(project.start, "undo", "--yes", hook=hook, given=given)
+    assert killed.code == harness.KILLED
+    if point != "release_displaced":
+        finished = project.json("undo", "--yes")
+        assert finished.data["what"] == "rollback of phase 1 to start"
+        assert "not restored" not in finished.out
+    assert [line for line in project.repo.status() if ".idumb" not in line and ".planning" not in line] == [
+        " M a.txt", "?? b.txt"
+    ]  # fmt: skip
+    assert (project.read("a.txt"), project.read("b.txt")) == ("two\n", "two\n")
+    assert project.repo.git("show", "HEAD:a.txt") == "made"
 
 
 def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
@@ -86,19 +150,6 @@ def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_un
     assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert ran.idumb("undo", "--yes").code == 0
     assert projects.user_bytes(before, ran.repo.ledger()) == []
-
-
-@pytest.mark.parametrize("at", seed.one_on_a_push((5, 7), "a killed undo"))
-def test_a_killed_undo_can_be_run_again(ran: Project, at: int) -> None:
-    """R-GIT-3."""
-    before = ran.repo.ledger()
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    back = ran.repo.ledger()
-    assert harness.run(ran, "undo", "--yes", at=at).code == harness.KILLED
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-    assert ran.idumb("undo", "--yes").code == 0
-    assert projects.user_bytes(back, ran.repo.ledger()) == []
 
 
 KILLS = [["history.recorded"], ["operation.finished"], ["rollback.completed", "history.recorded"]]

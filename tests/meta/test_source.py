@@ -26,7 +26,6 @@ FORBIDDEN = {
 # Files that have a reason: file -> what they may contain.
 WITH_A_REASON = {
     # A cache that is beside the hooks git would run: who can write it needs no other way in.
-    "idumb/git/scan/scan_cache.py": {"pickle"},
     # A private file for the process that is started next: who can write it could as well change idumb itself.
     "idumb/gates/project/own.py": {"pickle"},
     "idumb/gates/project/entry_point.py": {"pickle"},

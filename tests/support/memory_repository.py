@@ -169,7 +169,6 @@ class MemoryTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         named = tuple(paths)
         repository, present = self._repository, self._repository.present(named)
@@ -185,6 +184,9 @@ class MemoryTrees:
                 repository.files[path] = repository.blobs[target_tree[path]]
         return ()
 
+    def release_displaced(self) -> tuple[str, ...]:
+        return ()
+
     def force(self, paths: Iterable[str]) -> None:
         """Nothing: memory has no disk."""
 
@@ -196,13 +198,6 @@ class MemoryTrees:
 
     def ignored(self) -> tuple[str, ...]:
         return tuple(sorted(self._repository.ignored & self._repository.files.keys()))
-
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        present = self.scan(self._repository.ignored)
-        return tuple(folder for folder in folders if not self.is_folder(present, folder.rstrip("/")))
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        """Nothing: memory has no folders."""
 
     def is_older(self, path: str) -> bool:
         return False

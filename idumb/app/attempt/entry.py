@@ -11,7 +11,7 @@ from idumb.app.core.run_context import Attempt, Prepared, RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import agent, canonical_json, contract, outcome, paths
+from idumb.domain import agent, canonical_json, contract, outcome
 from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.errors import Refusal
@@ -164,7 +164,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
             builder=binding,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
             **environment,
-            **_only_known_now(context, attempt, binding, before),
+            **_only_known_now(context, before),
         )
     )
     # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
@@ -203,15 +203,11 @@ def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
     return canonical_json.digest([task, attempt.feedback, attempt.number])
 
 
-def _only_known_now(context: RunContext, attempt: Attempt, binding: str, before: RepositoryState) -> dict[str, object]:
-    """Return what cannot be known after the work: folders that it will create, and git's own files if they changed."""
+def _only_known_now(context: RunContext, before: RepositoryState) -> dict[str, object]:
+    """Return what cannot be known after the work: the workspace, and git's own files if they changed."""
     fields: dict[str, object] = {}
     if context.workspace.kind != context.journal.state.workspace:
         fields["workspace"] = context.workspace.kind
-    if context.workspace.kind == "here" and binding == agent.STEPS:
-        folders = [str(s.arguments["path"]) for s in attempt.task.steps if s.tool == "make_directory"]
-        valid = [path for path in folders if not paths.problem(path.rstrip("/"))]
-        fields["folders"] = list(context.work.missing_folders(valid)) if valid else []
     guarded = dict(before.guarded)
     if guarded != context.journal.state.guarded.digests:
         fields["guarded"] = guarded

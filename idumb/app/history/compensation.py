@@ -6,7 +6,6 @@ the process ends between a command and its record, the next rollback runs the co
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from idumb.app.consent import approvals
@@ -124,10 +123,10 @@ def locked_tasks(services: Services, state: RunState, contract: Contract) -> Map
 
 def run(
     services: Services, journal: Journal, contract: Contract, effects: Effects, target: Target, before: Snapshot
-) -> Target:
-    """Run the commands, newest task first. Files that they change count as changed by the tasks."""
+) -> str:
+    """Run the commands, newest task first. Return the kept tree of the files now; what they change is the tasks'."""
     if not effects.commands:
-        return target
+        return before.tree
     place = services.open_workspace("here", journal.state.id)
     checks = services.open_checks(place, journal.state.id).given(contract.variables)
     present = before.tree
@@ -135,10 +134,10 @@ def run(
         done = [_command(services, journal, checks, task, command) for command in commands]
         checks.end_processes()
         failed = next((e for e in done if not e.passed), None)
-        present, target = _adopt_changes(services, journal, target, task, present, record=failed is None)
+        present = _adopt_changes(services, journal, target, task, present, record=failed is None)
         if failed is not None:
             raise _failure(journal.state.phase, effects, task, failed)
-    return target
+    return present
 
 
 def _command(services: Services, journal: Journal, checks: Checks, task: str, command: str) -> Evidence:
@@ -152,8 +151,8 @@ def _command(services: Services, journal: Journal, checks: Checks, task: str, co
 
 def _adopt_changes(
     services: Services, journal: Journal, target: Target, task: str, before: str, *, record: bool
-) -> tuple[str, Target]:
-    """Record what the commands changed; return the present tree and the target that expects it."""
+) -> str:
+    """Record what the commands changed; return the kept tree of the files now."""
     trees, state = services.trees, journal.state
     present = trees.scan(target.paths)
     changed = [p for p in target.paths if trees.entry(before, p) != trees.entry(present, p)]
@@ -161,14 +160,13 @@ def _adopt_changes(
     if changed:
         ref = run_ref(services, state.id, f"operations/{journal.operation}/compensated-{task}")
         trees.keep(ref, present, f"after the commands of {task}")
-        target = dataclasses.replace(target, expected=trees.overlay(target.expected, present, changed))
         for task_id, task_state in state.tasks.items():
             own = [path for path in changed if path in set(task_state.work.touched)]
             if task_state.work.left_tree is not None and own:
                 left_trees[task_id] = trees.overlay(task_state.work.left_tree, present, own)
     if record:
         journal.write(journal.event("rollback.compensated", task, paths=changed, left=left_trees, tree=present))
-    return present, target
+    return present if changed else before
 
 
 def _failure(phase: str, effects: Effects, task: str, failed: Evidence) -> WorkFailed:

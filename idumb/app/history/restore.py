@@ -5,8 +5,8 @@ If the process is killed in between, the next command that continues the run fin
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
@@ -129,11 +129,14 @@ def restore_paths(
     contract: Contract,
     target: Target,
     before: Snapshot,
+    present: str,
     intent: Intent,
 ) -> RestoreResult:
-    """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
-    ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/after")
-    services.trees.keep(ref, target.target, f"after {target.words}")
+    """Record the intent, restore the paths that are still as in the tree `present`, commit, and record the result."""
+    committed = target.committed or target.target
+    for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
+        ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
+        services.trees.keep(ref, tree, f"{name}, {target.words}")
     journal.write(
         journal.event(
             "rollback.intended",
@@ -147,15 +150,15 @@ def restore_paths(
             paths=list(target.paths),
             before=before.commit,
             before_tree=before.tree,
-            expected_tree=target.expected,
+            expected_tree=present,
+            committed_tree=committed,
             after_tree=target.target,
-            removed_folders=list(target.removed_folders),
-            made_folders=list(target.made_folders),
+            uncommitted=list(_uncommitted(services, target.paths, before.tree)),
             ref=before.ref,
             head=services.history.head().commit,
         )
     )
-    conflicts = services.trees.restore(target.target, target.expected, target.paths, tell=services.reporter.note)
+    conflicts = services.trees.restore(committed, present, target.paths)
     if conflicts and _untouched(services, target, before, conflicts):
         journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
         raise restore_conflicts.refusal(services, target, before, conflicts)
@@ -187,33 +190,55 @@ def finish_interrupted(services: Services, journal: Journal, contract: Contract)
 def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Restore the rest of an interrupted restore; return the restored paths and those that the user changed."""
     intended = state.restoring or {}
-    user_changed = tuple[str, ...]()
-    trees = (intended["after_tree"], intended["expected_tree"])
-    paths = exposed_secrets.names_in(services, intended["paths"], *trees)
-    while conflicts := services.trees.restore(*trees, paths, tell=services.reporter.note):
+    committed, expected, after = (intended[f"{name}_tree"] for name in ("committed", "expected", "after"))
+    paths = exposed_secrets.names_in(services, intended["paths"], after, expected)
+    entry, present = services.trees.entry, services.trees.scan(paths)
+    finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
+    restored, user_changed = _restore_unchanged(services, committed, expected, [p for p in paths if p not in finished])
+    return tuple(p for p in paths if p in finished or p in restored), user_changed
+
+
+def _restore_unchanged(
+    services: Services, target: str, expected: str, paths: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Restore these paths but those that the user changed; return both kinds."""
+    user_changed: tuple[str, ...] = ()
+    while conflicts := services.trees.restore(target, expected, paths):
         user_changed = (*user_changed, *(c.path for c in conflicts))
-        paths = tuple(path for path in paths if path not in set(user_changed))
-    return paths, user_changed
-
-
-def _restore_folders(services: Services, intended: Mapping[str, Any]) -> None:
-    trees = (intended["before_tree"], intended["after_tree"])
-    removed = exposed_secrets.folders_in(services, intended.get("removed_folders", ()), *trees)
-    created = exposed_secrets.folders_in(services, intended.get("made_folders", ()), *trees)
-    if removed:
-        services.trees.remove_folders(removed)
-    if created:
-        services.trees.make_folders(created)
+        paths = [path for path in paths if path not in user_changed]
+    return tuple(paths), user_changed
 
 
 def _record(
     services: Services, journal: Journal, contract: Contract, paths: Sequence[str], not_restored: tuple[str, ...]
 ) -> RestoreResult:
+    """Commit what is restored, bring uncommitted work back on top of it, and record the result."""
     state, intended = journal.state, journal.state.restoring
     if intended is None:
         raise AssertionError("the intent of a restore is recorded first")
-    _restore_folders(services, intended)
-    payload = {
+    after_this = _state_after(state, *_completed(intended, paths, not_restored))
+    reports = _reports(services, after_this, contract, intended["tasks"])
+    commit, reports_committed = (
+        _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
+    )
+    committed, after = intended["committed_tree"], intended["after_tree"]
+    entry = services.trees.entry
+    on_top = [p for p in paths if entry(committed, p) != entry(after, p)] if committed != after else []
+    _, user_changed = _restore_unchanged(services, after, committed, on_top)
+    not_restored = (*not_restored, *user_changed)
+    kind, payload = _completed(intended, [p for p in paths if p not in user_changed], not_restored)
+    events = [journal.event(kind, **payload, commit=commit)]
+    if reports_committed:
+        events.append(journal.event("reports.committed", commit=commit, paths=list(reports_committed)))
+    journal.write(*events)
+    return RestoreResult(commit, intended["before"], not_restored)
+
+
+def _completed(
+    intended: Mapping[str, Any], paths: Sequence[str], not_restored: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return kind and payload of the last event, without its commit."""
+    return f"{intended['command']}.completed", {
         **intended["said"],
         "operation": intended["operation"],
         "tasks": list(intended["tasks"]),
@@ -222,34 +247,16 @@ def _record(
         "before": intended["before"],
         "before_tree": intended["before_tree"],
         "after_tree": intended["after_tree"],
-        "removed_folders": list(intended.get("removed_folders", ())),
-        "made_folders": list(intended.get("made_folders", ())),
     }
-    kind = f"{intended['command']}.completed"
-    reports = _reports(services, _state_after(state, kind, payload), contract, intended["tasks"])
-    commit, reports_committed = (
-        _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
-    )
-    events = [journal.event(kind, **payload, commit=commit)]
-    events += (
-        [journal.event("reports.committed", commit=commit, paths=list(reports_committed))] if reports_committed else []
-    )
-    journal.write(*events)
-    return RestoreResult(commit, intended["before"], not_restored)
 
 
 def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunState:
     """Return the state after this event, so that its reports go into the same commit."""
-    after = dataclasses.replace(
-        state,
-        tasks=dict(state.tasks),
-        answers=dict(state.answers),
-        operations=dict(state.operations),
-        attempted=dict(state.attempted),
-    )
-    replay.apply(
-        after, contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
-    )
+    after = copy.copy(state)
+    for name in ("tasks", "answers", "operations", "attempted"):
+        setattr(after, name, dict(getattr(state, name)))
+    event = contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
+    replay.apply(after, event)
     return after
 
 
@@ -262,8 +269,8 @@ def _commit(
     if existing is not None:
         services.history.settle_index(existing, (*paths, *reports))
         return existing, ()
-    trees, after = services.trees, intended["after_tree"]
-    uncommitted = dict.fromkeys((*services.history.uncommitted(paths), *_missing_in_head(services, paths, after)))
+    trees, after = services.trees, intended["committed_tree"]
+    uncommitted = _uncommitted(services, paths, after)
     # If the user has a folder with the name of a deleted file, a commit of that name would commit the whole folder.
     files = tuple(p for p in uncommitted if trees.entry(after, p) or not trees.is_folder(intended["before_tree"], p))
     unwanted = _uncommitted_before(services, state, after, files)
@@ -318,12 +325,13 @@ def _existing_commit(services: Services, intended: Mapping[str, Any]) -> str | N
     return None
 
 
-def _missing_in_head(services: Services, paths: Sequence[str], tree: str) -> Iterator[str]:
-    """Yield files that HEAD does not have. Git does not report them as uncommitted if they are ignored."""
-    head = services.history.head_tree()
-    for path in paths:
-        if services.trees.entry(tree, path) is not None and (head is None or services.trees.entry(head, path) is None):
-            yield path
+def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[str, ...]:
+    """Return the paths of the present `tree` that HEAD has not or otherwise. Git does not report ignored ones."""
+    entry, head = services.trees.entry, services.history.head_tree()
+    missing = (p for p in paths if entry(tree, p) is not None and (head is None or entry(head, p) is None))
+    # To git's status, a name such as `[ab].txt` is a pattern, and covers other files too.
+    differing = (p for p in services.history.uncommitted(paths) if p in paths)
+    return tuple(dict.fromkeys((*differing, *missing)))
 
 
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _PLAIN, _PROGRAM, _LINK = 0o100644, 0o100755, 0o120000
 class Target:
     """What to restore: each of `paths` becomes as in the tree `target` if it is now as in the tree `expected`.
 
-    Trees have no empty folders, so folders to remove if empty and folders to create are listed.
+    `committed` is the tree of what the commit has, if uncommitted work comes back on top of it.
     """
 
     paths: tuple[str, ...]
@@ -31,8 +31,7 @@ class Target:
     expected: str
     tasks: tuple[str, ...]
     words: str
-    removed_folders: tuple[str, ...] = ()
-    made_folders: tuple[str, ...] = ()
+    committed: str | None = None
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:

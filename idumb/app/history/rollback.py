@@ -84,8 +84,7 @@ def carry_out(
         return _nothing(state, to)
     kept_runs.require(services, state, [task_state.id for task_state in undone])
     effects = compensation.effects(services, state, contract, undone, past)
-    present = services.trees.scan(_all_paths(undone))
-    target = _target(services, present, undone, words)
+    target = _target(services, undone, words)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
     intent = dataclasses.replace(intent, fields={**intent.fields, **past_and_compensated})
     data = {"to": to, **past_and_compensated, "next": ["idumb undo", f"idumb resume {state.phase}"]}
@@ -108,8 +107,8 @@ def restore_and_report(
     """
     restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
     before = restore.keep_present(services, journal, target)
-    target = compensation.run(services, journal, contract, effects, target, before)
-    done = restore.restore_paths(services, journal, contract, target, before, intent)
+    present = compensation.run(services, journal, contract, effects, target, before)
+    done = restore.restore_paths(services, journal, contract, target, before, present, intent)
     warnings = (*effects.warnings, *restore.skipped_warnings(done))
     warnings += restore.publish_reports(services, journal, contract, target.tasks)
     invariants = restore.check_invariants(services, journal.state, contract)
@@ -228,16 +227,12 @@ def _origin(services: Services, task_state: TaskState, seen: dict[str, RunState]
     return None
 
 
-def _all_paths(undone: Sequence[TaskState]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for task_state in undone for path in _touched_paths(task_state)))
-
-
 def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
     """Return the paths that a task touched, except idumb's own files, which no rollback writes."""
     return tuple(path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
-def _target(services: Services, present: str, undone: Sequence[TaskState], words: str) -> Target:
+def _target(services: Services, undone: Sequence[TaskState], words: str) -> Target:
     """Return, for each path, its state before the first task that touched it, and after the last one."""
     covered: set[str] = set()
     before, after = list[tuple[str, list[str]]](), list[tuple[str, tuple[str, ...]]]()
@@ -249,7 +244,6 @@ def _target(services: Services, present: str, undone: Sequence[TaskState], words
             before.append((task_state.work.base, fresh))
         if touched and task_state.work.left_tree:
             after.append((task_state.work.left_tree, touched))
-    target, expected = (services.trees.overlay_each(present, sources) for sources in (before, after))
-    created = dict.fromkeys(folder for task_state in undone for folder in task_state.work.folders)
-    folders = services.trees.present_folders(created)
-    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words, folders)
+    head = services.history.tree_of(services.history.head().commit)
+    target, expected = (services.trees.overlay_each(head, sources) for sources in (before, after))
+    return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone), words)

@@ -21,6 +21,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import START, RunState
+from idumb.domain.settings import COMMITTED
 from idumb.lazy_dataclass import dataclass
 
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
@@ -265,6 +266,7 @@ def _undo_restore(
     if event.seq < kept_runs.freed(services).get(state.id, 0):
         raise kept_runs.refusal(state)
     description = _describe(services, state, event)
+    undone = p.get("operation", event.operation)
     trees = (p["before_tree"], p["after_tree"])
     target = Target(
         exposed_secrets.names_in(services, p["paths"], *trees),
@@ -272,10 +274,8 @@ def _undo_restore(
         p["after_tree"],
         tuple(p["tasks"]),
         f"undo of {description}",
-        removed_folders=exposed_secrets.folders_in(services, p.get("made_folders", ()), *trees),
-        made_folders=exposed_secrets.folders_in(services, p.get("removed_folders", ()), *trees),
+        _committed_then(services, state, undone, p["before_tree"]),
     )
-    undone = p.get("operation", event.operation)
     intent = Intent(
         restore.UNDO, f"Undo: {description}", f"Idumb-Undo: {undone}", {"undone": undone, "what": description}
     )
@@ -287,6 +287,16 @@ def _undo_restore(
     data = {"undone": undone, "what": description, "next": ["idumb next", "idumb undo"]}
     effects = Effects(warnings=tuple(lost))
     return rollback.restore_and_report(services, journal, contract, target, intent, word, effects, data)
+
+
+def _committed_then(services: Services, state: RunState, operation: str, tree: str) -> str | None:
+    """Return the tree before the operation, with HEAD's version of what was uncommitted then; None if nothing was."""
+    (intended,) = services.log.events(
+        run=state.id, operation=operation, kind="rollback.intended", newest_first=True, limit=1
+    )
+    head = services.history.tree_of(intended.payload["head"])
+    uncommitted = exposed_secrets.names_in(services, intended.payload["uncommitted"], tree, head)
+    return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy in COMMITTED else None
 
 
 def _require_same_tasks(services: Services, state: RunState, event: Event) -> None:

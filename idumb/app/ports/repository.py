@@ -204,26 +204,22 @@ class Trees(Protocol):
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
-        """Write each path as in `target` if its present bytes are those in `expected`.
+        """Write each path as in `target` if its present bytes and mode are those in `expected`.
 
         All paths are compared first; with a conflict, none is written. If a path changes while paths are written, or
         on OSError, writing stops there: earlier paths are written, this one and the rest are not. It is safe to repeat:
-        a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. `tell`
-        receives a line for each file that loses what a tree cannot store: hard links, extended attributes.
+        a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
+        another program at any moment stays at its path, or is displaced and named.
         """
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        """Return the folders, and their parents, that do not exist; parents first."""
+    def release_displaced(self) -> tuple[str, ...]:
+        """Remove the files that restores displaced; return the absolute paths of those that were written to since.
+
+        Call it when the operation ends.
+        """
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        """Create missing folders durably. Anything else with that name stays."""
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        """Remove the empty ones, inner folders first."""
 
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""

@@ -27,16 +27,12 @@ _CHANGED = "changed since its last attempt"
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What one task left uncommitted: each of `paths` differs from the tree `base`, as in the tree `left` or since.
-
-    `folders` are those that its steps created.
-    """
+    """What one task left uncommitted: each of `paths` differs from the tree `base`, as in the tree `left` or since."""
 
     task: TaskState
     base: str
     left: str
     paths: tuple[str, ...]
-    folders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ def _of_run(
             left, touched = _left_by(services, contract, before, task)
             own = [p for p in touched if p not in later and p not in set(task.work.deviations)]
             changed = tuple(p for p in services.history.uncommitted(own) if _differs(services, p, task.work.base, left))
-            found.append(Unfinished(task, task.work.base, left, changed, task.work.folders))
+            found.append(Unfinished(task, task.work.base, left, changed))
         later.update(task.work.touched)
     return tuple(found)
 
@@ -93,13 +89,12 @@ def put_back(services: Services, contract: Contract, before: RunState | None) ->
     for left in _of_run(services, contract, before):
         put = tuple(_put_back(services, left))
         done += [PutBack(left.task.id, put)] if put else []
-        services.trees.remove_folders(left.folders)
     return tuple(done)
 
 
 def _put_back(services: Services, left: Unfinished) -> Iterator[str]:
     for path in left.paths:
-        if not services.trees.restore(left.base, left.left, (path,), tell=services.reporter.note):
+        if not services.trees.restore(left.base, left.left, (path,)):
             yield path
 
 

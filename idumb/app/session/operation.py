@@ -98,5 +98,19 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
             with suppress(IdumbError):  # the problem itself matters more than its record
                 holder.close(problem.code)
             raise
+        finally:
+            _release_displaced(services)
     finally:
         services.owner.release()
+
+
+def _release_displaced(services: Services) -> None:
+    """Name the files that a restore of this command, or of a killed one, displaced and that somebody wrote to since."""
+    try:
+        services.owner.guard()
+    except IdumbError:
+        return  # the new owner does it
+    for path in services.trees.release_displaced():
+        services.reporter.note(
+            f"A file was saved while idumb replaced it. What was saved is in {path}; move or remove it"
+        )

@@ -113,19 +113,6 @@ def names_in(
     return tuple(dict.fromkeys(name for path in recorded for name in candidates.get(path, (path,))))
 
 
-def folders_in(services: Services, folders: Iterable[str], old: str, new: str) -> tuple[str, ...]:
-    """Return recorded folders, with redacted names replaced by folders in which two trees differ."""
-    recorded = tuple(folders)
-    if not any(_REDACTED in path for path in recorded):
-        return recorded
-    changed = (change.path.split("/") for change in services.trees.changes(old, new))
-    above = {"/".join(parts[:end]) + slash for parts in changed for end in range(1, len(parts)) for slash in ("", "/")}
-    by_text = {text: path for path, text in services.redaction.redacted(above).items()}
-    # A folder that does not differ keeps its recorded name.
-    named_folders = (by_text.get(path, path) for path in recorded)
-    return tuple(path for path in named_folders if _REDACTED not in path)
-
-
 def judge(context: RunContext, attempt: Measured) -> Measured:
     """Search what would be committed for secrets.
 

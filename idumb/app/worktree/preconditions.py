@@ -16,6 +16,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
 
 INDEX_LOCKED = "git.index-locked"
+_PATIENCE, _LOOK = 30.0, 0.1
 
 
 _HINTS = {
@@ -170,17 +171,25 @@ def message_of_run(services: Services, state: RunState, subject: str) -> str:
 
 
 def commit(services: Services, state: RunState, paths: Sequence[str], message: str) -> CommitAttempt:
-    """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal."""
+    """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal.
+
+    If another git command holds the lock of the index, wait for it, at most for half a minute.
+    """
     if not paths:
         return CommitAttempt(None)
-    return services.history.commit(
-        paths,
-        message,
-        expected_head=services.history.head().commit,
-        hooks=services.settings.git.hooks,
-        allow_empty=False,
-        wrote=state.wrote,
-    )
+    end = services.clock.monotonic() + _PATIENCE
+    while True:
+        attempt = services.history.commit(
+            paths,
+            message,
+            expected_head=services.history.head().commit,
+            hooks=services.settings.git.hooks,
+            allow_empty=False,
+            wrote=state.wrote,
+        )
+        if attempt.commit or "index.lock" not in attempt.words or services.clock.monotonic() >= end:
+            return attempt
+        services.clock.pause(_LOOK)
 
 
 def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], message: str, failed: str) -> str | None:

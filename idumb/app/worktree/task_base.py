@@ -236,8 +236,7 @@ def take_back(context: RunContext, task: Task, *, asked: bool = False) -> None:
     if _person_built(task_state) is not None and not asked:
         own = context.services.history.uncommitted(own)
         _refuse_built_by_person(context, task_state, own)
-    tell = context.services.reporter.note
-    conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own, tell=tell) if own else ()
+    conflicts = trees.restore(task_state.work.base, task_state.work.left_tree, own) if own else ()
     if conflicts:
         raise _cannot_start_over(
             context, task.id, "these files changed since its last attempt", [c.path for c in conflicts]

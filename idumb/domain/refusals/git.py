@@ -199,6 +199,8 @@ ROWS: Mapping[str, Row] = {
     "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
     "git.unusable-path": row(_RUN, way("rename", "rename the folder, or move the repository to another one")),
+    "git.scanning": row(_RUN, way("wait", "wait until the other command ends, then run this one again")),
+    "git.waits-for-pipe": row(_RUN, way("remove", "remove the pipe", "then run the command again")),
     "git.work-tree-elsewhere": row(
         _RUN,
         way("here", "use this folder", "core.worktree is removed", "git config --unset core.worktree"),

@@ -55,7 +55,6 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
     if task.attempt.outcome == outcome.WAITING and not task.work.touched:  # it only asked: the work begins now
         state.attempted.pop(task.id, None)
     state.attempted.setdefault(task.id, event.seq)
-    folders = tuple(dict.fromkeys((*task.work.folders, *p.get("folders", ()))))
     return replace(
         task,
         status=outcome.RUNNING,
@@ -69,7 +68,7 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
             adopted=bool(p.get("adopted")),
             unjudged=task.attempt.unjudged,
         ),
-        work=replace(task.work, base=p["base"], snapshot=p["snapshot"], folders=folders),
+        work=replace(task.work, base=p["base"], snapshot=p["snapshot"]),
         context=replace(task.context, speaker=agent.speaker_digest(envelope)),
     )
 

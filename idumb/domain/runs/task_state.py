@@ -80,7 +80,6 @@ class TaskWork:
     - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
     - `accepted_paths`: the deviations that a person accepted.
     - `symbols`: changes of symbols, such as `added slugify in slug.py`.
-    - `folders`: the folders that steps create and that did not exist before.
     - `by_person`: (number, tree left) of the last attempt in which a person built, also if agents continued from it.
     """
 
@@ -91,7 +90,6 @@ class TaskWork:
     deviations: tuple[str, ...] = ()
     accepted_paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
     by_person: tuple[int, str] | None = None
 
 

@@ -15,11 +15,10 @@ import pygit2
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain import errors
-from idumb.git import discover, git_program, open_repository, shadow_folder
+from idumb.git import discover, git_program, open_repository, shadow_folder, status
 from idumb.git.clones import clone_places
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.scan import uncommitted
 from idumb.git.trees import GitTrees
 from idumb.system import host_identity
 from idumb.system.files import private_folders
@@ -84,7 +83,7 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
     ]
     if not differ:
         return tree
-    edited = frozenset(uncommitted.changed(repository, user.repository, tree, differ))
+    edited = frozenset(status.changed(repository, differ))
     return user.overlay(tree, present, [path for path in differ if path not in edited])
 
 

@@ -76,7 +76,8 @@ def encoded_tree(items: Mapping[str, Item]) -> bytes:
 
 
 def unreadable(oid: str) -> errors.Refusal:
-    return errors.Refusal(UNREADABLE, f"object {oid} of a snapshot is missing or damaged", hint="git fsck")
+    words = f"object {oid} of a snapshot is missing or damaged"
+    return errors.Refusal(UNREADABLE, words, hint="git fsck", details={"object": oid})
 
 
 def _listed(folder: str) -> _Packs:

@@ -128,23 +128,16 @@ class ProjectTrees:
         paths: Iterable[str],
         *,
         force: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
     ) -> tuple[Conflict, ...]:
         own = self._paths.all_own(paths)
-        conflicts = self.whole.restore(target, expected, own, force=force, tell=tell)
+        conflicts = self.whole.restore(target, expected, own, force=force)
         return tuple(replace(conflict, path=self._paths.shown(conflict.path)) for conflict in conflicts)
 
-    def missing_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return self._paths.kept(self.whole.missing_folders(self._paths.all_own(folders)))
+    def release_displaced(self) -> tuple[str, ...]:
+        return self.whole.release_displaced()
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
         return self._paths.kept(self.whole.present_folders(self._paths.all_own(folders)))
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        self.whole.make_folders(self._paths.all_own(folders))
-
-    def remove_folders(self, folders: Iterable[str]) -> None:
-        self.whole.remove_folders(self._paths.all_own(folders))
 
     def force(self, paths: Iterable[str]) -> None:
         self.whole.force(self._paths.all_stored(paths))

@@ -8,26 +8,19 @@ descriptors that follow no link, so nothing outside can be written.
 from __future__ import annotations
 
 import os
-import stat
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain import paths as path_rules
-from idumb.domain import wording
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import tree_objects
-from idumb.git.restore import write_back
-from idumb.git.scan import path_state, real_folders
-from idumb.git.scan.path_state import Present, Step
+from idumb.git.restore import path_state, real_folders, write_back
+from idumb.git.restore.displaced import Shelf
+from idumb.git.restore.path_state import Present, Step
 
 if TYPE_CHECKING:
     import pygit2
-
-
-# The system's own policy sets these again.
-_SYSTEM = frozenset({"security.selinux", "security.ima", "security.evm", "security.SMACK64"})
 
 
 def restore(
@@ -38,7 +31,7 @@ def restore(
     paths: Iterable[str],
     *,
     force: bool,
-    tell: Callable[[str], None],
+    shelf: Shelf,
     guard: Callable[[], None],
 ) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
@@ -55,11 +48,8 @@ def restore(
                 conflicts.append(Conflict(step.path, why))
         if conflicts:
             return tuple(conflicts)
-        for words in _lost_attributes(root, steps):
-            tell(words)
         write_back.force_done(root, steps)
-        writing = write_back.Writing(repository, root, top, target, {}, lambda _: False, guard)
-        return write_back.apply(writing, steps)
+        return write_back.apply(write_back.Writing(repository, root, top, shelf, guard), steps)
     finally:
         os.close(top)
 
@@ -71,12 +61,6 @@ def _checked(paths: Iterable[str]) -> list[str]:
             message = f"idumb never restores {path!r}"
             raise ValueError(message)
     return names
-
-
-def _files(steps: Iterable[Step]) -> dict[str, Entry]:
-    """Return the files to write, without links."""
-    outdated = {step.path: step.want for step in steps if step.present.entry != step.want}
-    return {path: want for path, want in outdated.items() if want is not None and want.mode != tree_objects.LINK}
 
 
 def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: bool) -> str | None:
@@ -113,26 +97,3 @@ def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
         return None
     rest = next((leaf for leaf in real_folders.leaves(top, step.path) if leaf not in gone), None)
     return None if rest is None else f"is a folder now, which contains {rest}"
-
-
-def _lost_attributes(root: str, steps: Iterable[Step]) -> Iterator[str]:
-    """Return a line for each file to be replaced or removed that is more than its bytes and mode."""
-    for step in steps:
-        status = step.present.status
-        if step.present.entry == step.want or status is None or not stat.S_ISREG(status.st_mode):
-            continue
-        if status.st_nlink > 1:
-            fate = "removed" if step.want is None else "replaced by a file of its own"
-            yield f"{step.path} is one of {status.st_nlink} links and is {fate}; the others keep the present bytes"
-        names = _attributes(os.path.join(root, step.path))
-        if names:
-            yield f"{step.path} has extended attributes that are not kept: {wording.listed(names)}"
-
-
-def _attributes(path: str) -> list[str]:
-    if sys.platform != "linux":
-        return []  # Python reads them on Linux only
-    try:
-        return sorted(name for name in os.listxattr(path, follow_symlinks=False) if name not in _SYSTEM)
-    except OSError:
-        return []

@@ -1,20 +1,25 @@
-"""The writing half of a restore: write files first, then force every changed folder to disk once."""
+"""The writing half of a restore: exchange files with displaced ones, then force every changed folder to disk once.
+
+A file that is displaced is compared after the exchange, so a save at any moment is either seen and put back, or comes
+after the restore.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
+from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.scan import real_folders
-from idumb.git.scan.path_state import Present, Step
+from idumb.git.restore import atomic_moves, path_state, real_folders
+from idumb.git.restore.displaced import Shelf
+from idumb.git.restore.path_state import Spot, Step
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _IN_THE_WAY = frozenset(
     (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV, errno.EBUSY)
 )
+_CHANGED = "was changed while it was restored"
 
 
 class _Changed(Exception):
@@ -33,17 +39,12 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """One restore. `modes` are bits that git does not know; `keep` tells which empty folders stay.
-
-    `changed` collects the folders to force to disk, relative to `root`.
-    """
+    """One restore into the open folder `top`. `changed` collects the folders to force to disk, relative to `root`."""
 
     repository: pygit2.Repository
     root: str
     top: int
-    target: str
-    modes: Mapping[str, int]
-    keep: Callable[[str], bool]
+    shelf: Shelf
     guard: Callable[[], None]
     changed: set[str] = field(default_factory=set)
 
@@ -54,19 +55,18 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
     writes = [step for step in steps if step.want is not None and step.present.entry != step.want]
     done = ""
     try:
-        for step in reversed(deletions):
-            done = step.path
-            _delete(writing, step)
-        for step in writes:
+        for step in (*reversed(deletions), *writes):
             done = step.path
             writing.guard()
-            _write(writing, step)
-    except (_Changed, OSError) as problem:
-        if isinstance(problem, OSError) and problem.errno not in _IN_THE_WAY:
+            (_delete if step.want is None else _write)(writing, step)
+    except _Changed as problem:
+        return (Conflict(done, str(problem)),)
+    except OSError as problem:
+        if problem.errno not in _IN_THE_WAY:
             # A failing disk is no conflict: nobody changed anything, and the same restore is repeated later.
             problem.filename = done
             raise
-        return (Conflict(done, str(problem) or "was changed while it was restored"),)
+        return (Conflict(done, _CHANGED),)
     finally:
         real_folders.force(writing.root, writing.changed)
     return ()
@@ -80,41 +80,43 @@ def force_done(root: str, steps: list[Step]) -> None:
     real_folders.force(root, {os.path.dirname(step.path) for step in done})
 
 
-def _recheck(folder: int, name: str, present: Present) -> None:
-    """Check once more before a write; the remaining race is a few microseconds."""
-    try:
-        status: os.stat_result | None = os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        status = None
-    if _key(status) != _key(present.status) and not (present.is_folder and status is None):
-        message = "was changed while it was restored"
-        raise _Changed(message)
-
-
-def _key(status: os.stat_result | None) -> tuple[int, ...]:
-    if status is None or stat.S_ISDIR(status.st_mode):
-        return (0 if status is None else 1,)
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
-
-
 def _delete(writing: Writing, step: Step) -> None:
     if step.present.in_the_way is not None:
         return
     parts = step.path.split("/")
     if step.present.entry is not None:
         with real_folders.parent(writing.top, parts) as folder:
-            _recheck(folder, parts[-1], step.present)
-            writing.guard()
-            os.unlink(parts[-1], dir_fd=folder)
-            writing.changed.add("/".join(parts[:-1]))
-    writing.guard()
+            _on_shelf(writing, step, folder, lambda free: _move_aside(step, free(), Spot(folder, parts[-1])))
     # Even if the file is gone: a killed restore may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
-        above = "/".join(parts[:count])
-        if writing.keep(above) or tree_objects.is_folder(writing.repository, writing.target, above):
-            return
         if not _remove_if_empty(writing, parts[:count]):
             return
+
+
+def _on_shelf(writing: Writing, step: Step, folder: int, act: Callable[[Callable[[], Spot]], None]) -> None:
+    """Act with what gives free places for displaced files on the file system of the path."""
+    writing.changed.add(os.path.dirname(step.path))
+    try:
+        act(lambda: writing.shelf.free(step))
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+        act(lambda: writing.shelf.free_beside(step, folder))
+
+
+def _move_aside(step: Step, aside: Spot, target: Spot) -> None:
+    os.rename(target.name, aside.name, src_dir_fd=target.folder, dst_dir_fd=aside.folder)
+    if path_state.look_at(aside).entry == step.present.entry:
+        return
+    try:
+        atomic_moves.place(aside, target)
+    except FileExistsError:  # saved again meanwhile
+        raise _Changed(_kept(aside)) from None
+    raise _Changed(_CHANGED)
+
+
+def _kept(spot: Spot) -> str:
+    return f"{_CHANGED}; another saved version is in {spot.name}"
 
 
 def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
@@ -129,49 +131,65 @@ def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
 
 
 def _write(writing: Writing, step: Step) -> None:
+    parts = step.path.split("/")
+    with real_folders.parent(writing.top, parts, writing.changed) as folder:
+        target = Spot(folder, parts[-1])
+        if step.present.is_folder:
+            _remove_empty(folder, parts[-1])
+
+        def put(free: Callable[[], Spot]) -> None:
+            new = free()
+            _make(writing, step, new)
+            # Making and forcing it took time, in which another process may have become the owner.
+            writing.guard()
+            if step.present.entry is None:
+                atomic_moves.place(new, target)
+            elif not atomic_moves.exchange(new, target):
+                # The path is missing for a moment, but no save is lost.
+                _move_aside(step, free(), target)
+                atomic_moves.place(new, target)
+            elif path_state.look_at(new).entry != step.present.entry:
+                _exchange_back(step, new, target)
+
+        _on_shelf(writing, step, folder, put)
+
+
+def _make(writing: Writing, step: Step, spot: Spot) -> None:
+    """Make the wanted file or link at `spot`, complete and on disk."""
     want = step.want
     if want is None:
-        return
-    parts = step.path.split("/")
-    name = parts[-1]
-    with real_folders.parent(writing.top, parts, writing.changed) as folder:
-        if step.present.in_the_way is None:
-            _recheck(folder, name, step.present)
-        if step.present.is_folder:
-            _remove_empty(folder, name)
-        # The same path always gets the same temporary name, so the next try overwrites what a crash left.
-        temporary = ".idumb-restore-" + hashlib.sha256(os.fsencode(step.path)).hexdigest()[:16]
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
-        if want.mode == tree_objects.LINK:
-            os.symlink(writing.repository.read(want.oid)[1], temporary, dir_fd=folder)
-        else:
-            _write_new(writing, folder, temporary, step)
-        try:
-            writing.guard()
-            # Check again: writing and forcing took time, and somebody may have saved the file.
-            _recheck(folder, name, step.present)
-        except BaseException:
-            os.unlink(temporary, dir_fd=folder)
-            raise
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        writing.changed.add("/".join(parts[:-1]))
+        raise AssertionError("a deletion makes no file")
+    begun = writing.shelf.incoming() if spot.folder is None else spot
+    if want.mode == tree_objects.LINK:
+        os.symlink(writing.repository.read(want.oid)[1], begun.name, dir_fd=begun.folder)
+    else:
+        _write_new(writing, begun, want, step.present.status)
+    if begun != spot:
+        os.rename(begun.name, spot.name)
 
 
-def _write_new(writing: Writing, folder: int, name: str, step: Step) -> None:
-    mode, before, kept = step.want.mode if step.want else 0, step.present.status, writing.modes.get(step.path)
-    # a private file is private from its first moment
-    bits = (0o777 if mode == tree_objects.PROGRAM else 0o666) & (0o777 if kept is None else kept)
-    descriptor = os.open(name, _NEW_FLAGS, bits, dir_fd=folder)
+def _exchange_back(step: Step, displaced: Spot, target: Spot) -> None:
+    """Put back what somebody saved at the last moment. Raises _Changed."""
+    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+        atomic_moves.exchange(displaced, target)
+        if path_state.look_at(displaced).entry == step.want:
+            raise _Changed(_CHANGED)
+        atomic_moves.exchange(displaced, target)  # saved again meanwhile, and the newest stays at its path
+    raise _Changed(_kept(displaced))
+
+
+def _write_new(writing: Writing, spot: Spot, want: Entry, before: os.stat_result | None) -> None:
+    replaces = before is not None and stat.S_ISREG(before.st_mode)
+    # A private file is private from its first moment.
+    bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (before.st_mode if replaces and before else 0o777)
+    descriptor = os.open(spot.name, _NEW_FLAGS, bits, dir_fd=spot.folder)
     with os.fdopen(descriptor, "wb") as stream:
-        for chunk in tree_objects.pieces(writing.repository, writing.root, step.want.oid if step.want else ""):
+        for chunk in tree_objects.pieces(writing.repository, writing.root, want.oid):
             stream.write(chunk)
         stream.flush()
-        if before is not None and stat.S_ISREG(before.st_mode):
+        if replaces and before is not None:
             _keep_owner(descriptor, before)
-            os.fchmod(descriptor, _bits(before, mode))
-        if kept is not None:
-            os.fchmod(descriptor, kept)
+            os.fchmod(descriptor, _bits(before, want.mode))
         os.fsync(descriptor)
 
 

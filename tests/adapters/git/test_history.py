@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.ports.repository import Head
 from idumb.domain import errors
-from idumb.git import discover, git_program
+from idumb.git import discover
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -272,14 +272,11 @@ def test_variables_that_redirect_git_are_ignored(
     assert not other.head()
 
 
-def test_equal_bytes_count_as_committed_without_asking_git(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_bytes_count_as_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"a": "1", "d/b": "1"})
     sandbox.link("link", "a")
     sandbox.write("run", "1", mode=0o755)
     sandbox.commit()
-    monkeypatch.setattr(git_program, "read", None)
     assert history.uncommitted(["a", "d/b", "link", "run", "absent", "no/folder/x"]) == ()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from idumb.app.ports.repository import NestedChange, Snapshot
 from idumb.domain import paths
+from idumb.git import nested_repositories
 from idumb.git.history import GitHistory
-from idumb.git.scan import nested_repositories
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox

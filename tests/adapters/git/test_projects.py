@@ -54,8 +54,6 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
         lambda: trees.restore(empty, tree, [path], force=True),
         lambda: trees.overlay(tree, empty, [path]),
         lambda: trees.committed(head, empty, [path]),
-        lambda: trees.make_folders([path]),
-        lambda: trees.remove_folders([path]),
         lambda: history.commit([path], "message", **commit),  # type: ignore[arg-type]
         lambda: history.settle_index(head or "", [path]),
         lambda: history.unstage([path]),

@@ -11,7 +11,6 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
-from idumb.system import clock
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r/base"
@@ -91,68 +90,21 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]
 
 
-def test_folders_of_refs_are_listed_again_only_after_they_changed(
-    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run has a folder for each task, and compares the refs of all of them twice for each task."""
-    monkeypatch.setattr(clock, "nanoseconds", lambda: 1 << 62)  # nothing changed just now
-    listed: list[str] = []
-    scandir = os.scandir
-
-    def noted(path: str) -> object:
-        listed.append(os.path.relpath(path, place.common_dir))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", noted)
-    names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in "abc"]
-    for name in names:
+def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Repository) -> None:
+    names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in ("packed", "moved", "loose")]
+    for name in names[:2]:
         sandbox.git("update-ref", name, "one")
-    before = refs.own(place.common_dir, "refs/idumb/worktrees/main/")
-    assert before == dict.fromkeys(names, commit(sandbox, "one"))
-    assert len(listed) == 5
-    listed.clear()
-    assert refs.own(place.common_dir, "refs/idumb/worktrees/main/") == before
-    assert listed == []
-    sandbox.git("update-ref", "-d", names[0])
-    sandbox.git("update-ref", names[1].replace("base", "other"), "two")
-    for run, time in (("", 1), ("/b", 2)):  # as if a tick had passed
-        os.utime(f"{place.common_dir}/refs/idumb/worktrees/main/runs{run}", ns=(time, time))
-    expected = {names[1].replace("base", "other"): commit(sandbox, "two"), **dict.fromkeys(names[1:], before[names[1]])}
-    assert refs.own(place.common_dir, "refs/idumb/worktrees/main/") == expected
-    assert sorted(listed) == ["refs/idumb/worktrees/main/runs", "refs/idumb/worktrees/main/runs/b"]
-
-
-def test_known_refs_are_found_loose_or_packed_without_a_listing(
-    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in ("packed", "loose", "moved", "gone", "folder")]
-    for name in names[:1]:
-        sandbox.git("update-ref", name, "one")
-        sandbox.git("pack-refs", "--all", "--prune")
+    sandbox.git("pack-refs", "--all", "--prune")
     for name in names[1:]:
-        sandbox.git("update-ref", name, "one")
-    assert refs.present(place.common_dir, names) == dict.fromkeys(names, commit(sandbox, "one"))
-    sandbox.git("update-ref", names[2], "two")
-    for name in names[3:]:
-        sandbox.git("update-ref", "-d", name)
-    sandbox.git("update-ref", f"{names[4]}/below", "one")
-    monkeypatch.setattr(os, "scandir", None)
-    one = dict.fromkeys(names[:2], commit(sandbox, "one"))
-    assert refs.present(place.common_dir, names) == {**one, names[2]: commit(sandbox, "two")}
-
-
-def test_a_folder_of_refs_that_changed_just_now_is_listed_again(
-    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next change within the same tick leaves its times as they are."""
-    monkeypatch.setattr(clock, "nanoseconds", lambda: os.stat(f"{place.common_dir}/refs/tags").st_ctime_ns)
-    times = os.stat(f"{place.common_dir}/refs/tags")
-    same = os.stat_result((*times[:10],), {"st_ctime_ns": times.st_ctime_ns, "st_mtime_ns": times.st_mtime_ns})
-    assert {*refs.tags(place.common_dir)} == {"refs/tags/one", "refs/tags/two", "refs/tags/three"}
-    sandbox.git("tag", "four")
-    stat = os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **how: same if str(path).endswith("refs/tags") else stat(path, **how))
-    assert "refs/tags/four" in refs.tags(place.common_dir)
+        sandbox.git("update-ref", name, "two")
+    one, two = commit(sandbox, "one"), commit(sandbox, "two")
+    assert refs.listed(place.common_dir, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
+    (sandbox.common_dir / f"{names[2]}.lock").touch()
+    sandbox.git("tag", "four", "one")
+    assert refs.listed(place.common_dir, "refs/tags/").keys() == {
+        f"refs/tags/{n}" for n in ("one", "two", "three", "four")
+    }
+    assert refs.of_user(place.common_dir) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
 
 
 def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(

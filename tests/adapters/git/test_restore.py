@@ -7,13 +7,13 @@ import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from idumb.app.ports.repository import Conflict
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import restore_paths, write_back
-from idumb.git.scan import path_state
+from idumb.git.restore import atomic_moves, path_state, write_back
 from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import REF
 from tests.support.cases import every
@@ -35,24 +35,6 @@ def test_restore_undoes_edits_creations_and_deletions(sandbox: GitSandbox, trees
     assert trees.scan() == base
 
 
-def test_restore_keeps_a_file_changed_since_and_then_writes_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1", "b": "1", "c": "1", "d": "1"})
-    base = trees.scan()
-    sandbox.write_all({"a": "2", "b": "2", "new": "2", "c": "2"})
-    sandbox.remove("d")
-    after = trees.scan()
-    sandbox.write_all({"b": "mine", "new": "mine", "d": "mine"})
-    sandbox.remove("c")
-    before = work_tree(sandbox.root)
-    assert trees.restore(base, after, ["a", "b", "c", "d", "new"]) == (
-        Conflict("b", "was changed since"),
-        Conflict("c", "was deleted since"),
-        Conflict("d", "was created since"),
-        Conflict("new", "was changed since"),
-    )
-    assert work_tree(sandbox.root) == before
-
-
 def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: GitTrees) -> None:
     place = sandbox.write("a", "1")
     base = trees.scan()
@@ -62,14 +44,6 @@ def test_restore_skips_a_path_that_already_matches(sandbox: GitSandbox, trees: G
     stamp = place.stat().st_mtime_ns
     assert trees.restore(base, after, ["a"]) == ()
     assert place.stat().st_mtime_ns == stamp
-
-
-def test_force_skips_the_comparison(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.write("a", "mine")
-    assert trees.restore(base, base, ["a"], force=True) == ()
-    assert sandbox.read("a") == "1"
 
 
 def test_a_file_emptied_by_a_crash_is_reported_as_emptied(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -209,48 +183,6 @@ def test_a_submodule_is_a_conflict(sandbox: GitSandbox, trees: GitTrees, tmp_pat
     assert "submodule" in conflict.why
 
 
-def test_a_write_between_check_and_restore_is_detected(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox.write("a", "1")
-    base = trees.scan()
-    sandbox.write("a", "2")
-    after = trees.scan()
-    check = restore_paths._blocked
-
-    def late(*arguments: object) -> str | None:
-        sandbox.write("a", "mine")
-        return check(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(restore_paths, "_blocked", late)
-    assert trees.restore(base, after, ["a"]) == (Conflict("a", "was changed while it was restored"),)
-    assert sandbox.read("a") == "mine"
-
-
-@pytest.mark.parametrize("present", ["2", None])
-def test_a_file_saved_while_the_restore_syncs_its_bytes_is_kept(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, present: str | None
-) -> None:
-    """Forcing takes milliseconds, of a large file seconds: time enough for an editor."""
-    sandbox.write("d/a", "1")
-    base = trees.scan()
-    if present is None:
-        sandbox.remove("d")
-    else:
-        sandbox.write("d/a", present)
-    after = trees.scan()
-    force = os.fsync
-
-    def slow(descriptor: int) -> None:
-        force(descriptor)
-        sandbox.write("d/a", "mine")
-
-    monkeypatch.setattr(os, "fsync", slow)
-    assert trees.restore(base, after, ["d/a"]) == (Conflict("d/a", "was changed while it was restored"),)
-    assert sandbox.read("d/a") == "mine"
-    assert os.listdir(sandbox.root / "d") == ["a"]
-
-
 def test_a_path_changed_during_the_restore_stops_it_there(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,22 +205,20 @@ def test_a_path_changed_during_the_restore_stops_it_there(
     assert [sandbox.read(name) for name in "abc"] == ["1", "mine", "1"]
 
 
-def test_a_temporary_file_of_a_killed_restore_is_removed(sandbox: GitSandbox, trees: GitTrees) -> None:
+def test_a_restore_killed_before_it_exchanges_a_file_leaves_nothing_behind(
+    sandbox: GitSandbox, trees: GitTrees
+) -> None:
     sandbox.write("d/a", "1")
     base = trees.scan()
     sandbox.write("d/a", "2")
     after = trees.scan()
-
-    def killed(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt
-
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(os, "rename", killed)
+        patching.setattr(os, "rename", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             trees.restore(base, after, ["d/a"])
-    assert len(os.listdir(sandbox.root / "d")) == 2
-    assert trees.restore(base, after, ["d/a"]) == ()
     assert os.listdir(sandbox.root / "d") == ["a"]
+    assert trees.release_displaced() == ()
+    assert not (sandbox.git_dir / "idumb/displaced/main").exists()
 
 
 def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -314,16 +244,6 @@ def test_git_is_content_after_many_paths_are_restored(sandbox: GitSandbox, trees
     assert sandbox.status() == []
 
 
-def test_a_folder_of_the_target_is_kept_even_if_it_is_empty_now(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("d/old", "1")
-    base = trees.scan()
-    sandbox.write("d/new", "1")
-    after = trees.scan()
-    sandbox.remove("d/old")
-    assert trees.restore(base, after, ["d/new"]) == ()
-    assert os.listdir(sandbox.root / "d") == []
-
-
 _STEPS = ("rename", "unlink", "rmdir", "mkdir", "fsync", "symlink")
 
 
@@ -340,6 +260,7 @@ def test_the_next_restore_finishes_one_killed_at_any_step(sandbox: GitSandbox, t
         paths = [change.path for change in trees.changes(base, after)]
         finished = _killed_at(step, trees, base, after, paths)
         assert trees.restore(base, after, paths) == ()
+        assert trees.release_displaced() == ()
         assert work_tree(sandbox.root) == before
         if finished:
             return
@@ -361,6 +282,8 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
     with pytest.MonkeyPatch.context() as patching:
         for name in _STEPS:
             patching.setattr(os, name, killing(getattr(os, name)))
+        for name in ("exchange", "place"):
+            patching.setattr(atomic_moves, name, killing(getattr(atomic_moves, name)))
         try:
             trees.restore(base, after, paths)
         except KeyboardInterrupt:

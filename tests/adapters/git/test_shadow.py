@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, shadow, shadow_folder
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from tests.support.gitrepo import GitSandbox
 
 
@@ -487,3 +489,33 @@ def test_files_older_than_the_snapshot_are_distinguished_from_new_ones(sandbox: 
     sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
     assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
     assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.is_older(name)] == ["old.log"]
+
+
+@pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes"])
+def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_it(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """F19."""
+    monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
+    sandbox.write_all({"a": "1", "d/b": "1"})
+    os.mkfifo(sandbox.root / name)
+    with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
+        trees.scan()
+    assert caught.value.code == "git.waits-for-pipe"
+    (sandbox.root / name).unlink()
+    assert names(sandbox, trees.scan()) == ["a", "d/b"]
+
+
+def test_a_scan_waits_for_another_one_and_gives_up_after_a_while(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write("a", "1")
+    trees.scan()
+    with open(sandbox.git_dir / "idumb/shadow/main/lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
+        with pytest.raises(Refusal) as caught:
+            trees.scan()
+        assert caught.value.code == "git.scanning"
+        monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: fcntl.flock(lock, fcntl.LOCK_UN))
+        assert names(sandbox, trees.scan()) == ["a"]

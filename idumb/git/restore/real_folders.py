@@ -1,7 +1,4 @@
-"""Open, create and remove folders below the root by descriptors that follow no link, so that no path leads outside.
-
-Git's trees cannot hold empty folders, so these are created and removed by name.
-"""
+"""Open and create folders below the root by descriptors that follow no link, so that no path leads outside."""
 
 from __future__ import annotations
 
@@ -69,52 +66,10 @@ def leaves(top: int, path: str) -> Iterator[str]:
                 yield f"{here}/{name}"
 
 
-def missing(root: str, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return which of the folders and their parents are missing, outer ones first."""
-    leading = dict.fromkeys(path for folder in folders for path in _leading(folder))
-    return tuple(path for path in leading if not os.path.lexists(os.path.join(root, path)))
-
-
 def present(root: str, folders: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         path for path in folders if os.path.isdir(place := os.path.join(root, path)) and not os.path.islink(place)
     )
-
-
-def make(root: str, folders: Iterable[str]) -> None:
-    """Create the missing folders. Anything else at such a path stays."""
-    changed: set[str] = set()
-    with _opened(root) as top:
-        for folder in folders:
-            with contextlib.suppress(FileExistsError, NotADirectoryError):
-                os.close(open_folder(top, folder.split("/"), changed))
-    force(root, changed)
-
-
-def remove(root: str, folders: Iterable[str]) -> None:
-    """Remove the folders that are empty, inner ones first."""
-    changed: set[str] = set()
-    with _opened(root) as top:
-        for folder in sorted(folders, reverse=True):
-            parts = folder.split("/")
-            with contextlib.suppress(OSError), parent(top, parts) as above:
-                os.rmdir(parts[-1], dir_fd=above)
-                changed.add("/".join(parts[:-1]))
-    force(root, changed)
-
-
-def _leading(folder: str) -> Iterator[str]:
-    parts = folder.rstrip("/").split("/")
-    return ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-
-
-@contextlib.contextmanager
-def _opened(root: str) -> Iterator[int]:
-    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield top
-    finally:
-        os.close(top)
 
 
 def force(root: str, changed: set[str]) -> None:

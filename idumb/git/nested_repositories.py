@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -18,10 +19,10 @@ import pygit2
 from pygit2.enums import FileStatus, RepositoryOpenFlag
 
 from idumb.app.ports.repository import NestedChange
+from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, LINK, PROGRAM, Item
-from idumb.git.scan import ignores
 from idumb.lazy_dataclass import dataclass
 
 KEPT, FACTS = "repositories", "repositories.json"
@@ -32,15 +33,14 @@ _IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_
 
 def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
-    tracked = ignores.Tracked(place)
-    tracked.refresh()
-    repositories = set(tracked.submodules())
+    listed = b"\0" + git_program.output(place.root, ["ls-files", "-s", "-z"])
+    repositories = {os.fsdecode(path) for path in re.findall(rb"\x00160000 [0-9a-f]+ 0\t([^\0]*)", listed)}
     own = os.path.realpath(place.root)
     for folder in dict.fromkeys(above for path in places for above in _leading(path)):
         inside = os.path.join(place.root, folder)
-        # A link may lead back to the top.
+        # A link may lead back to the top. A folder with tracked files is no other repository.
         if os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
-            repositories.update(() if tracked.holds_below(folder) else (folder,))
+            repositories.update(() if b"\t%b/" % os.fsencode(folder) in listed else (folder,))
     return tuple(sorted(repositories))
 
 

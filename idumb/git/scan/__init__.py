@@ -1,1 +1,0 @@
-"""Scans of the working tree, and what git ignores in it."""

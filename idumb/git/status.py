@@ -1,0 +1,96 @@
+"""What git says of paths in a working tree: what differs from HEAD, what is not in it, what is ignored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from idumb.domain import paths as path_rules
+from idumb.git import git_program
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+
+if TYPE_CHECKING:
+    import pygit2
+
+_ON_A_LINE = 200
+_NO_FILE = (b"000000", b"160000")
+
+
+def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths with uncommitted changes that one of `paths` covers, sorted."""
+    if not paths:
+        return ()
+    # Our globs differ from git's: match them here, on the status of all paths.
+    literal = len(paths) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, paths))
+    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
+    differing = _parse(git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]))
+    return tuple(sorted(filter(path_rules.cover(paths), differing)))
+
+
+def added(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of files that HEAD lacks, staged or untracked but not ignored, sorted.
+
+    git is asked about paths that HEAD lacks only. `head_tree` is the empty tree before the first commit.
+    """
+    missing = sorted(path for path in set(paths) if tree_objects.entry(repository, head_tree, path) is None)
+    if not missing:
+        return ()
+    kinds = ["--cached", "--others", "--exclude-standard"]
+    listed = git_program.output(place.root, ["ls-files", *kinds, "-z", "--", *missing])
+    names = {os.fsdecode(name) for name in listed.split(b"\0")}
+    return tuple(path for path in missing if path in names)
+
+
+def staged_blobs(place: Repository, head_tree: str) -> frozenset[str]:
+    """Return the ids of staged files: no commit refers to them, so git may remove them once they are unstaged."""
+    base = ["--cached", "--raw", "--no-renames", "--abbrev=40", "-z", head_tree]
+    rows = git_program.output(place.root, ["diff-index", *base]).split(b"\0")[::2]
+    modes_and_ids = [row.split(b" ")[1:4:2] for row in rows if row]
+    return frozenset(oid.decode("ascii") for mode, oid in modes_and_ids if mode not in _NO_FILE)
+
+
+def ignored(place: Repository, paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths that git ignores, and in which it tracks nothing."""
+    covered = [os.fsdecode(path[2:]) for path in _checked(place.root, paths) if path]
+    listed = git_program.output(place.root, ["ls-files", "-z", "--", *covered]) if covered else b""
+    tracked = [os.fsdecode(path) for path in listed.split(b"\0") if path]
+    return frozenset(path for path in covered if not any(f"{each}/".startswith(f"{path}/") for each in tracked))
+
+
+def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tuple[str, str]]:
+    """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
+
+    `rules` is the repository whose rules outside the tree apply: whoever works in a clone can write rules into its git
+    folder.
+    """
+    rows = _checked(root, paths, "--verbose", rules=rules)  # file, line, pattern and path, in turn
+    found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)
+    return {os.fsdecode(path[2:]): (os.fsdecode(file), os.fsdecode(rule)) for file, rule, path in found}
+
+
+def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository | None = None) -> list[bytes]:
+    names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+    if not names:
+        return []
+    arguments = ["check-ignore", "--no-index", *options, "-z", "--stdin"]
+    # This command does not support literal paths; `./` keeps a leading `:` from being magic.
+    extra = {"GIT_LITERAL_PATHSPECS": "0"}
+    if rules is not None and rules.root != root:
+        extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
+    result = git_program.read(root, arguments, names, extra)
+    if result.status not in {0, 1}:
+        raise git_program.failure(arguments, result)
+    return result.out.split(b"\0")
+
+
+def _parse(output: bytes) -> set[str]:
+    """Parse rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, and `? path`."""
+    fields = {b"1": 8, b"u": 10, b"?": 1}
+    paths: set[str] = set()
+    for row in output.split(b"\0"):
+        kind = row[:1]
+        if kind in fields:
+            paths.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
+    return paths

@@ -1,0 +1,206 @@
+"""A save of another program at any moment of a restore stays at its path, or is kept and named. R-GIT-3."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.app.ports.repository import Conflict
+from idumb.git.restore import atomic_moves
+from idumb.git.restore.path_state import Spot
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+WHY = "was changed while it was restored"
+
+
+@pytest.fixture(params=["by exchange", "without exchange", "on another file system"])
+def edited(
+    request: pytest.FixtureRequest, sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, str]:
+    """The trees before and after an edit of `d/a`, a deletion of `d/gone` and a creation of `d/new`."""
+    if request.param == "without exchange":
+        monkeypatch.setattr(atomic_moves, "_system", lambda: None)
+    elif request.param == "on another file system":
+        _separate(monkeypatch)
+    sandbox.write_all({"d/a": "1", "d/gone": "1", "d/stays": "1"})
+    base = trees.scan()
+    sandbox.write_all({"d/a": "2", "d/new": "2"})
+    sandbox.remove("d/gone")
+    return base, trees.scan()
+
+
+def _separate(patching: pytest.MonkeyPatch) -> None:
+    """Let no file move between git's folder, which has absolute paths here, and the working tree."""
+
+    def apart(call: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(one: Spot, other: Spot) -> Any:
+            if (one.folder is None) != (other.folder is None):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            return call(one, other)
+
+        return checked
+
+    rename = os.rename
+
+    def renamed(old: str, new: str, **folders: Any) -> None:
+        if (folders.get("src_dir_fd") is None) != (folders.get("dst_dir_fd") is None):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        rename(old, new, **folders)
+
+    patching.setattr(os, "rename", renamed)
+    for name in ("exchange", "place"):
+        patching.setattr(atomic_moves, name, apart(getattr(atomic_moves, name)))
+
+
+def _before(patching: pytest.MonkeyPatch, name: str, *acts: Callable[[], object]) -> None:
+    """Let somebody act just before each of the first calls that move a file to or from the working tree."""
+    owner: Any = os if name == "rename" else atomic_moves
+    call, waiting = getattr(owner, name), list(acts)
+
+    def late(*arguments: Any, **folders: Any) -> Any:
+        spots = [one for one in arguments if isinstance(one, Spot)]
+        inside = any(spot.folder is not None for spot in spots) or folders.get("src_dir_fd") is not None
+        act = waiting.pop(0) if waiting and inside else None
+        if act is not None:
+            act()
+        try:
+            return call(*arguments, **folders)
+        except OSError as problem:
+            if act is not None and problem.errno == errno.EXDEV:  # the next call is the one
+                waiting.insert(0, act)
+            raise
+
+    patching.setattr(owner, name, late)
+
+
+def _save(place: Path, text: str) -> None:
+    """Save as most editors do: write another file, and rename it."""
+    other = place.with_name("saving")
+    other.write_text(text, encoding="utf-8")
+    other.rename(place)
+
+
+def _texts(trees: GitTrees, sandbox: GitSandbox) -> tuple[list[str], list[str]]:
+    """What the folder holds at the end of the operation, and what was kept elsewhere and named."""
+    named = [Path(place).read_text(encoding="utf-8") for place in trees.release_displaced()]
+    folder = sandbox.root / "d"
+    return sorted(f"{p.name}={p.read_text(encoding='utf-8')}" for p in folder.iterdir() if p.name[0] != "."), named
+
+
+def test_nothing_is_left_of_displaced_files_after_the_operation(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str]
+) -> None:
+    assert trees.restore(*edited, ["d/a", "d/gone", "d/new"]) == ()
+    assert (sandbox.git_dir / "idumb/displaced/main").exists()
+    assert _texts(trees, sandbox) == (["a=1", "gone=1", "stays=1"], [])
+    assert sorted(os.listdir(sandbox.root / "d")) == ["a", "gone", "stays"]
+    assert not (sandbox.git_dir / "idumb/displaced/main").exists()
+
+
+@pytest.mark.parametrize("how", ["by rename", "in place"])
+def test_a_save_just_before_the_exchange_is_put_back(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    place = sandbox.root / "d/a"
+    save = (lambda: _save(place, "mine")) if how == "by rename" else (lambda: place.write_text("mine"))
+    with monkeypatch.context() as patching:
+        _before(patching, "exchange", save)
+        assert trees.restore(*edited, ["d/a"]) == (Conflict("d/a", WHY),)
+    assert _texts(trees, sandbox) == (["a=mine", "new=2", "stays=1"], [])
+
+
+def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_named(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.root / "d/a"
+    swaps = atomic_moves._system() is not None
+    with monkeypatch.context() as patching:
+        second = "exchange" if swaps else "place"
+        if swaps:
+            _before(patching, "exchange", lambda: _save(place, "older"), lambda: _save(place, "newer"))
+        else:
+            _before(patching, "exchange", lambda: _save(place, "older"))
+            _before(patching, second, lambda: _save(place, "newer"))
+        (conflict,) = trees.restore(*edited, ["d/a"])
+    assert "another saved version is in" in conflict.why
+    assert _texts(trees, sandbox) == (["a=newer", "new=2", "stays=1"], ["older"])
+
+
+def test_a_file_created_just_before_is_not_replaced(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patching:
+        _before(patching, "place", lambda: sandbox.write("d/gone", "mine"))
+        assert trees.restore(*edited, ["d/gone"]) == (Conflict("d/gone", WHY),)
+    assert _texts(trees, sandbox) == (["a=2", "gone=mine", "new=2", "stays=1"], [])
+
+
+def test_a_save_just_before_a_deletion_is_put_back(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patching:
+        _before(patching, "rename", lambda: sandbox.write("d/new", "mine"))
+        assert trees.restore(*edited, ["d/new"]) == (Conflict("d/new", WHY),)
+    assert _texts(trees, sandbox) == (["a=2", "new=mine", "stays=1"], [])
+
+
+def test_of_two_saves_around_a_deletion_the_newest_stays_and_the_other_is_named(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.root / "d/new"
+    with monkeypatch.context() as patching:
+        _before(patching, "rename", lambda: place.write_text("older"))
+        _before(patching, "place", lambda: place.write_text("newer"))
+        (conflict,) = trees.restore(*edited, ["d/new"])
+    assert "another saved version is in" in conflict.why
+    assert _texts(trees, sandbox) == (["a=2", "new=newer", "stays=1"], ["older"])
+
+
+def test_what_a_program_writes_later_to_a_file_that_it_held_open_is_kept_and_named_again(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str]
+) -> None:
+    with (sandbox.root / "d/a").open("r+") as edit, (sandbox.root / "d/new").open("r+") as new:
+        assert trees.restore(*edited, ["d/a", "d/new"]) == ()
+        edit.write("late edit")
+        new.write("late new")
+    for _ in range(2):
+        texts, named = _texts(trees, sandbox)
+        assert (texts, sorted(named)) == (["a=1", "stays=1"], ["late edit", "late new"])
+
+
+def test_a_file_whose_mode_changed_just_before_is_put_back(
+    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.root / "d/a"
+    with monkeypatch.context() as patching:
+        _before(patching, "exchange", lambda: place.chmod(0o755))
+        assert trees.restore(*edited, ["d/a"]) == (Conflict("d/a", WHY),)
+    assert place.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_a_killed_restore_displaced_unseen_is_named(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next restore finishes it: the saved text is not at its path any more, and not lost."""
+    sandbox.write("d/a", "1")
+    base = trees.scan()
+    sandbox.write("d/a", "2")
+    after, exchange = trees.scan(), atomic_moves.exchange
+
+    def killed(one: Spot, other: Spot) -> bool:
+        sandbox.write("d/a", "mine")
+        exchange(one, other)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patching:
+        patching.setattr(atomic_moves, "exchange", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trees.restore(base, after, ["d/a"])
+    assert trees.restore(base, after, ["d/a"]) == ()
+    assert _texts(trees, sandbox) == (["a=1"], ["mine"])
