@@ -126,7 +126,7 @@ def archive_command(before: str | None, keep_runs: int) -> Result:
     """Move old events to compressed files.
 
     Moves the events that no unfinished run needs. Each file is read back before its events leave the database; log,
-    audit and show still read them.
+    audit and show still read them. The snapshots of the runs whose events it moved are freed.
     """
     with options.services() as services:
         return log_files.archive(services, before=before, keep_runs=keep_runs)

@@ -138,10 +138,12 @@ class Container:
     @cached_property
     def _whole_trees(self) -> GitTrees:
         """The trees with paths from the top of the repository."""
+        from idumb.domain.settings import SNAPSHOT_LIMIT
         from idumb.git.trees import GitTrees
 
+        limit = lambda: self.settings.snapshot.get("limit", SNAPSHOT_LIMIT)  # noqa: E731
         has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
-        return GitTrees(self.repository, has_secret=has_secret)
+        return GitTrees(self.repository, limit=limit, has_secret=has_secret)
 
     @cached_property
     def log(self) -> SqliteEventLog:

@@ -28,6 +28,9 @@ DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER
 ASK_TIMEOUT = 30 * 60
 """The default timeout, in seconds, of a question at a terminal."""
 
+SNAPSHOT_LIMIT = 100
+"""The default size, in MB, above which snapshots leave out an untracked file."""
+
 
 IDLE_TIMEOUT = "run.idle_timeout"
 GIT_REPORTS = "git.reports"
@@ -297,7 +300,7 @@ _LATER = (
 
 _LATER_CHECKS = ("share", "prepare", "regression", "control", "network")
 
-_UNBOUND = ("ask", "configured_keys")  # these do not affect what runs or is written
+_UNBOUND = ("ask", "snapshot", "configured_keys")  # these do not affect what runs or is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +315,7 @@ class Settings:
     - `prompts`: the user's own templates by name; they are files next to the configuration.
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
+    - `snapshot`: an untracked file of more than `limit` MB is left out, and a finished run is freed after `keep` days.
     - `checks`, `sandbox`: None if the configuration does not set it.
     - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
       their default value.
@@ -335,6 +339,7 @@ class Settings:
     breaker: Mapping[str, int] = field(default_factory=dict)
     retry: Mapping[str, int] = field(default_factory=dict)
     ask: Mapping[str, int] = field(default_factory=dict)
+    snapshot: Mapping[str, int] = field(default_factory=dict)
     configured_keys: frozenset[str] = frozenset()
     checks: CheckSettings | None = None
     sandbox: SandboxSettings | None = None

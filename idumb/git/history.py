@@ -321,6 +321,12 @@ class GitHistory:
     def fold(self, run: str) -> None:
         names.fold(self.repository, self._place, self._writer, run)
 
+    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        names.free(self.repository, self._place, self._writer, run, is_kept)
+
+    def kept_bytes(self) -> int | None:
+        return own_refs.bytes_on_disk(self._place)
+
     def delete_ref(self, ref: str, expected: str) -> None:
         own_refs.delete(self.repository, self._place, ref, expected)
 

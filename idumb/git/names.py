@@ -11,7 +11,7 @@ Commits cannot be kept by a tree, so they keep their refs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pygit2
 from pygit2.enums import ObjectType
@@ -84,14 +84,39 @@ def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: 
     trees = {
         ref: oid for ref, oid in refs.listed(place.common_dir, run).items() if _is(repository, oid, ObjectType.TREE)
     }
-    of_run = _OF_RUN.fullmatch(run)
-    if not trees or of_run is None:
+    if not trees:
         return
-    done = f"{of_run['worktree']}/done/{of_run['run']}"
+    done = _done(run)
     rows = dict(_rows(repository, refs.current(repository, done)))
     rows |= {ref[len(run) :].replace("/", ":"): Item(FOLDER, bytes.fromhex(oid)) for ref, oid in trees.items()}
     refs.move(repository, place, done, writer.tree(rows).hex(), "a finished run")
     refs.delete_all(place, trees)
+
+
+def free(
+    repository: pygit2.Repository, place: Repository, writer: Writer, run: str, is_kept: Callable[[str], bool]
+) -> None:
+    """Drop the names of a finished run, except trees whose name below `run` is kept. If it is killed, repeat it.
+
+    Refusal `git.ref-moved` if another process moved one meanwhile.
+    """
+    fold(repository, place, writer, run)
+    done, dropped = _done(run), dict(refs.listed(place.common_dir, run))
+    tree = refs.current(repository, done)
+    rows = _rows(repository, tree)
+    kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
+    if tree is not None and not kept:
+        dropped[done] = tree
+    elif kept.keys() != rows.keys():
+        refs.move(repository, place, done, writer.tree(kept).hex(), "freed")
+    if dropped:
+        refs.delete_all(place, dropped)
+
+
+def _done(run: str) -> str:
+    """Return the ref of a finished run; `run` is the prefix of its names while it lives."""
+    worktree, _, name = run.rstrip("/").rpartition("/runs/")
+    return f"{worktree}/done/{name}"
 
 
 def _is(repository: pygit2.Repository, oid: str, *kinds: ObjectType) -> bool:

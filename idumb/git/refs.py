@@ -21,6 +21,7 @@ from idumb.system import clock
 PREFIX = "refs/idumb/"
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
+_COMMITS = 2000
 # Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
 unasked: dict[str, dict[str, str | None]] = {}
 
@@ -200,6 +201,18 @@ def _parsed(path: str, _: tuple[int, ...]) -> Mapping[str, str]:
     with open(path, "rb") as stream:
         rows = [os.fsdecode(line).rstrip("\n").partition(" ") for line in stream if line[:1] not in (b"#", b"^")]
     return {name: oid for oid, _space, name in rows}
+
+
+def bytes_on_disk(place: Repository) -> int | None:
+    """Return the size on disk of what only our refs reach; None if git fails, as if objects are missing.
+
+    With trees alone, git does not leave out what the user's commits have, so their newest trees are named.
+    """
+    users = [f"--exclude={PREFIX}*", "--all"]
+    trees = git_program.read(place.root, ["log", *users, f"--max-count={_COMMITS}", "--format=^%T"])
+    arguments = ["rev-list", "--objects", "--disk-usage", "--stdin", f"--glob={PREFIX}*", "--not", *users]
+    size = git_program.read(place.root, arguments, trees.out)
+    return int(size.out) if size.status == 0 else None
 
 
 class GitKeptRefs:

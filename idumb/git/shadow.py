@@ -29,9 +29,6 @@ from idumb.system.files import file_systems
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
-LIMIT = 100 << 20
-"""An untracked file with more bytes is left out."""
-
 _TRIES = 3
 _MOST_REFUSED = 50
 _REFUSED = lazy_pattern.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
@@ -68,7 +65,8 @@ class Shadow:
     """Scans the working tree of `place`. The objects go to the store of `objects`, whose content `has` tells.
 
     `rules` is the repository whose ignore rules outside the tree apply: whoever works in a clone can write rules into
-    the clone's git folder. Names in which `has_secret` finds a known value are not remembered.
+    the clone's git folder. An untracked file of more than `limit` MB is left out. Names in which `has_secret` finds a
+    known value are not remembered.
     """
 
     def __init__(
@@ -77,12 +75,14 @@ class Shadow:
         objects: Repository,
         rules: Repository,
         has: Callable[[pygit2.Oid], bool],
+        limit: int,
         has_secret: Callable[[bytes], bool],
     ) -> None:
         self._place = place
         self._store = objects
         self._has = has
         self._has_secret = has_secret
+        self._limit = limit
         self._git = ShadowFolder(place, objects, rules)
         self._tree = ""
         self._index: tuple[int, ...] | None = None
@@ -200,8 +200,8 @@ class Shadow:
             return None  # it vanished
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_untracked and status.st_size > LIMIT:
-            return f"it is larger than {LIMIT >> 20} MiB and not tracked"
+        if is_untracked and status.st_size > self._limit * 1_000_000:
+            return f"it is larger than {self._limit} MB (snapshot.limit) and not tracked"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:

@@ -11,6 +11,7 @@ import pygit2
 from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
+from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import commit_tree, guarded_files, links, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
@@ -29,8 +30,8 @@ _CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding"
 class GitTrees:
     """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
 
-    `rules` is the repository whose ignore rules also apply. Names in which `has_secret` finds a known value are not
-    remembered.
+    `rules` is the repository whose ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
+    They do not remember names in which `has_secret` finds a known value.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class GitTrees:
         repository: Repository,
         objects: Repository | None = None,
         rules: Repository | None = None,
+        limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         has_secret: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
         self.root = repository.root
@@ -45,6 +47,7 @@ class GitTrees:
         self._objects = objects or repository
         self._rules = rules or repository
         self._has_secret = has_secret
+        self.limit = limit
         self._noted = 0
         self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
@@ -59,7 +62,8 @@ class GitTrees:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        return Shadow(self._place, self._objects, self._rules, self.writer.has, self._has_secret)
+        has = self.writer.has
+        return Shadow(self._place, self._objects, self._rules, has, self.limit(), self._has_secret)
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:

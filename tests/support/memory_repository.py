@@ -261,6 +261,13 @@ class MemoryHistory:
     def fold(self, run: str) -> None:
         """Names of finished runs are found as before."""
 
+    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        for ref in [ref for ref in self._repository.refs if ref.startswith(run) and not is_kept(ref[len(run) :])]:
+            self.delete_ref(ref, self._repository.refs[ref])
+
+    def kept_bytes(self) -> int | None:
+        return None
+
     def delete_ref(self, ref: str, expected: str) -> None:
         if self._repository.refs.get(ref) == expected:
             del self._repository.refs[ref]

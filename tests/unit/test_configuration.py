@@ -64,6 +64,7 @@ ceilings: {task: {cost_usd: 1}, run: {time: 2h}}
 breaker: {failures: 3, time: 2m}
 retry: {calls: 1, pause: 10s}
 ask: {timeout: 45m}
+snapshot: {limit: 250, keep: 30}
 protected: ["migrations/**", docs/]
 environment: [CI, PATH]
 """
@@ -118,6 +119,7 @@ def test_every_setting_can_be_given() -> None:
         ceilings={"task": Ceiling(cost_usd=1.0), "run": Ceiling(seconds=7200)},
         breaker={"failures": 3, "time": 120},
         retry={"calls": 1, "pause": 10},
+        snapshot={"limit": 250, "keep": 30},
         ask={"timeout": 2700},
         configured_keys=frozenset({"run.idle_timeout", "git.reports"}),
     )
@@ -155,10 +157,11 @@ def test_both_names_of_reports_and_a_wrong_message_are_errors_with_their_line() 
     ]
 
 
-def test_the_question_timeout_changes_nothing_that_consent_is_bound_to() -> None:
-    """R-ASK-3: it does not affect what runs, and a contract approved before the change stays approved."""
-    assert parsed("ask: {timeout: 5m}").digest() == Settings().digest()
-    assert parsed("ask: {timeout: 5m}").deciding() == Settings().deciding()
+@pytest.mark.parametrize("text", ["ask: {timeout: 5m}", "snapshot: {limit: 1000, keep: 7}"])
+def test_settings_that_do_not_affect_a_run_change_nothing_that_consent_is_bound_to(text: str) -> None:
+    """R-ASK-3: a contract approved before the change stays approved."""
+    assert parsed(text).digest() == Settings().digest()
+    assert parsed(text).deciding() == Settings().deciding()
 
 
 def test_a_configured_idle_timeout_overrides_the_adapter_s_own_and_changes_no_contract() -> None:

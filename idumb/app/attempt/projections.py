@@ -10,7 +10,7 @@ from typing import Any
 from idumb import lazy_pattern
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
-from idumb.app.core import projection_paths, run_lookup, schedule, task_commits
+from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule, task_commits
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Recorded, RunContext
 from idumb.app.core.services import Services, run_ref
@@ -282,7 +282,7 @@ def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapp
 
 def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:
     """Return lines added and removed between the run's base and its end, for the paths that its tasks touched."""
-    if not state.attempted:
+    if not state.attempted or state.id in kept_runs.freed(services):
         return {}
     last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
     touched = {path for task in state.attempted for path in state.tasks[task].work.touched}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
-from idumb.app.core import run_lookup
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
@@ -46,13 +46,14 @@ def recover(context: RunContext) -> None:
 def _keep_refs(context: RunContext) -> None:
     """Restore missing refs of checkpoints whose commits still exist."""
     services, state = context.services, context.journal.state
+    freed = kept_runs.freed(services).get(state.id, 0)
     done = {task: task_state.checkpoint for task, task_state in state.tasks.items() if not task_state.carried_from}
     checkpoint_refs = {
         attempt_ref(
             services, context.run, task, kept.attempt, interruption.INTERRUPTED_REFS.get(kept.status, "checkpoint")
         ): kept.snapshot
         for task, kept in done.items()
-        if kept is not None
+        if kept is not None and kept.seq > freed
     }
     present = services.history.refs(run_ref(services, context.run, "")) if checkpoint_refs else {}
     for ref, commit in checkpoint_refs.items():

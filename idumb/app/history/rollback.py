@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -82,6 +82,7 @@ def carry_out(
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, to)
+    kept_runs.require(services, state, [task_state.id for task_state in undone])
     effects = compensation.effects(services, state, contract, undone, past)
     target = _target(services, undone, words)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}

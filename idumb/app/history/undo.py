@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -263,6 +263,8 @@ def _undo_restore(
     services: Services, journal: Journal, contract: Contract, event: Event, word: restore.Confirmation
 ) -> Result:
     state, p = journal.state, event.payload
+    if event.seq < kept_runs.freed(services).get(state.id, 0):
+        raise kept_runs.refusal(state)
     description = _describe(services, state, event)
     undone = p.get("operation", event.operation)
     trees = (p["before_tree"], p["after_tree"])

@@ -378,6 +378,12 @@ class History(Protocol):
     def fold(self, run: str) -> None:
         """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
 
+    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
+
+    def kept_bytes(self) -> int | None:
+        """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
+
     def delete_ref(self, ref: str, expected: str) -> None: ...
 
     def remove_stale_files(self, since: str | None) -> Sequence[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.app.contract import loading
-from idumb.app.core import run_lookup, schedule
+from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
@@ -74,12 +74,18 @@ def _value(value: Any) -> Any:
 def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str, Any]]:
     """Return the attempts in order, each with its evidence and outcome."""
     rows: dict[int, dict[str, Any]] = {}
+    freed = kept_runs.freed(services).get(state.id, 0)
     for event in services.log.events(run=state.id, task=task):
         if event.attempt is None:
             continue
         row = rows.setdefault(event.attempt, {"attempt": event.attempt, "evidence": [], "outcome": None})
         if event.kind == "attempt.started":
-            row |= {"started": event.at, "snapshot": event.payload["snapshot"], "builder": event.payload["builder"]}
+            row |= {
+                "freed": event.seq < freed,
+                "started": event.at,
+                "snapshot": event.payload["snapshot"],
+                "builder": event.payload["builder"],
+            }
             row |= {name: event.payload.get("envelope", {}).get(name) for name in ("adapter", "model")}
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
@@ -90,7 +96,8 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
             row |= {k: event.payload.get(k) for k in optional}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
-            row |= {"checkpoint": event.payload.get("snapshot"), "kept": _kept(services, state, event)}
+            kept = [] if row.get("freed") else _kept(services, state, event)
+            row |= {"checkpoint": event.payload.get("snapshot"), "kept": kept}
         elif event.kind == "checkpoint.recorded":
             row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("snapshot")}
     for row in rows.values():
@@ -115,7 +122,7 @@ def _kept(services: Services, state: RunState, event: Event) -> list[str]:
 def _bring_back(services: Services, row: dict[str, Any]) -> list[str]:
     """Return a command that restores each file with an undeclared change; the lost content may be yours."""
     changed = [line for line in row.get("ledger") or () if _was_there(line)]
-    if not row.get("snapshot"):
+    if not row.get("snapshot") or row["freed"]:
         return []
     snapshot = row["snapshot"]
     return [
@@ -195,6 +202,7 @@ def diff(services: Services, task: str) -> Result:
             hint=f"idumb show {task_id}",
             details={"task": task_id},
         )
+    kept_runs.require(services, state, [task_id])
     tree = task_state.checkpoint.tree if task_state.checkpoint else task_state.work.left_tree
     paths = tuple(dict.fromkeys((*task_state.work.touched, *task_state.work.deviations)))
     text = services.trees.diff(task_state.work.base, tree, paths) if paths else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import blocked_tasks, open_attempt, run_lookup, schedule
+from idumb.app.core import blocked_tasks, kept_runs, open_attempt, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.running.outside_work import OutsideWork, Trailers
@@ -60,6 +60,7 @@ def view(
         "initialised": initialised,
         "phases": phases,
         "decisions": others,
+        "kept": kept_runs.kept(services),
         "next": _next(phases, others, initialised=initialised) if initialised or not inner else _inside(inner),
     }
 

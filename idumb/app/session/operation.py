@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import field, replace
 
 from idumb.app.attempt import projections
 from idumb.app.contract import contract_versions
-from idumb.app.core import open_attempt, previous_owner
+from idumb.app.core import kept_runs, open_attempt, previous_owner
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services, run_ref
 from idumb.domain.errors import IdumbError, Refusal
@@ -58,7 +58,13 @@ class Owned:
             if journal.state.state == run.COMPLETED:
                 with suppress(IdumbError):  # then the next command does it
                     self.services.history.fold(run_ref(self.services, journal.state.id, ""))
+                    self._free_outdated(journal)
             journal.write(journal.event("operation.finished", command=self.command, error=error))
+
+    def _free_outdated(self, journal: Journal) -> None:
+        if outdated := kept_runs.outdated(self.services):
+            journal.write(replace(kept_runs.freed_event(outdated), run=journal.state.id))
+            kept_runs.drop(self.services, outdated)
 
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-from idumb.app.core import run_lookup
+from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.session import operation
 from idumb.domain.errors import EXIT_FAILED
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import CLOSED, RunState
 
 
 def back_up(services: Services, path: str) -> Result:
@@ -30,44 +27,40 @@ def verify_backup(services: Services, path: str) -> Result:
     return Result(data, EXIT_FAILED, (), ("backup.broken", words, "idumb backup FILE writes a new one"))
 
 
-Start = tuple[str, str, str, int]
-"""(run, phase, working tree, first event)."""
-
-
 def archive(services: Services, *, before: str | None, keep_runs: int) -> Result:
     """Move the events that are older than `before`, than the newest `keep_runs` runs and than every live run.
 
-    A run is live if it is the newest of its phase in a working tree, or if such a run took over a task from it.
+    A run is live if it is the newest of its phase in a working tree, or if such a run took over a task from it. The
+    snapshots of the runs all of whose events were moved are freed.
     """
     with operation.owned(services, "archive") as owned:
         last = _last(services, before, keep_runs)
         segments = services.log_files.archive(last)
-        if segments:
+        runs = kept_runs.archived(services)
+        if segments or runs:
             events = [NewEvent("operation.started", {"command": "archive"})]
             events += [NewEvent("log.archived", dict(segment)) for segment in segments]
+            events += [kept_runs.freed_event(runs)] if runs else []
             events.append(NewEvent("operation.finished", {"command": "archive", "error": None}))
             services.log.append(events, operation=owned.operation, fence=owned.fence)
+            kept_runs.drop(services, runs)
     moved = sum(segment["last"] - segment["first"] + 1 for segment in segments)
     listed = services.log_files.listed()
     archived = listed[-1]["last"] if listed else 0
     data = {"moved": moved, "archived": archived, "segments": [dict(segment) for segment in listed]}
     why = None if moved else _kept_by(services, before, keep_runs)
-    return Result({**data, "kept_by": why, "keep_runs": keep_runs})
+    return Result({**data, "kept_by": why, "keep_runs": keep_runs, "freed": len(runs)})
 
 
 def _last(services: Services, before: str | None, keep_runs: int) -> int:
     """Return the number of the newest event to move."""
     starts = services.log_files.starts()
-    kept = _kept(services, starts, keep_runs)
+    kept = kept_runs.kept_of_log(services, starts, keep_runs)
     if not starts or starts[0][0] in kept:
         return 0  # events before the first run are too few for a file
     bounds = [first for run, _, _, first in starts if run in kept]
     # The newest event stays, because the log must show where it ends.
     return min([*bounds, *_first_since(services, before), services.log.head()[0]]) - 1
-
-
-def _kept(services: Services, starts: Sequence[Start], keep_runs: int) -> set[str]:
-    return live(starts, lambda run: _carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
 
 
 def _first_since(services: Services, before: str | None) -> list[int]:
@@ -77,34 +70,13 @@ def _first_since(services: Services, before: str | None) -> list[int]:
 def _kept_by(services: Services, before: str | None, keep_runs: int) -> str:
     """Return what keeps the oldest events that are not archived; `nothing` before the first run."""
     starts = services.log_files.starts()
-    kept = _kept(services, starts, keep_runs)
+    kept = kept_runs.kept_of_log(services, starts, keep_runs)
     oldest = next(((run, first) for run, _, _, first in starts if run in kept), None)
     if oldest is None:
         return "nothing"
     run, first = oldest
     if any(seq < first for seq in _first_since(services, before)):
         return "before"
-    if not _is_finished(run_lookup.run_of(services, run)):
+    if not kept_runs.is_finished(run_lookup.run_of(services, run)):
         return "unfinished"
     return "keep-runs" if run in {id for id, *_ in starts[-keep_runs:]} else "phase"
-
-
-def _is_finished(state: RunState) -> bool:
-    return state.state in CLOSED and state.restoring is None and state.verified
-
-
-def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
-    """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
-    newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
-    runs: set[str] = set()
-    rest = list(newest.values())
-    while rest:
-        run = rest.pop()
-        if run not in runs:
-            runs.add(run)
-            rest += carried_from(run)
-    return runs
-
-
-def _carried_from(services: Services, run: str) -> set[str]:
-    return {str(event.payload["from_run"]) for event in services.log.events(run=run, kind="task.carried")}

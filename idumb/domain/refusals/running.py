@@ -178,6 +178,12 @@ ROWS: Mapping[str, Row] = {
         way("undo", "undo it anyway", "a new commit restores its files", "{command}"),
         way("leave", "change nothing", "everything stays as it is", "idumb next"),
     ),
+    "snapshots.freed": row(
+        "Restore or compare the files of a run",
+        look("list the commits of the run", "git log --grep {run}"),
+        way("revert", "undo its commits with git revert", "the other commits stay"),
+        STATUS,
+    ),
     "undo.nothing": row("Undo", look("list the operations", "idumb log", "log")),
     "resume.no-attempt": row("Give guidance to the next attempt", _RETRY, STATUS),
     "rollback.command-failed": row(

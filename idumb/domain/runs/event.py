@@ -28,7 +28,8 @@ KINDS = (
     "dead-letter.removed", "rollback.intended", "rollback.abandoned", "rollback.compensated",
     "rollback.completed", "undo.completed", "phase.forced", "reports.committed", "reports.kept",
     "legacy.imported",
-    "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived", "doctor.mended",
+    "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived", "snapshots.freed",
+    "doctor.mended",
 )  # fmt: skip
 
 EXACT = frozenset(
@@ -42,8 +43,8 @@ People choose these names, and no agent can; paths that a task creates are not a
 IDENTITY = frozenset(
     {
         "adapter", "attempt", "binding", "choice", "decision", "decisions", "failure", "from_agent", "from_run", "id",
-        "key", "kind", "mode", "operation", "outcome", "policy", "result", "role", "run", "state", "status", "task",
-        "tasks", "to_agent", "undone", "verdict", "workspace", "worktree",
+        "key", "kind", "mode", "operation", "outcome", "policy", "result", "role", "run", "runs", "state", "status",
+        "task", "tasks", "to_agent", "undone", "verdict", "workspace", "worktree",
     }
 )  # fmt: skip
 """Fields, at any depth, that identify an event's subject or decide a branch; they never contain program output."""

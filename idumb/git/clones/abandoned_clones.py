@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 
 import pygit2
 
@@ -17,6 +18,8 @@ from idumb.git.clones.clone import BRANCH, TAKEN
 from idumb.git.discover import Repository
 from idumb.git.trees import GitTrees
 from idumb.system.processes import child_process, process_tree
+
+_NO_LIMIT = lambda: sys.maxsize  # noqa: E731
 
 
 class GitClones:
@@ -56,7 +59,7 @@ class GitClones:
         # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
         builder_clone.move_git_folder_aside(abandoned.path)
         clone.make_git_folder(self._repository, abandoned.path, None if head.head_is_unborn else str(head.head.target))
-        trees = GitTrees(discover.at(abandoned.path), self._repository, rules=self._repository)
+        trees = GitTrees(discover.at(abandoned.path), self._repository, self._repository, _NO_LIMIT)
         return trees.snapshot(ref, reason)
 
     def _keep_commits(self, user: GitTrees, aside: str, ref: str) -> None:

@@ -44,7 +44,7 @@ class Clone:
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
-        self.trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, rules=repository)
+        self.trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, repository, user.limit)
 
     def renew(self, commit: str | None) -> None:
         """Recreate it from this commit."""

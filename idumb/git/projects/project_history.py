@@ -179,6 +179,12 @@ class ProjectHistory:
     def fold(self, run: str) -> None:
         self._whole.fold(run)
 
+    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        self._whole.free(run, is_kept)
+
+    def kept_bytes(self) -> int | None:
+        return self._whole.kept_bytes()
+
     def delete_ref(self, ref: str, expected: str) -> None:
         self._whole.delete_ref(ref, expected)
 

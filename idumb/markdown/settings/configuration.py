@@ -133,9 +133,9 @@ class _Reading:
         times = self._times(top.pop("levels", None))
         profiles = self._profiles(top.pop("profiles", None))
         ceilings = self._ceilings(top.pop("ceilings", None))
-        breaker = self._section(top.pop("breaker", None), "breaker", _BREAKER)
-        retry = self._section(top.pop("retry", None), "retry", _RETRY)
-        ask = self._section(top.pop("ask", None), "ask", _ASK)
+        numbers: dict[str, Any] = {
+            name: self._section(top.pop(name, None), name, readers) for name, readers in _NUMBERS.items()
+        }
         checks = self._checks(top.pop("checks", None))
         sandbox = self._sandbox(top.pop("sandbox", None))
         if "profile" in top:
@@ -160,12 +160,10 @@ class _Reading:
             roles=roles,
             profiles=profiles,
             ceilings=ceilings,
-            breaker=breaker,
-            retry=retry,
-            ask=ask,
             checks=checks,
             sandbox=sandbox,
             configured_keys=frozenset((*(f"run.{key}" for key in run), *git_keys)) & frozenset(NAMED),
+            **numbers,
             **top,
         )
 
@@ -391,6 +389,12 @@ class _Reading:
         Field(name, self._problems).error(code, at, message, found, accepted, mend)
 
 
+_NUMBERS: Mapping[str, Mapping[str, values.Reader]] = {
+    "breaker": {"failures": values.count, "time": values.duration},
+    "retry": {"calls": values.count, "pause": values.duration},
+    "ask": {"timeout": values.duration},
+    "snapshot": {"limit": values.count, "keep": values.count},
+}
 _TOP: Mapping[str, values.Reader] = {
     "builder": values.placed,
     "validator": values.placed,
@@ -406,9 +410,7 @@ _TOP: Mapping[str, values.Reader] = {
     "profile": values.placed,
     "profiles": values.node,
     "ceilings": values.node,
-    "breaker": values.node,
-    "retry": values.node,
-    "ask": values.node,
+    **dict.fromkeys(_NUMBERS, values.node),
     "checks": values.node,
     "sandbox": values.node,
 }
@@ -430,9 +432,6 @@ _ROLE: Mapping[str, values.Reader] = {
     "timeout": values.duration,
     "ceiling": values.node,
 }
-_BREAKER: Mapping[str, values.Reader] = {"failures": values.count, "time": values.duration}
-_RETRY: Mapping[str, values.Reader] = {"calls": values.count, "pause": values.duration}
-_ASK: Mapping[str, values.Reader] = {"timeout": values.duration}
 _CHECKS: Mapping[str, values.Reader] = {
     "tree": values.one_of(CHECKED_TREES),
     "cache": values.list_of(values.glob),

@@ -88,10 +88,9 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
     lines += [_commit(commit_row) for commit_row in (attempt.get("committed") or {}).get("commits", ())]
-    back = attempt.get("bring_back") or ()
+    back = [f"    {markup.one_line(command)}" for command in attempt.get("bring_back") or ()]
     heading = "  Undeclared changes may be your own. To restore these files as they were before the attempt:"
-    lines += [heading] if back else []
-    lines += [f"    {markup.one_line(command)}" for command in back]
+    lines += [heading, *back] if back else []
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
     lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
@@ -101,6 +100,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
 def _kept(attempt: phrases.Data) -> list[str]:
     """Return the ref with the files of an interrupted attempt, and commands that print the first ones."""
     commands = attempt.get("kept") or ()
+    if attempt.get("freed"):
+        return ["  its snapshots were freed: its files cannot be shown or restored"]
     if attempt.get("outcome") != "interrupted" or not attempt.get("checkpoint"):
         return []
     more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []

@@ -97,9 +97,7 @@ def doctor(data: phrases.Data) -> str:
     """Return a line for each check, with its findings, their meaning and the next step below it."""
     checks = data["checks"]
     width = max((len(check["code"]) for check in checks), default=0)
-    skipped = [
-        check for check in checks if any(symptom["found"] == health.NOT_EXAMINED for symptom in check["symptoms"])
-    ]
+    skipped = [check for check in checks if any(s["found"] == health.NOT_EXAMINED for s in check["symptoms"])]
     lines = [line for check in checks if check not in skipped for line in _check(check, width)]
     lines += _not_examined(skipped)
     lines += ["", *(f"fixed: {markup.one_line(done)}" for done in data["mended"])] if data["mended"] else []
@@ -173,10 +171,11 @@ def backup(data: phrases.Data) -> str:
 
 
 def archive(data: phrases.Data) -> str:
-    if not data["moved"]:
-        return f"Nothing to move: {_why_kept(data)}.\n"
     files = ", ".join(segment["name"] for segment in data["segments"])
-    return f"Moved {data['moved']} events; events 1 to {data['archived']} are in {files}.\n"
+    moved = f"Moved {data['moved']} events; events 1 to {data['archived']} are in {files}"
+    freed = f"Freed the snapshots of {quantities.counted(data['freed'], 'run')}; git gc removes them from disk.\n"
+    words = moved if data["moved"] else f"Nothing to move: {_why_kept(data)}"
+    return f"{words}.\n{freed if data['freed'] else ''}"
 
 
 def _why_kept(data: phrases.Data) -> str:

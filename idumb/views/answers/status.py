@@ -16,7 +16,7 @@ def status(view: Mapping[str, Any]) -> str:
     lines = [*_owner(view), *(line for row in view["phases"] for line in _phase(row)), *_questions(view, "")]
     if not lines and view["initialised"]:
         lines.append("No phase is planned yet.")
-    return _ended([*lines, *_closing(view)])
+    return _ended([*lines, *filter(None, [view["kept"]["words"]]), *_closing(view)])
 
 
 def _owner(view: Mapping[str, Any]) -> list[str]:

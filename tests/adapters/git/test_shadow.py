@@ -409,16 +409,17 @@ def test_a_submodule_that_is_not_checked_out_is_what_the_index_says(sandbox: Git
 
 
 def test_an_untracked_file_above_the_limit_is_left_out_and_named(
-    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox,
 ) -> None:
     """R-GIT-7: F21."""
-    monkeypatch.setattr(shadow, "LIMIT", 10)
-    sandbox.write_all({"tracked": "0123456789ab", "disk.img": "0123456789ab", "small": "1"})
+    trees = GitTrees(discover.find(str(sandbox.root)), limit=lambda: 1)
+    large = "x" * 1_000_001
+    sandbox.write_all({"tracked": large, "disk.img": large, "small": "1"})
     sandbox.write("tracked", "0")
     trees.scan()
-    sandbox.write("tracked", "0123456789abcd")
+    sandbox.write("tracked", f"{large}y")
     assert names(sandbox, trees.scan(["disk.img"])) == ["disk.img", "small", "tracked"]
-    (sandbox.root / "other.img").write_bytes(bytes(11))
+    (sandbox.root / "other.img").write_bytes(bytes(1_000_001))
     assert names(sandbox, trees.scan()) == ["disk.img", "small", "tracked"]
     assert trees.omitted().keys() == {"other.img"}
 

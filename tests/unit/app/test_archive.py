@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app.upkeep import log_files
+from idumb.app.core import kept_runs
 
 STARTS = [
     ("r1", "1", "main", 1),
@@ -14,9 +14,9 @@ STARTS = [
 
 
 def test_the_newest_run_of_each_phase_in_each_working_tree_is_live() -> None:
-    assert log_files.live(STARTS, lambda _: ()) == {"r3", "r4", "r5"}
+    assert kept_runs.live(STARTS, lambda _: ()) == {"r3", "r4", "r5"}
 
 
 def test_a_run_with_carried_tasks_is_live_and_so_is_the_one_before_it() -> None:
     carried = {"r5": {"r2"}, "r2": {"r1"}, "r1": {"r2"}}
-    assert log_files.live(STARTS, lambda run: carried.get(run, ())) == {"r1", "r2", "r3", "r4", "r5"}
+    assert kept_runs.live(STARTS, lambda run: carried.get(run, ())) == {"r1", "r2", "r3", "r4", "r5"}

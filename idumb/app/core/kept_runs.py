@@ -1,0 +1,146 @@
+"""What idumb keeps of runs in git, and how it is freed: the snapshots and checkpoints, never the plans and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from idumb import lazy_pattern
+from idumb.app.core import run_lookup
+from idumb.app.core.services import Services, run_ref
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.run import CLOSED, RunState
+
+FREED = "snapshots.freed"
+NAMES = "refs/idumb/worktrees/"
+_NAME = lazy_pattern.compile(rf"{NAMES}([^/]+)/runs/([^/]+)/(.*)")
+_RECORD = lazy_pattern.compile(r"(plans|reports)(-\d+)?")
+
+Start = tuple[str, str, str, int]
+"""(run, phase, working tree, first event)."""
+
+
+def is_record(name: str) -> bool:
+    """Return whether a name of a run stays when the run is freed: the log refers to plans and reports for ever."""
+    return _RECORD.fullmatch(name) is not None
+
+
+def freed(services: Services) -> Mapping[str, int]:
+    """Return each freed run with the number of the event that says so: what the run kept before it may be gone."""
+    return {run: event.seq for event in services.log.events(kind=FREED) for run in event.payload["runs"]}
+
+
+def freed_before(freed: Mapping[str, int], ref: str, seq: int) -> bool:
+    """Return whether the event `seq`, which gave an object the name `ref`, is older than the freeing of its run."""
+    of_run = _NAME.fullmatch(ref)
+    return of_run is not None and not is_record(of_run[3]) and seq < freed.get(of_run[2], 0)
+
+
+def require(services: Services, state: RunState, tasks: Iterable[str]) -> None:
+    """Refusal `snapshots.freed` if what these tasks started from and left is no longer kept."""
+    gone = freed(services)
+    for task in tasks if gone else ():
+        run = run_lookup.attempting_run(services, state, task)
+        if run.attempted.get(task, 0) < gone.get(run.id, 0):
+            raise refusal(run)
+
+
+def refusal(run: RunState) -> Refusal:
+    return Refusal(
+        "snapshots.freed",
+        f"The snapshots of run {run.number} of phase {run.phase} were freed (idumb archive, snapshot.keep), so idumb"
+        " can neither restore nor compare its files.",
+        hint="git log lists its commits; git revert undoes one",
+        details={"run": run.id},
+    )
+
+
+def kept(services: Services) -> dict[str, Any]:
+    """Return how many runs the repository keeps, how many `idumb archive` frees, and both in words; "" for none."""
+    runs = {run for run, *_ in services.log_files.starts()} - freed(services).keys()
+    archivable = len(runs & {run for run, *_ in oldest(services, 1)})
+    how = f"idumb archive frees {archivable} of them" if archivable else "snapshot.keep (days) frees finished ones"
+    words = f"Kept: the snapshots of {len(runs)} {'run' if len(runs) == 1 else 'runs'}; {how}" if runs else ""
+    return {"runs": len(runs), "archivable": archivable, "words": words}
+
+
+def holding(services: Services) -> list[Start]:
+    """Return the runs of all working trees that keep snapshots or checkpoints, oldest first."""
+    matches = map(_NAME.fullmatch, services.history.refs(NAMES))
+    runs = {match[2] for match in matches if match is not None and not is_record(match[3])}
+    return [start for start in services.log_files.starts() if start[0] in runs]
+
+
+def oldest(services: Services, keep_runs: int) -> list[Start]:
+    """Return the oldest runs, until the first of the newest `keep_runs` or one that is live."""
+    starts = services.log_files.starts()
+    kept = kept_of_log(services, starts, keep_runs)
+    return list(starts[: next((at for at, start in enumerate(starts) if start[0] in kept), len(starts))])
+
+
+def archived(services: Services) -> list[Start]:
+    """Return the runs that keep snapshots although all of their events are archived."""
+    segments = services.log_files.listed()
+    last = segments[-1]["last"] if segments else 0
+    runs = [start for start in holding(services) if start[3] <= last]
+    return [start for start in runs if _newest(services, start[0]).seq <= last]
+
+
+def outdated(services: Services) -> list[Start]:
+    """Return the finished runs of this working tree that keep snapshots longer than `snapshot.keep` says.
+
+    Runs stay from which a newer run took over tasks, if that run stays.
+    """
+    days = services.settings.snapshot.get("keep")
+    if days is None:
+        return []
+    since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
+    own = [start for start in services.log_files.starts() if start[2] == services.worktree]
+    aged = (s for s in holding(services) if s in own and datetime.fromisoformat(_newest(services, s[0]).at) < since)
+    old = {run for run, *_ in aged if is_finished(run_lookup.run_of(services, run))}
+    newest = {phase: start for start in own if (phase := start[1])}
+    needed = live((s for s in newest.values() if s[0] not in old), lambda run: carried_from(services, run))
+    return [start for start in own if start[0] in old - needed]
+
+
+def freed_event(runs: Iterable[Start]) -> NewEvent:
+    """Return the event to record before `drop`."""
+    return NewEvent(FREED, {"runs": [run for run, *_ in runs]})
+
+
+def drop(services: Services, runs: Iterable[Start]) -> None:
+    """Drop what these runs keep. If it is killed, the next one with the same runs does it."""
+    for run, _, worktree, _ in runs:
+        services.history.free(run_ref(services, run, "", worktree), is_record)
+
+
+def is_finished(state: RunState) -> bool:
+    return state.state in CLOSED and state.restoring is None and state.verified
+
+
+def kept_of_log(services: Services, starts: Sequence[Start], keep_runs: int) -> set[str]:
+    """Return the runs whose events stay in the log: the newest `keep_runs`, and every live run."""
+    return live(starts, lambda run: carried_from(services, run)) | {run for run, *_ in starts[-keep_runs:]}
+
+
+def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
+    """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
+    newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
+    runs: set[str] = set()
+    rest = list(newest.values())
+    while rest:
+        run = rest.pop()
+        if run not in runs:
+            runs.add(run)
+            rest += carried_from(run)
+    return runs
+
+
+def carried_from(services: Services, run: str) -> set[str]:
+    return {str(event.payload["from_run"]) for event in services.log.events(run=run, kind="task.carried")}
+
+
+def _newest(services: Services, run: str) -> Event:
+    return next(iter(services.log.events(run=run, newest_first=True, limit=1)))

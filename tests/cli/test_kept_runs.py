@@ -1,0 +1,162 @@
+"""How much idumb keeps of runs, what frees it, and what is refused afterwards (R-GIT-1)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from idumb.app.core import kept_runs
+from idumb.system import clock
+from tests.support import ended_runs
+from tests.support.prepared import Prepared
+from tests.support.project import Project, failing_task, making
+
+NOW = clock.SystemClock.now
+FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
+KEEP = "snapshot: {keep: 30}\n"
+
+
+def names(project: Project, run: str) -> set[str]:
+    """The names that idumb keeps of a run, without what comes before them."""
+    return {name.partition(f"/runs/{run}/")[2] for name in project.repo.kept() if f"/runs/{run}/" in name}
+
+
+def runs(project: Project) -> list[str]:
+    return [str(event["run"]) for event in project.events("--kind", "run.started")]
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    def now(_: clock.SystemClock) -> str:
+        return (datetime.fromisoformat(NOW(clock.SystemClock())) + timedelta(days=days)).strftime(FORM)
+
+    monkeypatch.setattr(clock.SystemClock, "now", now)
+
+
+def execute_second_phase(project: Project) -> None:
+    """The end of its run frees outdated ones."""
+    project.plan([making("T2-01", "b.txt")], phase="2")
+    assert project.execute(phase="2").code == 0
+
+
+def check(project: Project, code: str) -> dict[str, object]:
+    (row,) = [row for row in project.quick("doctor", "--json").data["checks"] if row["code"] == code]
+    return {"state": row["state"], "found": " ".join(symptom["found"] for symptom in row["symptoms"])}
+
+
+def test_status_and_doctor_say_what_is_kept_and_what_frees_it(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
+    words = "Kept: the snapshots of 1 run; snapshot.keep (days) frees finished ones"
+    assert project.json("status").data["kept"] == {"runs": 1, "archivable": 0, "words": words}
+    assert words in project.quick("status").out.splitlines()
+    found = check(project, "snapshots.kept")["found"]
+    assert found == f"{words}. On disk: 0.0 MB that only idumb keeps"
+
+
+def test_doctor_counts_the_bytes_on_disk_that_only_idumb_keeps(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
+    noise = bytes(byte for seed in range(40_000) for byte in (seed * 2654435761 % 2**32).to_bytes(4, "big"))
+    (project.folder / "untracked.bin").write_bytes(noise)
+    execute_second_phase(project)
+    assert str(check(project, "snapshots.kept")["found"]).endswith("On disk: 0.2 MB that only idumb keeps")
+    project.repo.git("add", "untracked.bin")
+    project.repo.commit()
+    assert str(check(project, "snapshots.kept")["found"]).endswith("On disk: 0.0 MB that only idumb keeps")
+
+
+def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.replaced)
+    first, second = runs(project)
+    kept, digest = names(project, second), project.events("--kind", "run.started")[0]["payload"]["plans"][0][1]
+    assert "Kept: the snapshots of 2 runs; idumb archive frees 1 of them\n" in project.quick("status").out
+    assert project.json("archive").data["freed"] == 1
+    assert names(project, first) == {"plans"}
+    assert names(project, second) == kept
+    assert [event["payload"] for event in project.events("--kind", "snapshots.freed")] == [{"runs": [first]}]
+    project.repo.git("gc", "--quiet", "--prune=now")
+    assert check(project, "log.refs")["state"] == "ok"
+    assert project.quick("show", digest, "--plan").code == 0
+    assert project.quick("audit", "verify").code == 0
+    assert project.json("status").data["kept"]["runs"] == 1
+    assert project.quick("undo", "--yes").code == 0
+
+
+def test_an_archive_that_was_killed_before_it_freed_anything_is_repeated(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = prepared.get(ended_runs.replaced)
+    first = runs(project)[0]
+    with monkeypatch.context() as killed:
+        killed.setattr(kept_runs, "drop", lambda *_: None)
+        assert project.json("archive").data["freed"] == 1
+    assert "T1-01/1/base" in names(project, first)
+    assert check(project, "log.refs")["state"] == "ok"
+    out = project.quick("archive").out
+    assert out.endswith("Freed the snapshots of 1 run; git gc removes them from disk.\n")
+    assert names(project, first) == {"plans"}
+    assert project.json("archive").data["freed"] == 0
+
+
+def test_the_snapshots_of_a_finished_run_are_freed_after_the_days_that_the_setting_says(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = prepared.get(ended_runs.done)
+    project.configure(KEEP)
+    later(monkeypatch, 29)
+    execute_second_phase(project)
+    assert "T1-01/1/base" in names(project, runs(project)[0])
+    later(monkeypatch, 31)
+    project.plan([making("T3-01", "c.txt")], phase="3")
+    assert project.execute(phase="3").code == 0
+    first, *others = runs(project)
+    assert names(project, first) == {"plans"}
+    assert all("base" in names(project, run) for run in others)
+
+
+@pytest.fixture
+def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Phase 1 is verified, and its snapshots were freed and removed."""
+    project = prepared.get(ended_runs.done)
+    project.configure(KEEP)
+    later(monkeypatch, 31)
+    execute_second_phase(project)
+    project.repo.git("gc", "--quiet", "--prune=now")
+    return project
+
+
+@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start", "--yes"), ("diff", "T1-01")])
+def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[str, ...]) -> None:
+    before = freed.repo.ledger()
+    error = freed.quick(*command, "--json").error
+    assert error["code"] == "snapshots.freed"
+    assert error["message"].startswith("The snapshots of run 1 of phase 1 were freed")
+    assert freed.repo.ledger() == before
+
+
+def test_what_needs_no_snapshots_works_after_they_were_freed(freed: Project) -> None:
+    shown = freed.quick("show", "T1-01")
+    assert "its snapshots were freed: its files cannot be shown or restored" in shown.out
+    assert freed.quick("report", "1").code == 0
+    assert freed.quick("verify-work", "1").code == 0
+    assert check(freed, "log.refs")["state"] == "ok"
+    assert freed.quick("doctor").code == 0
+
+
+def test_a_changed_plan_runs_after_the_snapshots_of_its_earlier_run_were_freed(freed: Project) -> None:
+    freed.plan([making("T1-01", "a.txt"), making("T1-02", "c.txt", after="T1-01")])
+    assert freed.execute().code == 0
+    assert freed.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "snapshots.freed"
+    assert freed.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
+
+
+def test_a_run_that_is_not_finished_is_never_freed_nor_one_that_it_continues(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = prepared.get(ended_runs.done)
+    project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "c.txt", "T1-01")])
+    assert project.execute().code == 1
+    project.configure(KEEP)
+    later(monkeypatch, 31)
+    execute_second_phase(project)
+    assert all("base" in names(project, run) for run in runs(project))
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
