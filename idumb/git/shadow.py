@@ -139,7 +139,7 @@ class Shadow:
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
             if self._git.signature() != self._index:
-                self._tree = ""
+                self._tree, self._forced = "", {}
             yield
             if self._is_private:
                 self._git.remove(INDEX)

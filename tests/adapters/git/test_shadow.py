@@ -348,8 +348,8 @@ def test_another_process_scans_the_same_tree_from_the_same_index(sandbox: GitSan
 
 @pytest.mark.parametrize("damage", ["cut off", "removed", "locked"])
 def test_a_damaged_index_of_ours_is_made_anew(sandbox: GitSandbox, trees: GitTrees, damage: str) -> None:
-    sandbox.write_all({"a": "1", "d/b": "2"})
-    tree = trees.scan()
+    sandbox.write_all({"a": "1", "d/b": "2", "ignored": "3", ".gitignore": "ignored\n"})
+    tree = trees.scan(["ignored"])
     index = sandbox.git_dir / "idumb/shadow/main/index"
     if damage == "cut off":
         index.write_bytes(index.read_bytes()[:-30])
@@ -357,7 +357,8 @@ def test_a_damaged_index_of_ours_is_made_anew(sandbox: GitSandbox, trees: GitTre
         index.unlink()
     else:
         index.with_name("index.lock").touch()
-    assert trees.scan() == process(sandbox).scan() == tree
+    assert trees.scan(["ignored"]) == process(sandbox).scan(["ignored"]) == tree
+    assert "ignored" in names(sandbox, tree)
 
 
 def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
