@@ -14,7 +14,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pygit2
@@ -22,10 +22,9 @@ import pygit2
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
-from idumb.git import git_program, guarded_files, young_files
+from idumb.git import disk_space, git_program, guarded_files, young_files
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
-from idumb.system.files import file_systems
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
@@ -42,7 +41,6 @@ _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': P
 _VERIFIED = "verified"
 _RULES = "rules"
 """The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
-_BLOCK = 4096  # the least space that a file takes
 
 
 class _Moved(Exception):
@@ -157,7 +155,7 @@ class Shadow:
         self._apply_rules(changed, also)
         if changed:
             self._tree = ""
-            self._require_space(changed)
+            disk_space.require(map(self._at, changed), self._store.common_dir, self._has)
             self._update(changed)
             self._young.note(changed, self._at)
             self._is_private = self._has_secret(b"\n".join(changed))
@@ -265,9 +263,8 @@ class Shadow:
         rules = self._git.rules()
         if rules == self._git.read(_RULES) and not new_rules:
             return
-        ignored = {
-            *_rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))
-        } - self._tracked.ignored
+        listed = _rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))
+        ignored = {*listed} - self._tracked.ignored
         stale = [path for path in ignored if path not in changed and not any(_covers(name, path) for name in also)]
         if stale:
             self._drop(stale)
@@ -291,9 +288,7 @@ class Shadow:
             self._drop([refused[1]])
             if os.path.lexists(self._at(refused[1])):
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
-        full = file_systems.nearly_full(self._store.common_dir)
-        if full:
-            raise errors.Refusal("system.full", f"git: {result.words}{full}", hint="Free disk space, then try again")
+        disk_space.explain(result.words, self._store.common_dir)
         raise git_program.failure(["update-index"], result)
 
     def _drop(self, paths: Iterable[bytes]) -> None:
@@ -303,38 +298,12 @@ class Shadow:
 
     def _written(self) -> str:
         result = self._git.git(["write-tree"])
-        if result.status != 0:  # `git gc --prune=now` removed what only our index knew, or the index is damaged
+        if result.status != 0:
+            disk_space.explain(result.words, self._store.common_dir)
+            # `git gc --prune=now` removed what only our index knew, or the index is damaged.
             self._git.remove(INDEX)
             raise _Moved(result.words)
         return result.out.decode("ascii").strip()
-
-    def _require_space(self, paths: Iterable[bytes]) -> None:
-        """Refusal `system.full` if the files do not fit. What git has already costs nothing, but must be read."""
-        files = {path: status for path in paths if (status := _plain_status(self._at(path))) is not None}
-        volume = os.statvfs(self._store.common_dir)
-        free, most = volume.f_bavail * volume.f_frsize, volume.f_favail if volume.f_files else len(files)
-        if _need(files) <= free and len(files) <= most:
-            return
-        new = {path: status for path, status in files.items() if not self._is_stored(path)}
-        if _need(new) <= free and len(new) <= most:
-            return
-        largest = os.fsdecode(self._at(max(new, key=lambda path: new[path].st_size)))
-        raise errors.Refusal(
-            "system.full",
-            f"Not enough disk space to save the working tree: {len(new)} new or changed files need {_need(new)} bytes;"
-            f" the largest is {largest}{file_systems.described(self._store.common_dir)}",
-            hint="Free disk space, or let git ignore files that need no snapshot; then run the command again",
-            details={"path": self._store.common_dir, "bytes": _need(new), "files": len(new), "largest": largest},
-        )
-
-    def _is_stored(self, path: bytes) -> bool:
-        place = self._at(path)
-        try:
-            if os.path.islink(place):
-                return self._has(pygit2.hash(os.readlink(place)))
-            return self._has(pygit2.hashfile(os.fsdecode(place)))
-        except (OSError, pygit2.GitError):
-            return False
 
     def _at(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self._place.root), path)
@@ -346,15 +315,3 @@ def _rows(output: bytes) -> list[bytes]:
 
 def _covers(folder: bytes, path: bytes) -> bool:
     return path == folder or path.startswith(folder + b"/")
-
-
-def _plain_status(path: bytes) -> os.stat_result | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) else None
-
-
-def _need(files: Mapping[bytes, os.stat_result]) -> int:
-    return sum(max(status.st_size, _BLOCK) for status in files.values())
