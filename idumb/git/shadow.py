@@ -15,9 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
-
-import pygit2
+from typing import TYPE_CHECKING, NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import errors
@@ -25,6 +23,9 @@ from idumb.domain.paths import IGNORE_FILE
 from idumb.git import disk_space, git_program, guarded_files, young_files
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
+
+if TYPE_CHECKING:
+    import pygit2
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
