@@ -133,7 +133,7 @@ def restore_paths(
     intent: Intent,
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in the tree `present`, commit, and record the result."""
-    committed = target.committed or target.target
+    committed = restore_conflicts.committable(services, target, present)
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
         services.trees.keep(ref, tree, f"{name}, {target.words}")
