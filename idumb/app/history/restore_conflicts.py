@@ -38,13 +38,12 @@ def committable(services: Services, target: Target, present: str) -> str:
     """Return the tree for the commit. Where the user has something in the way of a file now, it is as the target."""
     if target.committed is None:
         return target.target
-    entry, is_folder = services.trees.entry, services.trees.is_folder
-    blocked = [
-        path
-        for path in target.paths
-        if is_folder(present, path) or any(entry(present, folder) for folder in paths.folders_above(path))
-    ]
-    return services.trees.overlay(target.committed, target.target, blocked)
+    trees = services.trees
+
+    def is_blocked(path: str) -> bool:
+        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above(path))
+
+    return trees.overlay(target.committed, target.target, filter(is_blocked, target.paths))
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
