@@ -83,6 +83,15 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
 
 
+def test_undo_leaves_a_folder_that_is_in_the_way_of_what_the_branch_had(prepared: Prepared) -> None:
+    """R-GIT-3: a deleted file of a task, and a folder of yours in its place."""
+    project = prepared.get(_left_uncommitted)
+    project.repo.write("c.txt/mine", "mine\n")
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert undo(project, "--yes").code == 0
+    assert [project.read("c.txt/mine"), project.read("a.txt")] == ["mine\n", "two\n"]
+
+
 def _hook(project: Project, script: str) -> None:
     hook = project.repo.git_dir / "hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)

@@ -133,7 +133,7 @@ def restore_paths(
     intent: Intent,
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in the tree `present`, commit, and record the result."""
-    committed = target.committed or target.target
+    committed = restore_conflicts.committable(services, target, present)
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
         services.trees.keep(ref, tree, f"{name}, {target.words}")
@@ -216,8 +216,10 @@ def _record(
     state, intended = journal.state, journal.state.restoring
     if intended is None:
         raise AssertionError("the intent of a restore is recorded first")
-    after_this = _state_after(state, *_completed(intended, paths, not_restored))
-    reports = _reports(services, after_this, contract, intended["tasks"])
+    kind = f"{intended['command']}.completed"
+    payload = {name: intended[name] for name in ("operation", "tasks", "before", "before_tree", "after_tree")}
+    payload |= {**intended["said"], "paths": list(paths), "left": list(not_restored)}
+    reports = _reports(services, _state_after(state, kind, payload), contract, intended["tasks"])
     commit, reports_committed = (
         _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
     )
@@ -226,28 +228,12 @@ def _record(
     on_top = [p for p in paths if entry(committed, p) != entry(after, p)] if committed != after else []
     _, user_changed = _restore_unchanged(services, after, committed, on_top)
     not_restored = (*not_restored, *user_changed)
-    kind, payload = _completed(intended, [p for p in paths if p not in user_changed], not_restored)
-    events = [journal.event(kind, **payload, commit=commit)]
+    payload |= {"paths": [p for p in paths if p not in user_changed], "left": list(not_restored), "commit": commit}
+    events = [journal.event(kind, **payload)]
     if reports_committed:
         events.append(journal.event("reports.committed", commit=commit, paths=list(reports_committed)))
     journal.write(*events)
     return RestoreResult(commit, intended["before"], not_restored)
-
-
-def _completed(
-    intended: Mapping[str, Any], paths: Sequence[str], not_restored: Sequence[str]
-) -> tuple[str, dict[str, Any]]:
-    """Return kind and payload of the last event, without its commit."""
-    return f"{intended['command']}.completed", {
-        **intended["said"],
-        "operation": intended["operation"],
-        "tasks": list(intended["tasks"]),
-        "paths": list(paths),
-        "left": list(not_restored),
-        "before": intended["before"],
-        "before_tree": intended["before_tree"],
-        "after_tree": intended["after_tree"],
-    }
 
 
 def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunState:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from idumb.app.core.services import Services, from_top, kept_at
 from idumb.app.ports.repository import Conflict, Snapshot
-from idumb.domain import wording
+from idumb.domain import paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.ledger import Entry
 from idumb.lazy_dataclass import dataclass
@@ -32,6 +32,18 @@ class Target:
     tasks: tuple[str, ...]
     words: str
     committed: str | None = None
+
+
+def committable(services: Services, target: Target, present: str) -> str:
+    """Return the tree for the commit. Where the user has something in the way of a file now, it is as the target."""
+    if target.committed is None:
+        return target.target
+    trees = services.trees
+
+    def is_blocked(path: str) -> bool:
+        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above(path))
+
+    return trees.overlay(target.committed, target.target, filter(is_blocked, target.paths))
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:

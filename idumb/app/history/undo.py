@@ -291,9 +291,7 @@ def _undo_restore(
 
 def _committed_then(services: Services, state: RunState, operation: str, tree: str) -> str | None:
     """Return the tree before the operation, with HEAD's version of what was uncommitted then; None if nothing was."""
-    (intended,) = services.log.events(
-        run=state.id, operation=operation, kind="rollback.intended", newest_first=True, limit=1
-    )
+    intended = next(services.log.events(run=state.id, operation=operation, kind="rollback.intended"))
     head = services.history.tree_of(intended.payload["head"])
     uncommitted = exposed_secrets.names_in(services, intended.payload["uncommitted"], tree, head)
     return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy in COMMITTED else None
