@@ -93,7 +93,7 @@ def rows(repository: pygit2.Repository, oid: bytes) -> _Rows:
         raise Damaged(oid.hex(), str(problem)) from problem
 
 
-@functools.lru_cache(maxsize=32)  # most are earlier forms of one large folder
+@functools.lru_cache(maxsize=256)  # a task compares a few trees, path by path
 def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]:
     """Return cached `rows`; do not modify them.
 
