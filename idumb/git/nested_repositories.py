@@ -33,15 +33,18 @@ _IN_INDEX = FileStatus.INDEX_NEW | FileStatus.INDEX_MODIFIED | FileStatus.INDEX_
 
 def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
-    listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
-    repositories = {os.fsdecode(path) for path in re.findall(rb"\x00160000 [0-9a-f]+ 0\t([^\0]*)", listed)}
     own = os.path.realpath(place.root)
-    for folder in dict.fromkeys(above for path in places for above in _leading(path)):
-        inside = os.path.join(place.root, folder)
-        # A link may lead back to the top. A folder with tracked files is no other repository.
-        if os.path.lexists(os.path.join(inside, ".git")) and os.path.realpath(inside) != own:
-            repositories.update(() if b"\t%b/" % os.fsencode(folder) in listed else (folder,))
-    return tuple(sorted(repositories))
+    above = dict.fromkeys(folder for path in places for folder in _leading(path))
+    at = {folder: os.path.join(place.root, folder) for folder in above}
+    # A link may lead back to the top.
+    found = [name for name, at in at.items() if os.path.lexists(f"{at}/.git") and os.path.realpath(at) != own]
+    if not found and not os.path.lexists(os.path.join(place.root, ".gitmodules")):
+        return ()
+    listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
+    links = map(os.fsdecode, re.findall(rb"\x00160000 [0-9a-f]+ 0\t([^\0]*)", listed))
+    # A folder with tracked files is no other repository.
+    others = (name for name in found if b"\t%b/" % os.fsencode(name) not in listed)
+    return tuple(sorted({*links, *others}))
 
 
 def _leading(path: str) -> Iterator[str]:
