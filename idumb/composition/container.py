@@ -10,7 +10,7 @@ import os
 from functools import cached_property
 
 from idumb import __version__
-from idumb.composition import project_folder, project_views
+from idumb.composition import project_folder
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
     from idumb.gates.proving import Proving
-    from idumb.git.clones.clone import Clone
-    from idumb.git.projects.project_trees import ProjectTrees
     from idumb.git.trees import GitTrees
     from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
@@ -129,21 +127,16 @@ class Container:
     def history(self) -> History:
         from idumb.git.history import GitHistory
 
-        return project_views.history(GitHistory(self.repository, lambda: self.redaction, self.project), self.folder)
+        return GitHistory(self.repository, lambda: self.redaction, self.project)
 
     @cached_property
-    def trees(self) -> GitTrees | ProjectTrees:
-        return project_views.trees(self._whole_trees, self.folder)
-
-    @cached_property
-    def _whole_trees(self) -> GitTrees:
-        """The trees with paths from the top of the repository."""
+    def trees(self) -> GitTrees:
         from idumb.domain.settings import SNAPSHOT_LIMIT
         from idumb.git.trees import GitTrees
 
         limit = lambda: self.settings.snapshot.get("limit", SNAPSHOT_LIMIT)  # noqa: E731
         has_secret = lambda names: bool(self.redaction.find([names]))  # noqa: E731
-        return GitTrees(self.repository, limit=limit, has_secret=has_secret)
+        return GitTrees(self.repository, limit=limit, has_secret=has_secret, folder=self.folder)
 
     @cached_property
     def log(self) -> SqliteEventLog:
@@ -318,8 +311,7 @@ class Container:
         if kind == "clone":
             from idumb.git.clones.clone import Clone
 
-            clone = Clone(self.repository, self._whole_trees, run, self.history.head().commit)
-            return project_views.clone(clone, self.folder)
+            return Clone(self.repository, self.trees, run, self.history.head().commit)
         from idumb.git.trees import Here
 
         return Here(self.trees)
@@ -328,15 +320,15 @@ class Container:
     def clones(self) -> Clones:
         from idumb.git.clones.abandoned_clones import GitClones
 
-        return project_views.clones(GitClones(self.repository), self.folder)
+        return GitClones(self.repository, self.folder)
 
     def open_commits(self, workspace: Workspace) -> CommittingClone:
         from idumb.git.clones.builder_clone import BuilderClone
+        from idumb.git.clones.clone import Clone
 
-        def opened(clone: Clone) -> BuilderClone:
-            return BuilderClone(self.repository, self._whole_trees, clone, self.redactor.redact)
-
-        return project_views.commits(workspace, opened, self.folder)
+        if not isinstance(workspace, Clone):
+            raise TypeError("builders commit in a clone")
+        return BuilderClone(self.repository, self.trees, workspace, self.redactor.redact)
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
@@ -355,14 +347,11 @@ class Container:
         settings = self.settings
         chosen = settings.checks or CheckSettings()
         with (
-            fresh_clone.opened(
-                self.repository, *project_views.from_top(self.folder, chosen.provide, chosen.share)
-            ) as whole,
+            fresh_clone.opened(self.repository, chosen.provide, chosen.share, self.folder) as clone,
             contextlib.closing(
                 check_environments.build(self.repository, settings.environment, chosen, project=self.project)
             ) as private,
         ):
-            clone, proving = project_views.fresh_clone(whole, self.folder)
             yield (
                 clone,
                 ShellChecks(
@@ -373,7 +362,7 @@ class Container:
                     idle_timeout=settings.run.check_idle_timeout,
                     limits=settings.limits.chosen(),
                     private=private,
-                    proving=proving,
+                    proving=clone,
                     prepare=chosen.prepare,
                     prepare_timeout=float(settings.run.check_timeout),
                     is_work=lambda _, path: path in work,
@@ -501,10 +490,8 @@ class Container:
         chosen = self.settings.checks or CheckSettings()
         top = self._proving_folder + suffix
         lender = self.user_repository.root
-        provided, shared = project_views.from_top(self.folder, chosen.provide, chosen.share)
-        cached = project_views.is_cached(paths.cover(chosen.cache), self.folder)
-        whole = proving_tree.ProvingTree(self.repository, top, cached, provided, lender, shared)
-        return project_views.proving(whole, self.folder)
+        cached = paths.cover(chosen.cache)
+        return proving_tree.ProvingTree(self.repository, top, cached, chosen.provide, lender, chosen.share, self.folder)
 
     def close_proving_tree(self) -> None:
         for checks in self._base_checks_of_runs.values():

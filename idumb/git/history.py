@@ -13,7 +13,7 @@ from pygit2.enums import SortMode
 
 from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
-from idumb.domain import errors
+from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
@@ -34,6 +34,7 @@ from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
+from idumb.git.projects.project_paths import ProjectPaths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ class GitHistory:
         redactor: Callable[[], Redactor] | None = None,
         project: Project | None = None,
     ) -> None:
-        """`redactor` removes known secrets from commit messages. Refs and commits are those of `project`."""
-        self.root = repository.root
+        """`redactor` removes known secrets from commit messages. Paths, refs and commits are those of `project`."""
         self._place = repository
         self._project = project or Project(repository)
+        self._paths = ProjectPaths(self._project.folder)
         self._redactor = redactor
         self._opened: pygit2.Repository | None = None
         self._kept: dict[str, str] | None = None
@@ -77,10 +78,22 @@ class GitHistory:
         head = self.head()
         files = self._compared = self._guarded.digests()
         refs = own_refs.of_user(self._place.common_dir)
-        return RepositoryState(head, files, refs, configuration=self._guarded.settings)
+        guarded = {self._named(name): digest for name, digest in files.items()}
+        rows = {self._named(name): settings for name, settings in self._guarded.settings.items()}
+        return RepositoryState(head, {**guarded, **self._git_folders()}, refs, configuration=rows)
+
+    def _named(self, name: str) -> str:
+        """Return the name of a guarded file; those in the working tree are paths."""
+        return self._paths.shown(name) if guarded_names.in_tree(name) else name
+
+    def _git_folders(self) -> Mapping[str, str]:
+        """Return what makes the project's folder, or one above it, another repository for git and for idumb."""
+        places = [f"{folder}/.git" for folder in paths.folders_above(f"{self._project.folder}/") if folder]
+        found = (place for place in places if os.path.lexists(os.path.join(self._place.root, place)))
+        return dict.fromkeys(self._paths.all_shown(found), "is there")
 
     def hooks_in_tree(self) -> frozenset[str]:
-        return self._guarded.hooks_in_tree()
+        return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
 
     def kept_refs(self) -> Mapping[str, str]:
         refs = own_refs.listed(self._place.common_dir, f"{own_refs.PREFIX}worktrees/")
@@ -119,28 +132,33 @@ class GitHistory:
         return index_file.read(self._place)
 
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        return index_file.changes(self._place, index_file.at_snapshot(self.repository, snapshot), present)
+        before = index_file.at_snapshot(self.repository, snapshot)
+        return self._paths.all_shown(index_file.changes(self._place, before, present))
 
     def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        return index_file.restore_input(self._place, index_file.at_snapshot(self.repository, snapshot), paths)
+        before = index_file.at_snapshot(self.repository, snapshot)
+        return index_file.restore_input(self._place, before, self._paths.all_stored(paths))
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        return index_file.update_input(entries)
+        return index_file.update_input({self._paths.stored(path): entry for path, entry in entries.items()})
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        return index_file.staged(self._place, self.repository, paths)
+        staged = index_file.staged(self._place, self.repository, self._paths.all_stored(paths))
+        return {self._paths.shown(path): entry for path, entry in staged.items()}
 
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         if not paths:
             return frozenset()
-        listed = git_program.output(self._place.root, [*git_program.CHANGED_FILES, "--", *paths])
-        return frozenset(map(os.fsdecode, filter(None, listed.split(b"\0"))))
+        arguments = [*git_program.CHANGED_FILES, "--", *self._paths.all_stored(paths)]
+        listed = git_program.output(self._place.root, arguments)
+        return frozenset(self._paths.all_shown(map(os.fsdecode, filter(None, listed.split(b"\0")))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
         before = [base] if base is not None and base in self.repository else []
         commits = (*before, *(str(commit.id) for commit in self._commits_since(base, limit)))
         trees = (tree_objects.tree_of(self.repository, commit) for commit in commits)
-        return tree_objects.files_in_any(self.repository, trees, paths)
+        found = tree_objects.files_in_any(self.repository, trees, self._paths.all_stored(paths))
+        return {self._paths.shown(path): oids for path, oids in found.items()}
 
     def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
         """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""
@@ -181,14 +199,14 @@ class GitHistory:
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        return status.ignored(self._place, paths)
+        return frozenset(self._paths.all_shown(status.ignored(self._place, self._paths.all_stored(paths))))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        return nested_repositories.among(self._place, places)
+        return self._paths.all_shown(nested_repositories.among(self._place, self._paths.all_stored(places)))
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
-        head_tree = self.head_tree() or tree_objects.EMPTY_TREE
-        return status.added(self._place, self.repository, head_tree, paths)
+        head_tree, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.all_stored(paths)
+        return self._paths.all_shown(status.added(self._place, self.repository, head_tree, stored))
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         if self._head_commit() is None:
@@ -197,12 +215,12 @@ class GitHistory:
         # The empty format ends with two NUL and a line break. A partial clone may lack trees, and git then fails.
         listed = git_program.read(self._place.root, [*arguments, "--format=%x00", "HEAD"])
         commits = listed.out.split(b"\0\0\n") if listed.status == 0 else []
-        rows = (frozenset(map(os.fsdecode, filter(None, commit.split(b"\0")))) for commit in commits)
+        rows = (frozenset(self._paths.kept(map(os.fsdecode, filter(None, c.split(b"\0"))))) for c in commits)
         return tuple(row for row in rows if row)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
-        return status.changed(self._place, paths)
+        return self._paths.all_shown(status.changed(self._place, self._paths.all_stored(paths)))
 
     def commit(
         self,
@@ -214,10 +232,10 @@ class GitHistory:
         allow_empty: bool,
         wrote: Callable[[str], bool] = lambda _: False,
     ) -> CommitAttempt:
-        present = self._head_commit()
+        own, present = self._paths.all_own(paths), self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
-        if planted := self._planted(paths):
+        if planted := self._planted(own):
             return planted
         unrun = self._unrun(wrote) if hooks else ()
         repository = self.repository
@@ -227,7 +245,7 @@ class GitHistory:
         attempt = branch.commit(
             self._place,
             repository,
-            paths,
+            own,
             message,
             hooks=hooks and not unrun,
             allow_empty=allow_empty,
@@ -253,11 +271,11 @@ class GitHistory:
 
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         self._place.guard()
-        index_file.settle(self._place, self.repository, commit, paths)
+        index_file.settle(self._place, self.repository, commit, self._paths.all_own(paths))
 
     def unstage(self, paths: Sequence[str]) -> bool:
         self._place.guard()
-        return index_file.set_to_head(self._place, self.repository, paths)
+        return index_file.set_to_head(self._place, self.repository, self._paths.all_own(paths))
 
     def advance(
         self,
@@ -294,13 +312,14 @@ class GitHistory:
         changed = {*guarded_names.changed(self._compared, present)} if present != self._compared else set()
         changed.difference_update((guarded_names.INDEX, *paths))
         if changed:
-            words = f"files of git's own changed just before the commit: {', '.join(sorted(changed))}"
-            return CommitAttempt(None, words, guarded=tuple(sorted(changed)))
+            named = tuple(sorted(map(self._named, changed)))
+            words = f"files of git's own changed just before the commit: {', '.join(named)}"
+            return CommitAttempt(None, words, guarded=named)
         self._compared = present
         return None
 
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
-        return tuple(sorted(filter(wrote, self._guarded.hooks_in_tree()))) if self._guarded.hooks_within else ()
+        return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))

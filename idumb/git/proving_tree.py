@@ -16,6 +16,7 @@ from idumb.domain import errors, wording
 from idumb.git import open_repository, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.proving_files import GIT, OpenFolders, TreeFiles, is_attributes
 from idumb.git.proving_sources import ProvingContents, ProvingGitFolder
 from idumb.system import clock
@@ -181,6 +182,9 @@ class ProvingTree:
     `provided` are ignored paths that it borrows from `lender`, the user's working tree (by default `repository`'s);
     checks may change those of `shared`.
 
+    `folder` is that of the project: `root` is this folder, and paths are relative to it. It exists also if the tree has
+    no file there.
+
     After `show`, `unlike` has a sentence if files have other bytes than in a fresh clone, and `missing` one for each
     submodule without files; `cached` are the paths that stayed from an earlier tree.
     """
@@ -193,12 +197,14 @@ class ProvingTree:
         provided: Sequence[str] = (),
         lender: str | None = None,
         shared: Sequence[str] = (),
+        folder: str = "",
     ) -> None:
         self._place = repository
         self._top = top
-        self._is_cached = cached
+        paths = self._paths = ProjectPaths(folder)
+        self._is_cached: Callable[[str], bool] = lambda path: paths.has(path) and cached(paths.shown(path))
         self.cached: tuple[str, ...] = ()
-        self._borrowing = _Borrowing(lender or repository.root, provided, shared)
+        self._borrowing = _Borrowing(lender or repository.root, paths.all_stored(provided), paths.all_stored(shared))
         self._prepared_before = _records(top)
         objects = open_repository.repository(repository)
         self._git = ProvingGitFolder(repository)
@@ -213,8 +219,8 @@ class ProvingTree:
 
     @property
     def root(self) -> str:
-        """Return the absolute path of the working tree. AssertionError before the first `show`."""
-        return self._opened.root
+        """Return the absolute path of the project's folder. AssertionError before the first `show`."""
+        return self._paths.root(self._opened.root)
 
     @property
     def _opened(self) -> _Folder:
@@ -234,18 +240,19 @@ class ProvingTree:
     def removed(self) -> tuple[str, ...]:
         """Return the untracked files and folders that checks of earlier trees left, and that are gone."""
         lent = self._borrowing.names
-        return tuple(path for path in self._files.removed if not any(_overlap(path, name) for name in lent))
+        gone = (path for path in self._files.removed if not any(_overlap(path, name) for name in lent))
+        return self._paths.all_shown(gone)
 
     @property
     def borrowed(self) -> Borrowed:
-        return self._borrowing.now
+        return self._paths.borrowed(self._borrowing.now)
 
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:
         """Make the files those of `tree`, on top of the commit `head`, and remove what checks of other trees left.
 
         `lent` are more paths to borrow, until the next call without them. Return the variables that a check needs.
         """
-        borrowed = self._borrowing.all(lent)
+        borrowed = self._borrowing.all(self._paths.all_stored(lent))
         is_shown = self._folder is not None and (tree, head, borrowed) == (
             self._tree,
             self._head,
@@ -257,7 +264,8 @@ class ProvingTree:
             self._is_prepared = False
             self._bring(borrowed)
             self._is_used = False
-        return self._borrowing.variables(self.root)
+        os.makedirs(self.root, exist_ok=True)
+        return self._borrowing.variables(self._opened.root)
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
         """Add what `run` makes of the tree shown, from an earlier time if `identity` and the lock files are the same.
@@ -271,10 +279,10 @@ class ProvingTree:
 
         names = lock_files.among(self._files)
         locks = [f"{name} {self._files.item(name).oid.hex()}" for name in names] or [self._tree]
-        if self._outputs is None or self._outputs.root != self.root:
-            folder = f"{self._top}/{PREFIX}{os.path.basename(os.path.dirname(self.root))}"
-            self._outputs = PreparedOutputs(folder, self.root, self._prepared_before)
-        entry = key(self.root, identity, *locks)
+        if self._outputs is None or self._outputs.root != self._opened.root:
+            folder = f"{self._top}/{PREFIX}{os.path.basename(os.path.dirname(self._opened.root))}"
+            self._outputs = PreparedOutputs(folder, self._opened.root, self._prepared_before)
+        entry = key(self.root, identity, *locks)  # the same command prepares another folder in another project
         prepared = self._outputs.find(entry, self._tree)
         if prepared is None:
             before = set(self._untracked())
@@ -292,10 +300,10 @@ class ProvingTree:
         self._is_prepared = True
 
     def _bring(self, paths: tuple[str, ...], prepared: Prepared | None = None) -> None:
-        lent = self.borrowed
-        self._borrowing.bring(self.root, paths, prepared)
-        if self.borrowed != lent:
-            self._git.hide((*self.borrowed.ways, *self.borrowed.prepared))
+        lent = self._borrowing.now
+        self._borrowing.bring(self._opened.root, paths, prepared)
+        if (now := self._borrowing.now) != lent:
+            self._git.hide((*now.ways, *now.prepared))
 
     def _untracked(self) -> Iterator[str]:
         """Yield the topmost paths that are not in the tree."""
@@ -303,9 +311,9 @@ class ProvingTree:
         stack = [""]
         while stack:
             prefix = stack.pop()
-            for name in os.listdir(os.path.join(self.root, prefix)):
+            for name in os.listdir(os.path.join(self._opened.root, prefix)):
                 path = prefix + name
-                if path in folders and not os.path.islink(os.path.join(self.root, path)):
+                if path in folders and not os.path.islink(os.path.join(self._opened.root, path)):
                     stack.append(f"{path}/")
                 elif (
                     path not in self._files
@@ -327,7 +335,7 @@ class ProvingTree:
         folder = self._opened
         if folder.is_replaced:
             self._tree = None
-            return tuple(sorted(self._files))
+            return self._paths.all_shown(sorted(self._files))
         settled = folder.settled
         if self._tree is not None and not self._git.is_intact(settled):
             try:
@@ -342,7 +350,7 @@ class ProvingTree:
         if not self._restore(changed):
             self._tree = None  # before the next check, all files are written again
         folder.note_verified()
-        return tuple(sorted(changed))
+        return self._paths.all_shown(sorted(changed))
 
     def close(self) -> None:
         """Remove it."""
@@ -363,7 +371,7 @@ class ProvingTree:
         if self._folder is None or self._folder.is_moved or not self._folder.clear_above():
             self._move()
             before = None
-        self._borrowing.link_above(self.root)
+        self._borrowing.link_above(self._opened.root)
         if before is None or self._opened.is_replaced or not self._follow(before, tree, head):
             try:
                 self._rebuild(tree, head)
@@ -388,7 +396,7 @@ class ProvingTree:
                 swept = self._files.sweep(
                     folders, folder.settled, self._borrowing.kept, self._is_cached, folder.checked
                 )
-            self.cached = swept.caches
+            self.cached = self._paths.all_shown(swept.caches)
             is_intact = self._git.is_intact(folder.settled)
             self._git.write(folder.root, tree, head, self._contents.configure, is_intact=is_intact)
             if not self._restore(swept.changed):
@@ -408,7 +416,7 @@ class ProvingTree:
         """Write every file into an empty folder."""
         if not self._opened.clear():  # a check mounted something, or left files of another user
             self._move()
-            self._borrowing.link_above(self.root)
+            self._borrowing.link_above(self._opened.root)
             self._opened.clear()
         folder, self.cached = self._opened, ()
         self._borrowing.forget_copies()
@@ -423,7 +431,7 @@ class ProvingTree:
     def _restore(self, paths: Iterable[str]) -> bool:
         """Write files again; return False if that failed, or if attributes of a check converted them."""
         try:
-            private_folders.require_no_mounts(self.root)
+            private_folders.require_no_mounts(self._opened.root)
             with self._opened.opened() as folders:
                 return self._files.restore(paths, folders)
         except OSError:  # a check removed permissions from folders

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from idumb.git import commit_tree, guarded_files, links, nested_repositories, op
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
+from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.restore import patch, real_folders
 from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
@@ -31,7 +33,9 @@ class GitTrees:
     """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
 
     `rules` is the repository whose ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
-    They do not remember names in which `has_secret` finds a known value.
+    They do not remember names in which `has_secret` finds a known value. `folder` is that of the project, "" for the
+    top. Trees and snapshots are of the whole repository. Nothing outside the folder is ever written: such a path raises
+    ValueError.
     """
 
     def __init__(
@@ -41,8 +45,10 @@ class GitTrees:
         rules: Repository | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         has_secret: Callable[[bytes], bool] = lambda _: False,
+        folder: str = "",
     ) -> None:
-        self.root = repository.root
+        self.paths = ProjectPaths(folder)
+        self.root = self.paths.root(repository.root)
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
@@ -70,12 +76,12 @@ class GitTrees:
         return snapshot.Snapshots(self._place, self._objects, self.repository, self.writer, self.shadow)
 
     def scan(self, also: Iterable[str] = ()) -> str:
-        return self.shadow.scan(also)
+        return self.shadow.scan(self.paths.all_stored(also))
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         paths, last = tuple(also), None
         for _ in range(_TRIES):
-            tree = self.shadow.scan(paths)
+            tree = self.scan(paths)
             self._noted = self._filesystem_time()
             try:
                 return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
@@ -108,16 +114,17 @@ class GitTrees:
 
     def _nested(self, also: Iterable[str] = ()) -> nested_repositories.Look | None:
         """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
-        repositories = {*self.repositories(), *also}
-        return nested_repositories.look(self.root, repositories, self.writer) if repositories else None
+        repositories = {*self.shadow.repositories, *also}
+        return nested_repositories.look(self._place.root, repositories, self.writer) if repositories else None
 
     def repositories(self) -> tuple[str, ...]:
-        return self.shadow.repositories
+        return self.paths.kept(self.shadow.repositories)
 
     def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
         before, kept = self.snapshots.inner(snapshot.commit)
-        present = self._nested(before)
-        return () if present is None else nested_repositories.changes(before, present, kept)
+        present, shown = self._nested(before), self.paths.shown
+        changed = () if present is None else nested_repositories.changes(before, present, kept)
+        return tuple(dataclasses.replace(c, repository=shown(c.repository), path=shown(c.path)) for c in changed)
 
     def refs_at(self, snapshot: str) -> Mapping[str, str]:
         return self.snapshots.refs(snapshot)
@@ -126,13 +133,14 @@ class GitTrees:
         return self.snapshots.tree_of(snapshot)
 
     def outside_target(self, link: str) -> str | None:
-        return links.outside_target(self.root, link)
+        return links.outside_target(self._place.root, self.paths.stored(link))
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
-        return links.places_of_machine(self.root, data)
+        return links.places_of_machine(self._place.root, data)
 
     def inside_target(self, link: str) -> str | None:
-        return links.inside_target(self.root, link)
+        target = links.inside_target(self._place.root, self.paths.stored(link))
+        return None if target is None else self.paths.shown(target)
 
     def is_older(self, path: str) -> bool:
         try:
@@ -145,46 +153,56 @@ class GitTrees:
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
             **dict.fromkeys(dirty, "uncommitted work in a submodule"),
-            **self.shadow.omitted,
+            **{self.paths.shown(path): why for path, why in self.shadow.omitted.items() if self.paths.has(path)},
         }
 
     def ignored(self) -> tuple[str, ...]:
-        return self.shadow.ignored()
+        return self.paths.kept(self.shadow.ignored())
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        files = frozenset(rules)
-        hiding = status.deciding(self.root, self.ignored(), self._rules) if files else {}
-        return {path: rule for path, rule in hiding.items() if rule[0] in files}
+        files, shown = frozenset(self.paths.all_stored(rules)), self.paths.shown
+        hidden = self.paths.all_stored(self.ignored()) if files else ()
+        hiding = status.deciding(self._place.root, hidden, self._rules)
+        return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         return self.snapshots.keep(ref, tree, reason)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        return tree_objects.changes(self.repository, old, new)
+        return tree_objects.changes(self.repository, self._part(old), self._part(new))
 
-    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:  # noqa: ARG002 - the port's signature
-        return ()
+    def _part(self, tree: str) -> str:
+        """Return the project's own tree in a tree of the repository; the empty tree if there is no such folder."""
+        return tree_objects.folder(self.repository, tree, self.paths.folder) or tree_objects.EMPTY_TREE
+
+    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
+        if not self.paths.folder:
+            return ()
+        changed = tree_objects.changes(self.repository, old, new)
+        return self.paths.rows(change for change in changed if not self.paths.has(change.path))
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        return tree_objects.entry(self.repository, tree, path)
+        return tree_objects.entry(self.repository, tree, self.paths.stored(path))
 
     def is_folder(self, tree: str, path: str) -> bool:
-        return tree_objects.is_folder(self.repository, tree, path)
+        return tree_objects.is_folder(self.repository, tree, self.paths.stored(path))
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         return self.overlay_each(tree, [(source, paths)])
 
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
-        return tree_objects.overlay(self.repository, self.writer.tree, tree, sources)
+        own = [(source, self.paths.all_own(paths)) for source, paths in sources]
+        return tree_objects.overlay(self.repository, self.writer.tree, tree, own)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         tree = tree_objects.tree_of(self.repository, head)
+        wanted = functools.partial(tree_objects.entry, self.repository, source)
         result = self.overlay(tree, source, paths)
-        present = [path for path in paths if self.entry(source, path) is not None]
+        present = [path for path in self.paths.all_own(paths) if wanted(path) is not None]
         self.converted = ()
         if convertible := self._convertible(tree, present):
-            cleaned = commit_tree.cleaned(self._objects, self.root, head, convertible)
-            self.converted = tuple(path for path, entry in cleaned.items() if entry != self.entry(source, path))
+            cleaned = commit_tree.cleaned(self._objects, self._place.root, head, convertible)
+            self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry != wanted(path))
             for path, entry in cleaned.items():
                 result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
         return result
@@ -209,7 +227,7 @@ class GitTrees:
         """Return whether any file of attributes applies to these paths: libgit2 looks for all of them for each path."""
         if guarded_files.of_repository(self._objects).has_attributes:
             return True
-        repository, roots = self.repository, {self.root, self._objects.root}
+        repository, roots = self.repository, {self._place.root, self._objects.root}
         folders = {folder for path in changed for folder in paths.folders_above(path)}
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
         committed = any(tree_objects.entry(repository, head, name) for name in names)
@@ -255,49 +273,50 @@ class GitTrees:
         from idumb.git.restore import restore_paths
 
         try:
-            return restore_paths.restore(
+            conflicts = restore_paths.restore(
                 self.repository,
-                self.root,
+                self._place.root,
                 target,
                 expected,
-                paths,
+                self.paths.all_own(paths),
                 force=force,
                 shelf=self._shelf(),
                 guard=self._objects.guard,
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise object_writer.unreadable(str(problem.args[0])) from problem
+        return self.paths.rows(conflicts)
 
     def release_displaced(self) -> tuple[str, ...]:
         return self._shelf().release()
 
     def _shelf(self) -> Shelf:
-        return Shelf(os.path.join(self._place.common_dir, "idumb", "displaced", self._place.worktree_id), self.root)
+        folder = os.path.join(self._place.common_dir, "idumb", "displaced", self._place.worktree_id)
+        return Shelf(folder, self._place.root)
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return real_folders.present(self.root, folders)
+        return self.paths.kept(real_folders.present(self._place.root, self.paths.all_own(folders)))
 
     def force(self, paths: Iterable[str]) -> None:
-        durable_files.force_below(self.root, paths)
+        durable_files.force_below(self._place.root, self.paths.all_stored(paths))
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        return patch.diff(self._objects, old, new, paths)
+        return patch.diff(self._objects, self._part(old), self._part(new), paths)
 
     def line_counts(self, old: str, new: str) -> patch.Counts:
         """The summary is written twice at the end of a run: before and after its verification."""
         if self._counted is None or self._counted[0] != (old, new):
-            self._counted = ((old, new), patch.line_counts(self._objects, old, new))
+            self._counted = ((old, new), patch.line_counts(self._objects, self._part(old), self._part(new)))
         return self._counted[1]
 
-    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None], folder: str = "") -> tuple[bool, str]:
-        """Apply it to a tree first, so that every path is judged before anything is written.
-
-        The paths of the patch start in `folder`. `allowed` gets paths from the top.
-        """
+    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        """Apply it to a tree first, so that every path is judged before anything is written."""
         present = self.scan()
-        patched = patch.applied(self._objects, present, patch_text, folder)
+        patched = patch.applied(self._objects, present, patch_text, self.paths.folder)
         if not isinstance(patched, str):
             return False, patched.words
+        if outside := self.changes_outside(present, patched):
+            return False, f"{outside[0].path}: it is outside the project in {self.paths.folder}"
         changed = [change.path for change in self.changes(present, patched)]
         refused = next(((path, why) for path in changed if (why := allowed(path)) is not None), None)
         if refused is not None:

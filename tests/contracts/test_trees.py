@@ -10,8 +10,6 @@ from idumb.app.ports.repository import Conflict, History, Trees
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.history import GitHistory
-from idumb.git.projects.project_history import ProjectHistory
-from idumb.git.projects.project_trees import ProjectTrees
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
@@ -91,8 +89,8 @@ class ProjectFolder(GitFolder):
         project = discover.Project(discover.find(str(sandbox.root)), self.NAME)
         project.key = "main"  # as in REF
         self.sandbox, self.root = sandbox, sandbox.root / self.NAME
-        self.trees: Trees = ProjectTrees(GitTrees(project.repository), self.NAME)
-        self.history: History = ProjectHistory(GitHistory(project.repository, project=project), self.NAME)
+        self.trees: Trees = GitTrees(project.repository, folder=self.NAME)
+        self.history: History = GitHistory(project.repository, project=project)
 
     def write(self, path: str, data: bytes) -> None:
         self.sandbox.write(f"{self.NAME}/{path}", data)

@@ -23,10 +23,11 @@ _NO_LIMIT = lambda: sys.maxsize  # noqa: E731
 
 
 class GitClones:
-    """Implements the port `Clones` for the clones of one repository."""
+    """Implements the port `Clones` for the clones of one repository, of which each project uses its `folder`."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, folder: str = "") -> None:
         self._repository = repository
+        self._folder = folder
 
     def require_place(self) -> None:
         place = clone.place_of(self._repository)
@@ -44,22 +45,24 @@ class GitClones:
         return tuple(AbandonedClone(os.path.basename(path), path) for path in folders)
 
     def keep(self, abandoned: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
+        """`abandoned` may be named by the project's folder in it."""
+        path = abandoned.path.removesuffix(f"/{self._folder}")
         self._repository.guard()
         process_tree.end_all(
             child_process.PLACE_COOKIE,
-            child_process.run_cookies(abandoned.run, abandoned.path)[child_process.PLACE_COOKIE],
+            child_process.run_cookies(abandoned.run, path)[child_process.PLACE_COOKIE],
         )
-        if not os.path.isdir(abandoned.path) or os.path.islink(abandoned.path):
+        if not os.path.isdir(path) or os.path.islink(path):
             return None
         user = GitTrees(self._repository)
-        for git_folder in (abandoned.path + TAKEN, os.path.join(abandoned.path, ".git")):
+        for git_folder in (path + TAKEN, os.path.join(path, ".git")):
             with contextlib.suppress(Unusable):  # the files are kept in any case
                 self._keep_commits(user, git_folder, f"{ref}-commits")
         head = user.repository
         # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
-        builder_clone.move_git_folder_aside(abandoned.path)
-        clone.make_git_folder(self._repository, abandoned.path, None if head.head_is_unborn else str(head.head.target))
-        trees = GitTrees(discover.at(abandoned.path), self._repository, self._repository, _NO_LIMIT)
+        builder_clone.move_git_folder_aside(path)
+        clone.make_git_folder(self._repository, path, None if head.head_is_unborn else str(head.head.target))
+        trees = GitTrees(discover.at(path), self._repository, self._repository, _NO_LIMIT)
         return trees.snapshot(ref, reason)
 
     def _keep_commits(self, user: GitTrees, aside: str, ref: str) -> None:

@@ -30,14 +30,18 @@ _WHO = lazy_pattern.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 
 
 class BuilderClone:
-    """Implements the port `CommittingClone` on the clone of a run. `redact` removes known secrets."""
+    """Implements the port `CommittingClone` on the clone of a run. `redact` removes known secrets.
+
+    Paths of the commits are those of the project; others begin with `../`.
+    """
 
     def __init__(self, repository: Repository, user: GitTrees, copy: Clone, redact: Callable[[str], str]) -> None:
         self._repository = repository
         self._user = user
         self._copy = copy
         self._redact = redact
-        self._folder = copy.trees.root
+        self._folder = copy.top
+        self._paths = user.paths
         self._aside = self._folder + TAKEN
         self.base: str | None = None
 
@@ -55,6 +59,7 @@ class BuilderClone:
         self._repository.guard()
         problem = move_git_folder_aside(self._folder)
         clone.make_git_folder(self._repository, self._folder, self.base)
+        self._copy.make_folder()
         self._configure()
         if problem:
             return self._refused(problem)
@@ -88,7 +93,8 @@ class BuilderClone:
             if committed or tree_objects.entry(repo, base, path) != tree_objects.entry(repo, candidate, path):
                 differ.append(change)
         filtered = self._filtered(change for change in differ if _same_kind(change))
-        return tuple(edit.path for edit in differ if edit.path not in filtered or filtered[edit.path] != edit.old)
+        edited = (edit.path for edit in differ if edit.path not in filtered or filtered[edit.path] != edit.old)
+        return self._paths.all_shown(edited)
 
     def keep(self, offered: BuilderCommits, ref: str) -> str:
         """Copy the objects to the user's repository, forced to disk and referenced by `ref`.
@@ -131,7 +137,8 @@ class BuilderClone:
             return commits
         before, complete = tree_objects.tree_of(self._user.repository, self.base), []
         for commit in commits:
-            complete.append(commit.with_changes(tree_objects.changed_files(objects.tree, before, commit.tree)))
+            changes = tree_objects.changed_files(objects.tree, before, commit.tree)
+            complete.append(commit.with_changes(self._paths.rows(changes)))
             before = commit.tree
         return tuple(complete)
 

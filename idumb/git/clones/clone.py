@@ -33,7 +33,10 @@ TAKEN = ".taken"
 
 
 class Clone:
-    """`user` are the trees of the user's working tree. An existing folder is reused."""
+    """`user` are the trees of the project in the user's working tree. An existing folder is reused.
+
+    `top` is the real path of the copy, and the root of `trees` the project's folder in it.
+    """
 
     kind = "clone"
 
@@ -44,12 +47,20 @@ class Clone:
         if not _is_ready(self._folder):
             tree = None if commit is None else _as_checked_out(repository, user, commit)
             _make(repository, self._folder, commit, tree)
-        self.trees = GitTrees(discover.at(os.path.realpath(self._folder)), repository, repository, user.limit)
+        self.top = os.path.realpath(self._folder)
+        folder = user.paths.folder
+        self.trees = GitTrees(discover.at(self.top), repository, repository, user.limit, folder=folder)
+        self.make_folder()
+
+    def make_folder(self) -> None:
+        """Make the project's folder, which the commit may not have."""
+        os.makedirs(self.trees.root, exist_ok=True)
 
     def renew(self, commit: str | None) -> None:
         """Recreate it from this commit."""
         tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
         _make(self._repository, self._folder, commit, tree)
+        self.make_folder()
         self.trees.forget()
 
     def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
@@ -84,7 +95,8 @@ def _as_checked_out(repository: Repository, user: GitTrees, commit: str) -> str:
     if not differ:
         return tree
     edited = frozenset(status.changed(repository, differ))
-    return user.overlay(tree, present, [path for path in differ if path not in edited])
+    converted = [path for path in differ if path not in edited]
+    return tree_objects.overlay(user.repository, user.writer.tree, tree, [(present, converted)])
 
 
 def _make(repository: Repository, folder: str, commit: str | None, tree: str | None) -> None:

@@ -16,6 +16,7 @@ from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.git import borrowed_paths, git_program, provided_paths
 from idumb.git.discover import Repository
+from idumb.git.projects.project_paths import ProjectPaths
 from idumb.system.files import private_folders, user_folders
 from idumb.system.processes import child_process, process_tree
 
@@ -29,14 +30,17 @@ _RAW = "* -text -eol -filter -ident -working-tree-encoding\n"
 _SUBMODULE = b"160000"
 _MOST_SUBMODULES = 1000
 _LINE_ENDINGS = frozenset({"core.autocrlf", "core.eol"})
-_OWN = b".idumb/"
+_OWN = ".idumb/"
 
 
 @contextlib.contextmanager
-def opened(user: Repository, provided: Sequence[str] = (), shared: Sequence[str] = ()) -> Iterator[FreshClone]:
+def opened(
+    user: Repository, provided: Sequence[str] = (), shared: Sequence[str] = (), project: str = ""
+) -> Iterator[FreshClone]:
     """Yield an empty folder for one clone, and remove it with everything that still runs there.
 
     `provided` are ignored paths of the user's working tree that its checks borrow, `shared` those that they may change.
+    `project` is the folder of the project, to which all paths are relative; it exists also if the commit lacks it.
     """
     clear()
     top, manifest = private_folders.place(places(), [user.root])
@@ -44,7 +48,7 @@ def opened(user: Repository, provided: Sequence[str] = (), shared: Sequence[str]
     try:
         for name in ("", _HOME):
             private_folders.make(os.path.join(folder, name))
-        yield FreshClone(user, folder, manifest, provided, shared)
+        yield FreshClone(user, folder, manifest, provided, shared, project)
     finally:
         _end_processes(folder)
         private_folders.unlock(folder, lock)
@@ -79,74 +83,85 @@ class FreshClone:
     """Implements the port `FreshClone`, and is the working tree of its checks. It is cloned at the first check-out."""
 
     def __init__(
-        self, user: Repository, folder: str, manifest: str | None, provided: Sequence[str], shared: Sequence[str]
+        self,
+        user: Repository,
+        folder: str,
+        manifest: str | None,
+        provided: Sequence[str],
+        shared: Sequence[str],
+        project: str,
     ) -> None:
         self._user = user
         self._folder = folder
         self._manifest = manifest
-        self._provided = tuple(dict.fromkeys((*provided, *shared)))
+        self._paths = ProjectPaths(project)
+        self._provided = tuple(dict.fromkeys(self._paths.all_stored((*provided, *shared))))
         self._lent: tuple[str, ...] = ()
         self._tree = ""
         self._prepared = ""
         self._differing: frozenset[str] = frozenset()
-        self.root = os.path.join(folder, _CLONE)
+        self._top = os.path.join(folder, _CLONE)
+        self.root = self._paths.root(self._top)
         self._home = os.path.join(folder, _HOME)
-        self._borrowed = borrowed_paths.BorrowedPaths(user.root, self.root, shared)
+        self._borrowed = borrowed_paths.BorrowedPaths(user.root, self._top, self._paths.all_stored(shared))
 
     def check_out(self, commit: str) -> CheckedOut:
-        self._clone(self._user.root, self.root)
-        if self._git(self.root, ["cat-file", "-e", f"{commit}^{{commit}}"]).status != 0:
+        self._clone(self._user.root, self._top)
+        if self._git(self._top, ["cat-file", "-e", f"{commit}^{{commit}}"]).status != 0:
             return CheckedOut(f"commit {commit[:10]} is on no branch and no tag, so a clone does not have it")
-        self._required(self.root, ["checkout", "--quiet", "--detach", commit])
-        self._tree = commit
-        missing = self._submodules(self._user.root, self.root, commit)
-        self._differing = frozenset(self._changed())
-        return CheckedOut("", (*self._above(), *self._borrows(), *missing))
+        self._required(self._top, ["checkout", "--quiet", "--detach", commit])
+        return self._checked_out(commit)
 
     def check_out_tree(self, snapshot: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
-        self._clone(self._user.root, self.root)
+        self._clone(self._user.root, self._top)
         # The second version of the protocol, git's default, gives any object that is asked for.
         fetch = ["-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "origin", snapshot]
-        if self._git(self.root, fetch).status != 0:
+        if self._git(self._top, fetch).status != 0:
             return CheckedOut(f"checkpoint {snapshot[:10]} no longer exists")
         if head is not None:
-            if self._git(self.root, ["cat-file", "-e", f"{head}^{{commit}}"]).status != 0:
+            if self._git(self._top, ["cat-file", "-e", f"{head}^{{commit}}"]).status != 0:
                 return CheckedOut(f"commit {head[:10]} is on no branch and no tag, so a clone does not have it")
-            self._required(self.root, ["update-ref", "--no-deref", "HEAD", head])
-        self._tree = self._tree_with(f"{snapshot}:{top}", head, paths)
-        self._required(self.root, ["read-tree", "--reset", "-u", self._tree])
-        missing = self._submodules(self._user.root, self.root, self._tree)
+            self._required(self._top, ["update-ref", "--no-deref", "HEAD", head])
+        tree = self._tree_with(f"{snapshot}:{top}", head, self._paths.all_own(paths))
+        self._required(self._top, ["read-tree", "--reset", "-u", tree])
+        return self._checked_out(tree)
+
+    def _checked_out(self, tree: str) -> CheckedOut:
+        self._tree = tree
+        missing = self._submodules(self._user.root, self._top, tree)
         self._differing = frozenset(self._changed())
+        os.makedirs(self.root, exist_ok=True)
         return CheckedOut("", (*self._above(), *self._borrows(), *missing))
 
     def _tree_with(self, source: str, head: str | None, paths: Sequence[str]) -> str:
         """Return the tree of a commit of these paths on top of `head`, as git would make it. Leave no file."""
-        attributes = os.path.join(self.root, ".git", "info", "attributes")
+        attributes = os.path.join(self._top, ".git", "info", "attributes")
         os.makedirs(os.path.dirname(attributes), exist_ok=True)
         with open(attributes, "w", encoding="ascii") as stream:
             stream.write(_RAW)
-        self._required(self.root, ["read-tree", source])
-        self._required(self.root, ["checkout-index", "--quiet", "--all"])
+        self._required(self._top, ["read-tree", source])
+        self._required(self._top, ["checkout-index", "--quiet", "--all"])
         os.unlink(attributes)
-        self._required(self.root, ["read-tree", head or "--empty"])
+        self._required(self._top, ["read-tree", head or "--empty"])
         if paths:
             names = "\0".join(paths).encode("utf-8", "surrogateescape")
             add = ["add", "--force", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]
-            self._required(self.root, [*self._line_endings(), *add], names)
-        tree = self._required(self.root, ["write-tree"]).decode("ascii").strip()
-        self._required(self.root, ["read-tree", "--empty"])
-        for name in os.listdir(self.root):
+            self._required(self._top, [*self._line_endings(), *add], names)
+        tree = self._required(self._top, ["write-tree"]).decode("ascii").strip()
+        self._required(self._top, ["read-tree", "--empty"])
+        for name in os.listdir(self._top):
             if name != ".git":
-                private_folders.remove_tree(os.path.join(self.root, name))
+                private_folders.remove_tree(os.path.join(self._top, name))
         return tree
 
     def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:  # noqa: ARG002
         """Borrow the paths that the configuration provides; what is checked out is shown already."""
-        borrowed = (*self._provided, *lent)
+        borrowed = (*self._provided, *self._paths.all_stored(lent))
         if borrowed != self._lent:
             self._borrowed.bring(borrowed)
             self._lent = borrowed
-        folders = provided_paths.python_path(self._user.root, self.root, borrowed)
+        os.makedirs(self.root, exist_ok=True)
+        folders = provided_paths.python_path(self._user.root, self._top, borrowed)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:  # noqa: ARG002
@@ -170,7 +185,7 @@ class FreshClone:
 
     @property
     def borrowed(self) -> Borrowed:
-        return self._borrowed.now
+        return self._paths.borrowed(self._borrowed.now)
 
     @property
     def unlike(self) -> tuple[str, ...]:
@@ -193,15 +208,15 @@ class FreshClone:
         if changed:
             names = "\0".join(changed).encode("utf-8", "surrogateescape")
             arguments = ["restore", f"--source={self._tree}", "--staged", "--worktree", "--pathspec-from-file=-"]
-            self._required(self.root, [*arguments, "--pathspec-file-nul"], names)
-        return tuple(changed)
+            self._required(self._top, [*arguments, "--pathspec-file-nul"], names)
+        return self._paths.all_shown(changed)
 
     def stored(self, path: str, data: bytes) -> bool:
-        place = os.path.join(self.root, path)
+        place, path = os.path.join(self.root, path), self._paths.stored(path)
         if os.path.islink(place):
             return os.fsencode(os.readlink(place)) == data
-        entry = self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"])
-        same = self._git(self.root, [*self._line_endings(), "hash-object", f"--path={path}", "--stdin"], data)
+        entry = self._git(self._top, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"])
+        same = self._git(self._top, [*self._line_endings(), "hash-object", f"--path={path}", "--stdin"], data)
         return entry.status == 0 and entry.out.strip() == same.out.strip()
 
     def _line_endings(self) -> list[str]:
@@ -210,12 +225,13 @@ class FreshClone:
         return [word for setting in settings for word in ("-c", setting)]
 
     def has(self, path: str) -> bool:
-        return self._git(self.root, ["rev-parse", "--verify", "--quiet", f"{self._tree}:{path}"]).status == 0
+        name = f"{self._tree}:{self._paths.stored(path)}"
+        return self._git(self._top, ["rev-parse", "--verify", "--quiet", name]).status == 0
 
     def ignored(self) -> tuple[str, ...]:
         listed = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
-        found = git_program.read(self._user.root, listed).out.split(b"\0")
-        return tuple(os.fsdecode(path) for path in found if path and not path.startswith(_OWN))
+        found = filter(None, git_program.read(self._user.root, listed).out.split(b"\0"))
+        return tuple(path for path in self._paths.kept(map(os.fsdecode, found)) if not path.startswith(_OWN))
 
     def _above(self) -> tuple[str, ...]:
         words = "programs in the clone may load it, because every temporary folder is below a project"
@@ -229,7 +245,7 @@ class FreshClone:
     def _changed(self) -> list[str]:
         """Return the tracked paths whose files differ from what was checked out."""
         options = ["--name-only", "-z", "--no-renames", "--diff-filter=a", "--ignore-submodules=dirty"]
-        output = self._required(self.root, ["diff", *options, self._tree, "--"])
+        output = self._required(self._top, ["diff", *options, self._tree, "--"])
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
     def _clone(self, source: str, target: str) -> None:

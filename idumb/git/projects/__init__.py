@@ -1,1 +1,1 @@
-"""The ports of a project in a subfolder: whole trees and commits, with paths relative to the project's folder."""
+"""The projects in folders of a repository: which there are, and their paths."""

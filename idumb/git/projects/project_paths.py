@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from idumb.app.ports.repository import Conflict
+from idumb.domain.proof.ledger import Change
+
+if TYPE_CHECKING:
+    from idumb.app.ports.checks import Borrowed
 
 OUTSIDE = "../"
 """The beginning of each path outside the project's folder. No plan can declare such a path."""
 
+Row = TypeVar("Row", Change, Conflict)
+
 
 class ProjectPaths:
-    """`folder` is relative to the top of the repository. A path of a folder may end with `/`, and then still does."""
+    """`folder` is relative to the top of the repository. For the top, "", every path stays as it is.
+
+    A path of a folder may end with `/`, and then still does.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self._prefix = f"{folder}/"
+        self._prefix = f"{folder}/" if folder else ""
         self._above = folder.split("/")
+
+    def root(self, top: str) -> str:
+        """Return the project's folder in the working tree whose absolute path is `top`."""
+        return os.path.join(top, self.folder) if self.folder else top
 
     def has(self, path: str) -> bool:
         """Return whether a path of the repository is in the project."""
-        return path.startswith(self._prefix) and path != self._prefix
+        return path.startswith(self._prefix) and path != f"{self.folder}/"
 
     def shown(self, path: str) -> str:
         """Return a path of the repository as a path of the project. Outside, it begins with `../`."""
@@ -40,7 +58,7 @@ class ProjectPaths:
 
     def own(self, path: str) -> str:
         """Return a path of the project as one of the repository. ValueError for any other path: it is never written."""
-        if path.startswith(("/", OUTSIDE)) or ".." in path.split("/"):
+        if self.folder and (path.startswith(("/", OUTSIDE)) or ".." in path.split("/")):
             message = f"{path!r} is outside the project in {self.folder}, so idumb does not write it"
             raise ValueError(message)
         return self._prefix + path
@@ -58,3 +76,11 @@ class ProjectPaths:
 
     def all_shown(self, paths: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.shown(path) for path in paths)
+
+    def rows(self, rows: Iterable[Row]) -> tuple[Row, ...]:
+        """Return the same changes or conflicts with paths of the project."""
+        return tuple(replace(row, path=self.shown(row.path)) for row in rows)
+
+    def borrowed(self, borrowed: Borrowed) -> Borrowed:
+        ways = {self.shown(path): way for path, way in borrowed.ways.items()}
+        return borrowed._replace(ways=ways, prepared=self.all_shown(borrowed.prepared))

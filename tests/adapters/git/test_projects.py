@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain import paths
 from idumb.domain.runs import project_key
 from idumb.git import discover
+from idumb.git.clones.abandoned_clones import GitClones
+from idumb.git.clones.builder_clone import BuilderClone
+from idumb.git.clones.clone import Clone
 from idumb.git.history import GitHistory
+from idumb.git.objects import durable_files
 from idumb.git.projects import known_projects
-from idumb.git.projects.project_history import ProjectHistory
 from idumb.git.projects.project_paths import ProjectPaths
-from idumb.git.projects.project_trees import ProjectTrees
 from idumb.git.trees import GitTrees
 from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
+REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 NAMES = st.text(st.sampled_from("ab-.%2F é"), min_size=1, max_size=3).filter(lambda name: name.strip("."))
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 
 
-@given(PATHS, PATHS)
+@given(PATHS | st.just(""), PATHS)
 def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> None:
     project = ProjectPaths(folder)
     assert project.stored(project.shown(path)) == path
@@ -45,7 +50,8 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
     sandbox.write_all({"apps/web/a": "web\n", "apps/api/a": "api\n"})
     sandbox.commit()
     place = discover.find(str(sandbox.root))
-    trees, history = ProjectTrees(GitTrees(place), "apps/api"), ProjectHistory(GitHistory(place), "apps/api")
+    trees = GitTrees(place, folder="apps/api")
+    history = GitHistory(place, project=discover.Project(place, "apps/api"))
     tree, head = trees.scan(), history.head().commit
     sandbox.write("apps/web/a", "edited\n")
     empty = history.tree_of(None)
@@ -67,7 +73,7 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
 
 def test_changes_end_at_the_folder_and_the_others_begin_with_two_dots(sandbox: GitSandbox) -> None:
     sandbox.write_all({"top": "1\n", "apps/web/a": "1\n", "apps/api/a": "1\n"})
-    trees = ProjectTrees(GitTrees(discover.find(str(sandbox.root))), "apps/api")
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
     before = trees.scan()
     sandbox.write_all({"top": "2\n", "apps/web/a": "2\n", "apps/api/a": "2\n", "apps/b": "2\n"})
     after = trees.scan()
@@ -80,7 +86,7 @@ def test_changes_end_at_the_folder_and_the_others_begin_with_two_dots(sandbox: G
 def test_a_project_whose_folder_becomes_a_link_has_lost_its_files(sandbox: GitSandbox) -> None:
     """The link itself is a change outside."""
     sandbox.write_all({"apps/web/a": "1\n", "apps/api/a": "1\n"})
-    trees = ProjectTrees(GitTrees(discover.find(str(sandbox.root))), "apps/api")
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
     before = trees.scan()
     sandbox.remove("apps/api")
     sandbox.link("apps/api", "web")
@@ -91,7 +97,7 @@ def test_a_project_whose_folder_becomes_a_link_has_lost_its_files(sandbox: GitSa
 
 def test_a_patch_applies_in_the_folder_and_nowhere_else(sandbox: GitSandbox) -> None:
     sandbox.write_all({"apps/web/a": "1\n", "apps/api/a": "1\n"})
-    trees = ProjectTrees(GitTrees(discover.find(str(sandbox.root))), "apps/api")
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
     text = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-1\n+2\n"
     assert trees.apply_patch(text.format("a"), lambda _: None) == (True, "")
     assert (sandbox.read("apps/api/a"), sandbox.read("apps/web/a")) == ("2\n", "1\n")
@@ -99,11 +105,149 @@ def test_a_patch_applies_in_the_folder_and_nowhere_else(sandbox: GitSandbox) -> 
     assert sandbox.read("apps/web/a") == "1\n"
 
 
+def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSandbox) -> None:
+    sandbox.write_all({"apps/api/.gitignore": "log\n", "apps/web/.gitignore": "log\n", "apps/api/log": "1\n"})
+    sandbox.write("apps/web/log", "1\n")
+    for name in ("apps/api/inner", "apps/web/inner"):
+        GitSandbox.create(sandbox.root / name).write("f", "1\n")
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
+    before = trees.snapshot(REF, "before")
+    assert trees.ignored() == ("log",)
+    assert trees.repositories() == ("inner",)
+    assert trees.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
+    assert trees.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}
+    assert trees.entry(trees.scan(["log"]), "log") is not None
+    sandbox.write_all({"apps/api/inner/f": "2\n", "apps/web/inner/f": "2\n"})
+    assert [(change.repository, change.path) for change in trees.nested_changes(before)] == [
+        ("inner", "inner/f"),
+        ("../web/inner", "../web/inner/f"),
+    ]
+
+
+def test_links_folders_and_files_of_a_project_are_found_from_its_folder(sandbox: GitSandbox) -> None:
+    sandbox.write_all({"apps/api/src/a": "1\n", "apps/web/a": "1\n"})
+    for name, target in {"inside": "src/a", "beside": "../web/a", "away": "../../../x"}.items():
+        sandbox.link(f"apps/api/{name}", target)
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
+    tree = trees.scan()
+    assert trees.root == str(sandbox.root / "apps/api")
+    assert [trees.inside_target(name) for name in ("inside", "beside", "away")] == ["src/a", "../web/a", None]
+    assert [trees.outside_target(name) for name in ("inside", "beside", "away")] == [None, None, "../../../x"]
+    assert trees.is_folder(tree, "src")
+    assert trees.is_folder(tree, "../web")
+    assert trees.entry(tree, "src/a") == trees.entry(tree, "../web/a")
+    assert trees.entry(tree, "a") is None
+    assert trees.present_folders(["src", "gone"]) == ("src",)
+    sandbox.write_all({"apps/api/src/a": "2\n", "apps/api/b": "1\n"})
+    assert trees.restore(tree, tree, ["src/a", "b"])[0].path == "b"
+
+
+def test_the_files_that_are_forced_to_disk_are_those_of_the_project(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sandbox.write("apps/api/a", "1\n")
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
+    trees.force(["a"])
+    monkeypatch.setattr(durable_files, "failed", {str(place)})
+    with pytest.raises(OSError, match="forced to disk"):
+        trees.force(["a"])
+
+
+def test_a_commit_is_known_to_convert_files_of_the_project(sandbox: GitSandbox) -> None:
+    sandbox.write("apps/api/.gitattributes", "*.txt text eol=crlf\n")
+    sandbox.commit()
+    sandbox.write_all({"apps/api/a.txt": "1\r\n", "apps/api/b": "1\r\n"})
+    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
+    tree = trees.committed(sandbox.head(), trees.scan(), ["a.txt", "b"])
+    assert trees.converted == ("a.txt",)
+    assert sandbox.git("cat-file", "blob", f"{tree}:apps/api/a.txt") == "1"
+
+
+def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbox) -> None:
+    sandbox.write_all({"apps/api/a": "1\n", "apps/api/b": "1\n", "apps/web/a": "1\n"})
+    sandbox.commit()
+    place = discover.find(str(sandbox.root))
+    history = GitHistory(place, project=discover.Project(place, "apps/api"))
+    before = GitTrees(place, folder="apps/api").snapshot(REF, "before").commit
+    sandbox.write_all(dict.fromkeys(("apps/api/a", "apps/api/b", "apps/api/new", "apps/web/a", "apps/api/log"), "2\n"))
+    sandbox.write("apps/api/.gitignore", "log\n")
+    GitSandbox.create(sandbox.root / "apps/api/inner").write("f", "1\n")
+    sandbox.git("add", "apps/api/a", "apps/web/a")
+    assert history.index_changes(before, history.index()) == ("a", "../web/a")
+    staged = history.staged(["a", "b"])
+    assert list(staged) == ["a"]
+    assert history.differing_from_index(["a", "b"]) == {"b"}
+    assert history.added(["a", "new"]) == ("new",)
+    assert history.ignored(["a", "log"]) == {"log"}
+    assert history.uncommitted(["a", "n*"]) == ("a", "new")
+    assert history.repositories(["inner/f"]) == ("inner",)
+    assert list(history.committed(None, ["a", "new"])) == ["a"]
+    again, _ = history.index_restore_input(before, ["a"])
+    assert again.endswith(b"\tapps/api/a\0")
+    assert history.index_input(staged).endswith(b"\tapps/api/a\0")
+    assert history.unstage(["a"])
+    assert history.staged(["a"]) == {}
+    sandbox.commit("of both", "apps/api/a", "apps/web/a")
+    sandbox.commit("of another", "apps/web")
+    assert [set(changed) for changed in history.recent_changes(3)] == [{"a"}, {"a", "b"}]
+
+
+def test_hooks_in_a_project_are_guarded_by_its_paths(sandbox: GitSandbox) -> None:
+    hook = sandbox.write("apps/api/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
+    sandbox.git("config", "core.hooksPath", "apps/api/hooks")
+    head, place = sandbox.commit(), discover.find(str(sandbox.root))
+    history = GitHistory(place, project=discover.Project(place, "apps/api"))
+    assert history.hooks_in_tree() == {"hooks/pre-commit"}
+    assert {".git/config", "hooks/pre-commit"} <= history.state().guarded.keys()
+    sandbox.write("apps/api/a", "1\n")
+    hook.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    planted = history.commit(["a"], "T1", expected_head=head, hooks=True, allow_empty=False)
+    assert planted.guarded == ("hooks/pre-commit",)
+    history.state()
+    wrote = {"hooks/pre-commit"}.__contains__
+    made = history.commit(["a"], "T1", expected_head=head, hooks=True, allow_empty=False, wrote=wrote)
+    assert made.unrun == ("hooks/pre-commit",)
+
+
+def test_commits_of_a_builder_name_paths_of_the_project(sandbox: GitSandbox) -> None:
+    """Its folder is there, although neither the commit nor the builder left a file in it."""
+    sandbox.write("apps/web/a", "1\n")
+    head, place = sandbox.commit(), discover.find(str(sandbox.root))
+    trees = GitTrees(place, folder="apps/api")
+    copy = Clone(place, trees, "r1", head)
+    commits = BuilderClone(place, trees, copy, str)
+    commits.begin(head)
+    inside = GitSandbox(Path(copy.trees.root))
+    inside.write_all({"a": "1\n", "../web/a": "2\n"})
+    inside.git("add", "a", "../web/a")
+    inside.git("-c", "user.name=B", "-c", "user.email=b@x.y", "commit", "--quiet", "-m", "Both")
+    inside.write_all({"a": "2\n"})
+    offered = commits.take()
+    assert [change.path for change in offered.commits[0].changes] == ["a", "../web/a"]
+    base, candidate = trees.scan(), copy.trees.scan()
+    assert commits.uncommitted(offered, base, candidate) == ("a",)
+    assert copy.deliver(base, candidate, ["a"]) == (candidate, ())
+    assert sandbox.read("apps/api/a") == "2\n"
+    inside.remove("")
+    commits.take()
+    assert Path(copy.trees.root).is_dir()
+
+
+def test_the_files_of_a_clone_are_kept_if_it_is_named_by_the_folder_of_a_project(sandbox: GitSandbox) -> None:
+    sandbox.write("apps/api/a", "1\n")
+    place = discover.find(str(sandbox.root))
+    copy = Clone(place, GitTrees(place, folder="apps/api"), "r1", sandbox.commit())
+    Path(copy.trees.root, "a").write_text("2\n", encoding="utf-8")
+    kept = GitClones(place, "apps/api").keep(AbandonedClone("r1", copy.trees.root), REF, "clone")
+    assert kept is not None
+    assert sandbox.git("cat-file", "blob", f"{kept.tree}:apps/api/a") == "2"
+
+
 def test_commits_of_two_projects_are_told_apart_by_a_trailer(sandbox: GitSandbox) -> None:
     sandbox.write_all({"apps/api/a": "1\n", "b": "1\n"})
     place = discover.find(str(sandbox.root))
     top = GitHistory(place)
-    api = ProjectHistory(GitHistory(place, project=discover.Project(place, "apps/api")), "apps/api")
+    api = GitHistory(place, project=discover.Project(place, "apps/api"))
     for history, path in ((api, "a"), (top, "b")):
         head = history.head().commit
         message = "Work\n\nIdumb-Task: T1-01\n"
