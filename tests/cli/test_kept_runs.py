@@ -9,6 +9,8 @@ import pytest
 from idumb.app.core import kept_runs
 from idumb.system import clock
 from tests.support import ended_runs
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making
 
@@ -47,7 +49,7 @@ def check(project: Project, code: str) -> dict[str, object]:
 def test_status_and_doctor_say_what_is_kept_and_what_frees_it(prepared: Prepared) -> None:
     project = prepared.get(ended_runs.done)
     words = "Kept: the snapshots of 1 run; snapshot.keep (days) frees finished ones"
-    assert project.json("status").data["kept"] == {"runs": 1, "archivable": 0, "words": words}
+    assert project.json("status").data["kept"] == {"runs": 1, "replaced": 0, "words": words}
     assert words in project.quick("status").out.splitlines()
     found = check(project, "snapshots.kept")["found"]
     assert found == f"{words}. On disk: 0.0 MB that only idumb keeps"
@@ -68,7 +70,7 @@ def test_archive_frees_the_snapshots_of_the_runs_that_it_archives(prepared: Prep
     project = prepared.get(ended_runs.replaced)
     first, second = runs(project)
     kept, digest = names(project, second), project.events("--kind", "run.started")[0]["payload"]["plans"][0][1]
-    assert "Kept: the snapshots of 2 runs; idumb archive frees 1 of them\n" in project.quick("status").out
+    assert "Kept: the snapshots of 2 runs; idumb archive frees those of replaced runs\n" in project.quick("status").out
     assert project.json("archive").data["freed"] == 1
     assert names(project, first) == {"plans"}
     assert names(project, second) == kept
@@ -113,10 +115,22 @@ def test_the_snapshots_of_a_finished_run_are_freed_after_the_days_that_the_setti
     assert all("base" in names(project, run) for run in others)
 
 
+def undone(sandbox: GitSandbox) -> Project:
+    """Phase 1 was done, rolled back, and is done again; no commit has the trees of its snapshots."""
+    project = projects.create(sandbox)
+    sandbox.write("untracked.txt", "in every snapshot")
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    for command in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes"), ("verify-work", "1")):
+        assert project.quick(*command).code == 0
+    (sandbox.root / "untracked.txt").unlink()
+    return project
+
+
 @pytest.fixture
 def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Phase 1 is verified, and its snapshots were freed and removed."""
-    project = prepared.get(ended_runs.done)
+    project = prepared.get(undone)
     project.configure(KEEP)
     later(monkeypatch, 31)
     execute_second_phase(project)
@@ -124,7 +138,9 @@ def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-@pytest.mark.parametrize("command", [("rollback", "1", "--to", "start", "--yes"), ("diff", "T1-01")])
+@pytest.mark.parametrize(
+    "command", [("rollback", "1", "--to", "start", "--yes"), ("diff", "T1-01"), ("verify-work", "1")]
+)
 def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[str, ...]) -> None:
     before = freed.repo.ledger()
     error = freed.quick(*command, "--json").error
@@ -133,11 +149,18 @@ def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[st
     assert freed.repo.ledger() == before
 
 
+def test_an_undo_that_needs_freed_snapshots_is_refused(freed: Project) -> None:
+    operation = freed.events("--kind", "undo.completed")[0]["operation"]
+    before = freed.repo.ledger()
+    assert freed.quick("undo", "--yes", "--operation", operation, "--json").error["code"] == "snapshots.freed"
+    assert freed.repo.ledger() == before
+
+
 def test_what_needs_no_snapshots_works_after_they_were_freed(freed: Project) -> None:
     shown = freed.quick("show", "T1-01")
     assert "its snapshots were freed: its files cannot be shown or restored" in shown.out
     assert freed.quick("report", "1").code == 0
-    assert freed.quick("verify-work", "1").code == 0
+    assert freed.quick("prove", "1").code == 0
     assert check(freed, "log.refs")["state"] == "ok"
     assert freed.quick("doctor").code == 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from idumb import lazy_pattern
@@ -58,12 +57,13 @@ def refusal(run: RunState) -> Refusal:
 
 
 def kept(services: Services) -> dict[str, Any]:
-    """Return how many runs the repository keeps, how many `idumb archive` frees, and both in words; "" for none."""
-    runs = {run for run, *_ in services.log_files.starts()} - freed(services).keys()
-    archivable = len(runs & {run for run, *_ in oldest(services, 1)})
-    how = f"idumb archive frees {archivable} of them" if archivable else "snapshot.keep (days) frees finished ones"
+    """Return how many runs keep snapshots, how many of them newer ones replaced, and both in words; "" for none."""
+    starts = services.log_files.starts()
+    runs = {run for run, *_ in starts} - freed(services).keys()
+    replaced = runs - set({(phase, worktree): run for run, phase, worktree, _ in starts}.values())
+    how = "idumb archive frees those of replaced runs" if replaced else "snapshot.keep (days) frees finished ones"
     words = f"Kept: the snapshots of {len(runs)} {'run' if len(runs) == 1 else 'runs'}; {how}" if runs else ""
-    return {"runs": len(runs), "archivable": archivable, "words": words}
+    return {"runs": len(runs), "replaced": len(replaced), "words": words}
 
 
 def holding(services: Services) -> list[Start]:
@@ -71,13 +71,6 @@ def holding(services: Services) -> list[Start]:
     matches = map(_NAME.fullmatch, services.history.refs(NAMES))
     runs = {match[2] for match in matches if match is not None and not is_record(match[3])}
     return [start for start in services.log_files.starts() if start[0] in runs]
-
-
-def oldest(services: Services, keep_runs: int) -> list[Start]:
-    """Return the oldest runs, until the first of the newest `keep_runs` or one that is live."""
-    starts = services.log_files.starts()
-    kept = kept_of_log(services, starts, keep_runs)
-    return list(starts[: next((at for at, start in enumerate(starts) if start[0] in kept), len(starts))])
 
 
 def archived(services: Services) -> list[Start]:
@@ -96,6 +89,8 @@ def outdated(services: Services) -> list[Start]:
     days = services.settings.snapshot.get("keep")
     if days is None:
         return []
+    from datetime import datetime, timedelta  # `idumb status` must start fast
+
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
     own = [start for start in services.log_files.starts() if start[2] == services.worktree]
     aged = (s for s in holding(services) if s in own and datetime.fromisoformat(_newest(services, s[0]).at) < since)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from idumb.app.core import kept_runs
 from idumb.app.core.services import Services
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import outcome, paths, wording
@@ -65,7 +66,8 @@ def _named_paths(contract: Contract) -> frozenset[str]:
 
 
 def compare(services: Services, state: RunState, contract: Contract, tree: str) -> Workspace:
-    """Compare a tree with what the tasks left, and with the run's base."""
+    """Compare a tree with what the tasks left, and with the run's base. Refusal `snapshots.freed`."""
+    kept_runs.require(services, state, state.attempted)
     writers = _last_writers(state)
     wrong = (
         *_not_as_left(services, state, tree, writers),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -39,17 +40,24 @@ class Run:
     def fold(self) -> None:
         self.history.fold(self.run)
 
+    def objects(self, git: GitSandbox) -> str:
+        """Every tree and blob below the names, a line each."""
+        return git.git("rev-list", "--objects", "--no-object-names", *self.kept.values())
+
     def verify(self, copy: GitSandbox | None = None) -> None:
         """Assert that git and idumb find every name, and that git has every object below them."""
         git = copy or self.sandbox
         git.git("fsck", "--full", "--strict")
         assert git.kept().items() >= self.kept.items()
-        objects = git.git("rev-list", "--objects", "--no-object-names", *self.kept.values())
-        assert "missing" not in git.git("cat-file", "--batch-check", given=f"{objects}\n".encode())
+        require(git, self.objects(git))
         if copy is None:
             history = GitHistory(discover.find(str(git.root)))
             assert history.refs(self.run).items() >= self.kept.items()
             assert {name: history.kept(name) for name in self.kept} == self.kept
+
+
+def require(git: GitSandbox, objects: str) -> None:
+    assert "missing" not in git.git("cat-file", "--batch-check", given=f"{objects}\n".encode())
 
 
 @pytest.fixture
@@ -236,6 +244,78 @@ def test_a_copy_of_the_repository_has_every_name_and_object(source: GitSandbox, 
     run.tasks(3)
     COPIES[copy](source)
     run.verify(GitSandbox(source.root.with_name("copy")))
+
+
+@pytest.mark.parametrize("tasks", [30, pytest.param(500, marks=pytest.mark.nightly)])
+def test_after_many_tasks_no_care_and_no_copy_loses_a_file_of_a_named_tree(source: GitSandbox, tasks: int) -> None:
+    """R-GIT-1."""
+    run = Run(source)
+    run.tasks(*range(tasks // 2))
+    run.fold()
+    run.tasks(*range(tasks // 2, tasks))
+    objects = run.objects(source)
+    assert len(objects.split()) > 3 * tasks
+    for arguments in CARE.values():
+        source.git(*arguments)
+        source.git("prune", "--expire=now")
+        require(source, objects)
+    run.verify()
+    for make_copy in COPIES.values():
+        make_copy(source)
+        copy = GitSandbox(source.root.with_name("copy"))
+        run.verify(copy)
+        require(copy, objects)
+        shutil.rmtree(copy.root)
+
+
+def is_record(name: str) -> bool:
+    return name in {"plans", "reports"}
+
+
+def test_a_freed_run_keeps_what_it_must_and_git_removes_the_rest(source: GitSandbox) -> None:
+    run = Run(source)
+    run.tasks(1)
+    run.trees.keep_blobs(f"{RUN}plans", {"PLAN.md": run.trees.store(b"plan")}, "plans")
+    run.history.keep_ref(f"{RUN}T1/1/meanwhile/x", source.git("rev-parse", "HEAD"))
+    run.fold()
+    run.tasks(2)
+    for _ in range(2):
+        run.history.free(RUN, is_record)
+        assert run.history.refs(RUN).keys() == {f"{RUN}plans"}
+        assert source.refs("refs/idumb/").keys() == {f"{WORKTREE}/done/r", f"{WORKTREE}/head"}
+    source.git("gc", "--quiet", "--prune=now")
+    assert source.try_git("cat-file", "-e", run.kept[f"{RUN}T1/1/base"]).returncode == 1
+    assert run.trees.kept_blobs(f"{RUN}plans").keys() == {"PLAN.md"}
+
+
+def test_a_freed_run_without_plans_leaves_no_name(source: GitSandbox) -> None:
+    run = Run(source)
+    run.tasks(1)
+    run.history.free(RUN, is_record)
+    assert source.refs("refs/idumb/").keys() == {f"{WORKTREE}/head"}
+    run.history.free(RUN, is_record)
+
+
+def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
+    source: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(source)
+    run.tasks(1)
+    run.fold()
+    commit = source.git("rev-parse", "HEAD")
+    run.history.keep_ref(f"{RUN}T1/1/meanwhile/x", commit)
+    delete, other = refs.delete_all, source.git("commit-tree", "-m", "x", "HEAD^{tree}")
+
+    def moved(*arguments: object) -> None:
+        source.git("update-ref", f"{RUN}T1/1/meanwhile/x", other)
+        delete(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(refs, "delete_all", moved)
+    with pytest.raises(Refusal) as caught:
+        run.history.free(RUN, is_record)
+    assert caught.value.code == "git.ref-moved"
+    assert source.refs(RUN) == {f"{RUN}T1/1/meanwhile/x": other}
+    assert run.history.kept(f"{RUN}T1/1/base") is not None
 
 
 def test_a_head_that_moved_forward_needs_no_second_ref_and_a_rewritten_one_is_kept(source: GitSandbox) -> None:
