@@ -140,13 +140,13 @@ class ShadowFolder:
     def read(self, name: str) -> str:
         """Return the text of a file in the folder; "" if there is none."""
         try:
-            with open(os.path.join(self.path, name), encoding="ascii") as stream:
+            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
                 return stream.read()
         except OSError:
             return ""
 
     def write(self, name: str, text: str) -> None:
-        with open(os.path.join(self.path, name), "w", encoding="ascii", opener=_private) as stream:
+        with open(os.path.join(self.path, name), "w", encoding="utf-8", opener=_private) as stream:
             stream.write(text)
 
     def remove(self, name: str) -> None:

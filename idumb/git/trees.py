@@ -79,9 +79,9 @@ class GitTrees:
         return self.shadow.scan(self.paths.all_stored(also))
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        paths, last = tuple(also), None
+        paths, last = self.paths.all_stored(also), None
         for _ in range(_TRIES):
-            tree = self.scan(paths)
+            tree = self.shadow.scan(paths)
             self._noted = self._filesystem_time()
             try:
                 return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())

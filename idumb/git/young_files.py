@@ -32,7 +32,7 @@ class YoungFiles:
     def __init__(self, place: str) -> None:
         self._place = place
         self._seen: dict[bytes, list[int]] = {}
-        with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="ascii") as stream:
+        with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="utf-8") as stream:
             self._seen = {os.fsencode(path): seen for path, seen in json.load(stream).items()}
 
     def note(self, paths: Iterable[bytes], at: Callable[[bytes], bytes]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.agents import handoff
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
@@ -104,6 +105,15 @@ def test_a_clone_s_work_cannot_wait_for_a_handoff_and_is_refused_at_once(project
     assert not (project.folder.parent / "called").exists()
 
 
+class Killed:
+    """A clock at whose first wait the process is told to end; `subprocess` keeps the real one."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def sleep(self, _: float) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +122,7 @@ def test_a_builder_that_runs_again_cannot_answer_an_earlier_request(
     configure(project, options=", options: {wait: 600}")
     for command in (("execute-phase", "1", "--approve", project.approval()), ("resume", "1")):
         with monkeypatch.context() as waiting:
-            waiting.setattr(time, "sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+            waiting.setattr(handoff, "time", Killed())
             assert project.quick(*command).code == 143
     first, second = project.events("--kind", "handoff.asked")
     assert first["payload"]["question"] == second["payload"]["question"]

@@ -144,7 +144,7 @@ def _view(**more: Any) -> dict[str, Any]:
         "problems": [], "changed_since_run": False,
     }  # fmt: skip
     following = {"phase": "1", "command": "idumb resume 1", "why": "1 failed"}
-    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following}
+    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following, "kept": {"words": ""}}
 
 
 def test_status_shows_counts_questions_and_the_next_command() -> None:
@@ -181,7 +181,8 @@ def test_roadmap_has_a_line_for_each_phase() -> None:
 
 
 def test_status_before_init_and_without_phases_says_what_to_do() -> None:
-    empty = {"schema": 1, "initialised": False, "phases": [], "next": {"command": "idumb init", "why": "not set up"}}
+    following = {"command": "idumb init", "why": "not set up"}
+    empty = {"schema": 1, "initialised": False, "phases": [], "next": following, "kept": {"words": ""}}
     assert answer.render("status", empty) == "Next: idumb init  (not set up)\n"
     planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
     assert answer.render("status", planless) == "No phase is planned yet.\nNext: write a plan\n"
