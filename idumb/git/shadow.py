@@ -52,7 +52,7 @@ class _Tracked(NamedTuple):
     """What the user's index tells about paths that our git does not list by itself.
 
     `ignored` are tracked paths that git ignores. `rows` are all paths with mode and id, as `git ls-files -s` prints
-    them; only read if there are other repositories below.
+    them; only read for large files, and if there are other repositories below.
     """
 
     signature: tuple[int, ...] | None = None
@@ -199,7 +199,8 @@ class Shadow:
             return None  # it vanished
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_untracked and status.st_size > self._limit * 1_000_000:
+        is_large = status.st_size > self._limit * 1_000_000
+        if is_untracked and is_large and b"\t%b\0" % path not in self._users_rows():
             return f"it is larger than {self._limit} MB (snapshot.limit) and not tracked"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
@@ -208,10 +209,7 @@ class Shadow:
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
-        if self._tracked.rows is None:
-            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
-            self._tracked = self._tracked._replace(rows=b"\0" + rows)
-        listed = self._tracked.rows or b""
+        listed = self._users_rows()
         links = {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
         below = {path for path in nested if path not in links and b"\t%b/" % path in listed}
@@ -226,6 +224,12 @@ class Shadow:
             self._tree = ""
         inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
         return {path for path in nested if path in links} | inner
+
+    def _users_rows(self) -> bytes:
+        if self._tracked.rows is None:
+            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
+            self._tracked = self._tracked._replace(rows=b"\0" + rows)
+        return self._tracked.rows or b""
 
     def _files_at(self, path: bytes) -> Iterator[bytes]:
         """Yield a file, or all files in a folder, that no link and no other repository leads to."""

@@ -425,6 +425,16 @@ def test_an_untracked_file_above_the_limit_is_left_out_and_named(
     assert trees.omitted().keys() == {"other.img"}
 
 
+def test_a_large_file_is_saved_if_the_user_tracks_it(sandbox: GitSandbox) -> None:
+    """Our index has no file at all in the first scan."""
+    sandbox.write("large", "0" * 1_000_001)
+    sandbox.commit()
+    sandbox.write("large", "1" * 1_000_001)
+    trees = GitTrees(discover.find(str(sandbox.root)), limit=lambda: 1)
+    assert content(trees, trees.scan(), "large") == b"1" * 1_000_001
+    assert trees.omitted() == {}
+
+
 def unprivileged() -> bool:
     return os.geteuid() != 0
 
