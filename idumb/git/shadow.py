@@ -168,7 +168,8 @@ class Shadow:
     def _look_at_users_index(self) -> None:
         signature = guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))
         if signature != self._tracked.signature:
-            listed = git_program.read(self._place.root, ["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            tracked = ["ls-files", "-z", "-c", "-i", "--exclude-standard"]
+            listed = git_program.beside(self._place.root, tracked, b"", {}, keep=(), watch=self._git.look_for_pipes)
             self._tracked = _Tracked(signature, frozenset(_rows(listed.out)))
 
     def _changed(self) -> set[bytes]:

@@ -9,12 +9,10 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shlex
-import stat
 from collections.abc import Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import git_program, guarded_files
+from idumb.git import git_program, guarded_files, rule_pipes
 from idumb.git.discover import Repository
 from idumb.system import clock
 from idumb.system.files import private_folders
@@ -27,7 +25,6 @@ _FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeu
 """Settings that say what the file system can do."""
 _PAUSE = 0.1  # seconds
 _TRIES = 300
-_RULES = frozenset((".gitignore", ".gitattributes"))
 SETTINGS: tuple[str, ...] = (
     "core.sparseCheckout=false",
     "core.splitIndex=false",
@@ -79,7 +76,7 @@ class ShadowFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             clock.SystemClock().pause(_PAUSE)
-        self._look_for_pipes()
+        self.look_for_pipes()
         raise errors.Refusal(
             "git.scanning",
             f"Another command saves {self._place.root} since {_TRIES * _PAUSE:.0f} seconds.",
@@ -111,24 +108,18 @@ class ShadowFolder:
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
         return git_program.beside(
-            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self._look_for_pipes
+            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self.look_for_pipes
         )
 
-    def _look_for_pipes(self) -> None:
+    def look_for_pipes(self) -> None:
         """Refuse if a file of rules is a pipe: git waits for it forever. In a clone it is nobody's, and goes."""
-        for here, below, names in os.walk(self._place.root):
-            below[:] = [name for name in below if name != ".git"]
-            for path in (os.path.join(here, name) for name in names if name in _RULES):
-                if stat.S_ISFIFO(os.lstat(path).st_mode):
-                    if self.is_of_clone:
-                        os.unlink(path)
-                        raise Blocked(path)
-                    raise errors.Refusal(
-                        "git.waits-for-pipe",
-                        f"{path} is a pipe, and git would wait for it forever.",
-                        hint=f"rm {shlex.quote(path)}, then run the command again",
-                        details={"path": path},
-                    )
+        try:
+            rule_pipes.refuse(self._place.root)
+        except errors.Refusal as refusal:
+            if not self.is_of_clone:
+                raise
+            os.unlink(refusal.details["path"])
+            raise Blocked(refusal.details["path"]) from None
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""

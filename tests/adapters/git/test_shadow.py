@@ -509,6 +509,7 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
     """F19."""
     monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
     sandbox.write_all({"a": "1", "d/b": "1"})
+    sandbox.commit()
     os.mkfifo(sandbox.root / name)
     with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
         trees.scan()
