@@ -38,6 +38,8 @@ _WHY = lazy_pattern.compile(
     rb"|No such file|Not a directory).*)"
 )
 """Reasons of git to refuse one path. Any other is a failure of the whole scan, such as a full disk."""
+_MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexing|failed to read \d+ bytes")
+"""What git says if a file is written or cut while git reads it."""
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _RULES = "rules"
@@ -105,7 +107,8 @@ class Shadow:
                 try:
                     return self._scan(named)
                 except (_Moved, Blocked) as moved:
-                    problem, self._forced = str(moved), {}
+                    problem, self._forced = str(moved) or "git was killed", {}
+                    self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
             f"{self._place.root} could not be saved: {problem}",
@@ -288,11 +291,13 @@ class Shadow:
                 return
             if result.status < 0:
                 raise _Moved("git was killed: a file was cut off while it was read")
+            if _MOVING.search(result.err):
+                raise _Moved(result.words)
             if refused is None or why is None or refused[1] not in paths:
                 break
             paths.discard(refused[1])
             self._drop([refused[1]])
-            if os.path.lexists(self._at(refused[1])):
+            if os.path.lexists(self._at(refused[1])) and not os.path.isdir(self._at(refused[1])):
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
         disk_space.explain(result.words, self._store.common_dir)
         raise git_program.failure(["update-index"], result)

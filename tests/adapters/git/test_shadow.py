@@ -476,6 +476,42 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_left_out(
     assert trees.omitted() == {}
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (-7, b""),
+        (128, b"fatal: confused by unstable object source data for 1734"),
+        (128, b"error: short read while indexing a\nfatal: Unable to process path a"),
+    ],
+)
+def test_a_file_that_is_written_while_git_reads_it_is_read_again(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, status: int, words: bytes
+) -> None:
+    """A git that dies of a file that was cut off leaves the lock of our index."""
+    sandbox.write("a", "1")
+    git, failures = shadow_folder.ShadowFolder.git, [git_program.Result(status, b"", words)]
+
+    def failing(self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"") -> git_program.Result:
+        if arguments[0] == "update-index" and failures:
+            sandbox.git_dir.joinpath("idumb/shadow/main/index.lock").touch()
+            return failures.pop()
+        return git(self, arguments, stdin)
+
+    monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
+    assert names(sandbox, trees.scan()) == ["a"]
+
+
+def test_a_folder_in_the_place_of_a_link_is_not_named_as_left_out(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.link("d", "e")
+    trees.scan()
+    (sandbox.root / "d").unlink()
+    sandbox.write("d/a", "1")
+    assert names(sandbox, trees.scan()) == ["d/a"]
+    sandbox.write("d/b", "1")
+    assert names(sandbox, trees.scan()) == ["d/a", "d/b"]
+    assert trees.omitted() == {}
+
+
 def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
