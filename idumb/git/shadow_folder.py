@@ -18,9 +18,12 @@ from idumb.system import clock
 from idumb.system.files import private_folders
 
 INDEX = "index"
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-_ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
-"""Git stores the bytes of every file as they are."""
+_FILES = {
+    "config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+    "HEAD": "ref: refs/heads/none\n",
+    "info/attributes": "* -text -eol -filter -ident -working-tree-encoding\n",
+}
+"""Compared before each use: a power cut may empty them. By the attributes, git stores a file's bytes as they are."""
 _FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode")
 """Settings that say what the file system can do."""
 _PAUSE = 0.1  # seconds
@@ -145,13 +148,12 @@ class ShadowFolder:
             os.unlink(os.path.join(self.path, name))
 
     def _prepare(self) -> None:
-        if os.path.exists(os.path.join(self.path, "info", "attributes")):
+        if all(self.read(name) == text for name, text in _FILES.items()):
             return
         for name in ("info", "refs"):
             private_folders.make_below(self._store.common_dir, os.path.join(self.path, name))
-        self.write("config", _CONFIG)
-        self.write("HEAD", "ref: refs/heads/none\n")
-        self.write("info/attributes", _ATTRIBUTES)  # the last one: with it, the folder is complete
+        for name, text in _FILES.items():
+            self.write(name, text)
 
 
 def _private(path: str, flags: int) -> int:

@@ -361,6 +361,18 @@ def test_a_damaged_index_of_ours_is_made_anew(sandbox: GitSandbox, trees: GitTre
     assert "ignored" in names(sandbox, tree)
 
 
+@pytest.mark.parametrize("name", ["HEAD", "config", "info/attributes"])
+def test_a_file_of_our_git_folder_that_a_power_cut_emptied_is_written_again(
+    sandbox: GitSandbox, trees: GitTrees, name: str
+) -> None:
+    sandbox.write(".gitattributes", "* text=auto\n")
+    trees.scan()
+    sandbox.git_dir.joinpath("idumb/shadow/main", name).write_bytes(b"")
+    sandbox.write("a", "1\r\n")
+    again = process(sandbox)
+    assert content(again, again.scan(), "a") == b"1\r\n"
+
+
 def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
     """What only our index knows is garbage to git."""
     sandbox.write_all({"a": "only here", "d/b": "2"})
