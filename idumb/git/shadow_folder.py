@@ -24,11 +24,12 @@ _FILES = {
     "info/attributes": "* -text -eol -filter -ident -working-tree-encoding\n",
 }
 """Compared before each use: a power cut may empty them. By the attributes, git stores a file's bytes as they are."""
-_FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode")
-"""Settings that say what the file system can do."""
 _PAUSE = 0.1  # seconds
 _TRIES = 300
 SETTINGS: tuple[str, ...] = (
+    "core.fileMode=true",  # a restore compares the mode that a file has
+    "core.symlinks=true",
+    "core.ignoreStat=false",
     "core.sparseCheckout=false",
     "core.splitIndex=false",
     "core.trustctime=true",
@@ -106,8 +107,10 @@ class ShadowFolder:
             "GIT_OBJECT_DIRECTORY": os.path.join(self._store.common_dir, "objects"),
         }
         effective = self._guarded.effective()
-        facts = [f"{name}={effective[name]}" for name in _FACTS if name in effective]
-        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", *facts]
+        # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
+        case = "true" if os.path.lexists(os.path.join(self.path, "CoNfIg")) else "false"
+        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", f"core.ignoreCase={case}"]
+        settings += [f"{name}={effective[name]}" for name in ("core.precomposeunicode",) if name in effective]
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
         return git_program.beside(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,6 +85,25 @@ def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: Git
     tree = trees.scan()
     assert content(trees, tree, "a.f") == b"abc\n"
     assert content(trees, tree, "b.t") == b"1\r\n2\n"
+
+
+@pytest.mark.parametrize(
+    "setting", ["core.ignoreStat=true", "core.fileMode=false", "core.symlinks=false", "core.ignoreCase=true"]
+)
+def test_no_setting_hides_a_change_or_a_file(
+    sandbox: GitSandbox, trees: GitTrees, listing: Callable[[str], dict[str, tuple[str, str]]], setting: str
+) -> None:
+    sandbox.write_all({"a": "1", "new": "1"})
+    sandbox.link("link", "a")
+    for where in ("--local", "--global"):
+        sandbox.git("config", where, *setting.split("="))
+    trees.scan()
+    sandbox.git_dir.joinpath("idumb/shadow/main/young.json").unlink()
+    sandbox.write("a", "22", mode=0o755)
+    sandbox.remove("link")
+    sandbox.write_all({"link": "no link", "A": "3"})
+    modes = {path: mode for path, (mode, _) in listing(process(sandbox).scan()).items()}
+    assert modes == {"A": "100644", "a": "100755", "link": "100644", "new": "100644"}
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
