@@ -297,7 +297,7 @@ class Shadow:
                 break
             paths.discard(refused[1])
             self._drop([refused[1]])
-            if os.path.lexists(self._at(refused[1])) and not os.path.isdir(self._at(refused[1])):
+            if os.path.lexists(self._at(refused[1])):
                 self.omitted[os.fsdecode(refused[1])] = why[1].decode("utf-8", "replace")
         disk_space.explain(result.words, self._store.common_dir)
         raise git_program.failure(["update-index"], result)
