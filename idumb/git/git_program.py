@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
+from idumb.git import rule_pipes
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -99,8 +100,9 @@ def environment(root: str) -> dict[str, str]:
 
 
 def read(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
-    """Run a reading command: no hook runs, no lock is taken, and paths are literal."""
-    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, {**_reading(root), **(extra or {})})
+    """Run a reading command: no hook runs, no lock is taken, paths are literal, and no pipe is waited for."""
+    variables = {**_reading(root), **(extra or {})}
+    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, variables, watch=lambda: rule_pipes.refuse(root))
 
 
 def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
@@ -123,7 +125,8 @@ def write(
 ) -> Result:
     """Run a command that changes refs, index or objects, forced to disk. The user's hooks run only on request."""
     options = [*_ALWAYS, *_DURABLE, *(() if hooks else _NO_HOOKS)]
-    return _run(root, [*options, *arguments], stdin, {**environment(root), **(extra or {})})
+    watch = None if hooks else lambda: rule_pipes.refuse(root)
+    return _run(root, [*options, *arguments], stdin, {**environment(root), **(extra or {})}, watch=watch)
 
 
 def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:

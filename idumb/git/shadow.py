@@ -38,6 +38,8 @@ _WHY = lazy_pattern.compile(
     rb"|No such file|Not a directory).*)"
 )
 """Reasons of git to refuse one path. Any other is a failure of the whole scan, such as a full disk."""
+_MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexing|failed to read \d+ bytes")
+"""What git says if a file is written or cut while git reads it."""
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _RULES = "rules"
@@ -52,7 +54,7 @@ class _Tracked(NamedTuple):
     """What the user's index tells about paths that our git does not list by itself.
 
     `ignored` are tracked paths that git ignores. `rows` are all paths with mode and id, as `git ls-files -s` prints
-    them; only read if there are other repositories below.
+    them; only read for large files, and if there are other repositories below.
     """
 
     signature: tuple[int, ...] | None = None
@@ -105,7 +107,8 @@ class Shadow:
                 try:
                     return self._scan(named)
                 except (_Moved, Blocked) as moved:
-                    problem, self._forced = str(moved), {}
+                    problem, self._forced = str(moved) or "git was killed", {}
+                    self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
             f"{self._place.root} could not be saved: {problem}",
@@ -168,7 +171,8 @@ class Shadow:
     def _look_at_users_index(self) -> None:
         signature = guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))
         if signature != self._tracked.signature:
-            listed = git_program.read(self._place.root, ["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            tracked = ["ls-files", "-z", "-c", "-i", "--exclude-standard"]
+            listed = git_program.beside(self._place.root, tracked, b"", {}, keep=(), watch=self._git.look_for_pipes)
             self._tracked = _Tracked(signature, frozenset(_rows(listed.out)))
 
     def _changed(self) -> set[bytes]:
@@ -199,7 +203,8 @@ class Shadow:
             return None  # it vanished
         if not stat.S_ISREG(status.st_mode):
             return None
-        if is_untracked and status.st_size > self._limit * 1_000_000:
+        is_large = status.st_size > self._limit * 1_000_000
+        if is_untracked and is_large and b"\t%b\0" % path not in self._users_rows():
             return f"it is larger than {self._limit} MB (snapshot.limit) and not tracked"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
@@ -208,10 +213,7 @@ class Shadow:
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
-        if self._tracked.rows is None:
-            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
-            self._tracked = self._tracked._replace(rows=b"\0" + rows)
-        listed = self._tracked.rows or b""
+        listed = self._users_rows()
         links = {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
         below = {path for path in nested if path not in links and b"\t%b/" % path in listed}
@@ -226,6 +228,12 @@ class Shadow:
             self._tree = ""
         inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
         return {path for path in nested if path in links} | inner
+
+    def _users_rows(self) -> bytes:
+        if self._tracked.rows is None:
+            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
+            self._tracked = self._tracked._replace(rows=b"\0" + rows)
+        return self._tracked.rows or b""
 
     def _files_at(self, path: bytes) -> Iterator[bytes]:
         """Yield a file, or all files in a folder, that no link and no other repository leads to."""
@@ -283,6 +291,8 @@ class Shadow:
                 return
             if result.status < 0:
                 raise _Moved("git was killed: a file was cut off while it was read")
+            if _MOVING.search(result.err):
+                raise _Moved(result.words)
             if refused is None or why is None or refused[1] not in paths:
                 break
             paths.discard(refused[1])

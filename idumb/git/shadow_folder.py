@@ -9,26 +9,27 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shlex
-import stat
 from collections.abc import Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import git_program, guarded_files
+from idumb.git import git_program, guarded_files, rule_pipes
 from idumb.git.discover import Repository
 from idumb.system import clock
 from idumb.system.files import private_folders
 
 INDEX = "index"
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-_ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
-"""Git stores the bytes of every file as they are."""
-_FACTS = ("core.filemode", "core.ignorecase", "core.symlinks", "core.precomposeunicode")
-"""Settings that say what the file system can do."""
+_FILES = {
+    "config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+    "HEAD": "ref: refs/heads/none\n",
+    "info/attributes": "* -text -eol -filter -ident -working-tree-encoding\n",
+}
+"""Compared before each use: a power cut may empty them. By the attributes, git stores a file's bytes as they are."""
 _PAUSE = 0.1  # seconds
 _TRIES = 300
-_RULES = frozenset((".gitignore", ".gitattributes"))
 SETTINGS: tuple[str, ...] = (
+    "core.fileMode=true",  # a restore compares the mode that a file has
+    "core.symlinks=true",
+    "core.ignoreStat=false",
     "core.sparseCheckout=false",
     "core.splitIndex=false",
     "core.trustctime=true",
@@ -79,7 +80,7 @@ class ShadowFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             clock.SystemClock().pause(_PAUSE)
-        self._look_for_pipes()
+        self.look_for_pipes()
         raise errors.Refusal(
             "git.scanning",
             f"Another command saves {self._place.root} since {_TRIES * _PAUSE:.0f} seconds.",
@@ -106,29 +107,25 @@ class ShadowFolder:
             "GIT_OBJECT_DIRECTORY": os.path.join(self._store.common_dir, "objects"),
         }
         effective = self._guarded.effective()
-        facts = [f"{name}={effective[name]}" for name in _FACTS if name in effective]
-        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", *facts]
+        # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
+        case = "true" if os.path.lexists(os.path.join(self.path, "CoNfIg")) else "false"
+        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", f"core.ignoreCase={case}"]
+        settings += [f"{name}={effective[name]}" for name in ("core.precomposeunicode",) if name in effective]
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
         return git_program.beside(
-            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self._look_for_pipes
+            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self.look_for_pipes
         )
 
-    def _look_for_pipes(self) -> None:
+    def look_for_pipes(self) -> None:
         """Refuse if a file of rules is a pipe: git waits for it forever. In a clone it is nobody's, and goes."""
-        for here, below, names in os.walk(self._place.root):
-            below[:] = [name for name in below if name != ".git"]
-            for path in (os.path.join(here, name) for name in names if name in _RULES):
-                if stat.S_ISFIFO(os.lstat(path).st_mode):
-                    if self.is_of_clone:
-                        os.unlink(path)
-                        raise Blocked(path)
-                    raise errors.Refusal(
-                        "git.waits-for-pipe",
-                        f"{path} is a pipe, and git would wait for it forever.",
-                        hint=f"rm {shlex.quote(path)}, then run the command again",
-                        details={"path": path},
-                    )
+        try:
+            rule_pipes.refuse(self._place.root)
+        except errors.Refusal as refusal:
+            if not self.is_of_clone:
+                raise
+            os.unlink(refusal.details["path"])
+            raise Blocked(refusal.details["path"]) from None
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
@@ -154,13 +151,12 @@ class ShadowFolder:
             os.unlink(os.path.join(self.path, name))
 
     def _prepare(self) -> None:
-        if os.path.exists(os.path.join(self.path, "info", "attributes")):
+        if all(self.read(name) == text for name, text in _FILES.items()):
             return
         for name in ("info", "refs"):
             private_folders.make_below(self._store.common_dir, os.path.join(self.path, name))
-        self.write("config", _CONFIG)
-        self.write("HEAD", "ref: refs/heads/none\n")
-        self.write("info/attributes", _ATTRIBUTES)  # the last one: with it, the folder is complete
+        for name, text in _FILES.items():
+            self.write(name, text)
 
 
 def _private(path: str, flags: int) -> int:

@@ -202,13 +202,14 @@ class GitTrees:
         self.converted = ()
         if convertible := self._convertible(tree, present):
             cleaned = commit_tree.cleaned(self._objects, self._place.root, head, convertible)
-            self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry != wanted(path))
+            before = {path: entry.oid for path in cleaned if (entry := wanted(path)) is not None}
+            self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry.oid != before.get(path))
             for path, entry in cleaned.items():
                 result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
         return result
 
     def _convertible(self, head: str, paths: Sequence[str]) -> Sequence[str]:
-        """Return the paths whose bytes git may convert when it commits them."""
+        """Return the paths whose bytes git may convert when it commits them, or whose mode it takes from its index."""
         if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) or self._converts_all():
             return paths
         if not self._has_attributes(head, paths):
@@ -234,10 +235,9 @@ class GitTrees:
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
 
     def _converts_all(self) -> bool:
-        try:
-            return str(self.repository.config["core.autocrlf"]).lower() not in ("false", "no", "off", "0", "")
-        except KeyError:
-            return False
+        settings, off = self.repository.config, ("false", "no", "off", "0", "")
+        converts = "core.autocrlf" in settings and str(settings["core.autocrlf"]).lower() not in off
+        return converts or ("core.filemode" in settings and str(settings["core.filemode"]).lower() in off)
 
     def read(self, oid: str) -> bytes:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable
 
 from idumb.system import clock
@@ -18,11 +19,13 @@ _SECOND = 1_000_000_000
 
 
 def state(path: bytes) -> list[int] | None:
-    """Return what shows that a file or a link changed, the time of that first; None if it is gone."""
+    """Return what shows that a file or a link changed, the time of that first; None for a folder, or nothing."""
     try:
         status = os.lstat(path)
     except OSError:
         return None
+    if stat.S_ISDIR(status.st_mode):
+        return None  # a submodule, or what replaced a file
     return [status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino]
 
 

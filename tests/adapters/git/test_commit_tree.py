@@ -46,6 +46,17 @@ def test_the_user_s_autocrlf_applies(sandbox: GitSandbox, trees: GitTrees) -> No
     assert computed == expected(sandbox, "a.txt")
 
 
+def test_without_trusted_modes_the_mode_is_that_of_the_index(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.git("config", "core.fileMode", "false")
+    sandbox.write_all({"plain": "x\n"})
+    head = sandbox.commit()
+    sandbox.write("plain", "y\n", mode=0o755)
+    sandbox.write("new", "y\n", mode=0o755)
+    computed = trees.committed(head, trees.scan(), ("plain", "new"))
+    assert trees.converted == ()
+    assert computed == expected(sandbox, "plain", "new")
+
+
 def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a.txt": "x\n"})
     head = sandbox.commit()

@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.ports.repository import Head
 from idumb.domain import errors
-from idumb.git import discover
+from idumb.git import discover, git_program
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
@@ -344,3 +344,15 @@ def test_the_paths_of_recent_commits_are_read_newest_first(sandbox: GitSandbox, 
     sandbox.git("commit", "--quiet", "--allow-empty", "-m", "empty")
     assert history.recent_changes(10) == (frozenset({"last"}), frozenset(names), frozenset({"first"}))
     assert history.recent_changes(2) == (frozenset({"last"}),)
+
+
+def test_no_question_waits_for_a_pipe_in_the_place_of_rules(
+    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F19."""
+    monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
+    sandbox.write_all({"a": "1", "new": "1"})
+    sandbox.commit("work", "a")
+    os.mkfifo(sandbox.root / ".gitignore")
+    with pytest.raises(errors.Refusal, match=r"\.gitignore is a pipe"):
+        history.added(["new"])

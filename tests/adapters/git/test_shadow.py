@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,6 +85,25 @@ def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: Git
     tree = trees.scan()
     assert content(trees, tree, "a.f") == b"abc\n"
     assert content(trees, tree, "b.t") == b"1\r\n2\n"
+
+
+@pytest.mark.parametrize(
+    "setting", ["core.ignoreStat=true", "core.fileMode=false", "core.symlinks=false", "core.ignoreCase=true"]
+)
+def test_no_setting_hides_a_change_or_a_file(
+    sandbox: GitSandbox, trees: GitTrees, listing: Callable[[str], dict[str, tuple[str, str]]], setting: str
+) -> None:
+    sandbox.write_all({"a": "1", "new": "1"})
+    sandbox.link("link", "a")
+    for where in ("--local", "--global"):
+        sandbox.git("config", where, *setting.split("="))
+    trees.scan()
+    sandbox.git_dir.joinpath("idumb/shadow/main/young.json").unlink()
+    sandbox.write("a", "22", mode=0o755)
+    sandbox.remove("link")
+    sandbox.write_all({"link": "no link", "A": "3"})
+    modes = {path: mode for path, (mode, _) in listing(process(sandbox).scan()).items()}
+    assert modes == {"A": "100644", "a": "100755", "link": "100644", "new": "100644"}
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
@@ -361,6 +380,18 @@ def test_a_damaged_index_of_ours_is_made_anew(sandbox: GitSandbox, trees: GitTre
     assert "ignored" in names(sandbox, tree)
 
 
+@pytest.mark.parametrize("name", ["HEAD", "config", "info/attributes"])
+def test_a_file_of_our_git_folder_that_a_power_cut_emptied_is_written_again(
+    sandbox: GitSandbox, trees: GitTrees, name: str
+) -> None:
+    sandbox.write(".gitattributes", "* text=auto\n")
+    trees.scan()
+    sandbox.git_dir.joinpath("idumb/shadow/main", name).write_bytes(b"")
+    sandbox.write("a", "1\r\n")
+    again = process(sandbox)
+    assert content(again, again.scan(), "a") == b"1\r\n"
+
+
 def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
     """What only our index knows is garbage to git."""
     sandbox.write_all({"a": "only here", "d/b": "2"})
@@ -403,8 +434,9 @@ def test_a_submodule_that_is_not_checked_out_is_what_the_index_says(sandbox: Git
     library.commit()
     sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
     sandbox.commit()
-    sandbox.git("submodule", "--quiet", "deinit", "--force", "lib")
     again = process(sandbox)
+    assert again.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
+    sandbox.git("submodule", "--quiet", "deinit", "--force", "lib")
     assert again.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
     assert again.repositories() == ("lib",)
 
@@ -423,6 +455,16 @@ def test_an_untracked_file_above_the_limit_is_left_out_and_named(
     (sandbox.root / "other.img").write_bytes(bytes(1_000_001))
     assert names(sandbox, trees.scan()) == ["disk.img", "small", "tracked"]
     assert trees.omitted().keys() == {"other.img"}
+
+
+def test_a_large_file_is_saved_if_the_user_tracks_it(sandbox: GitSandbox) -> None:
+    """Our index has no file at all in the first scan."""
+    sandbox.write("large", "0" * 1_000_001)
+    sandbox.commit()
+    sandbox.write("large", "1" * 1_000_001)
+    trees = GitTrees(discover.find(str(sandbox.root)), limit=lambda: 1)
+    assert content(trees, trees.scan(), "large") == b"1" * 1_000_001
+    assert trees.omitted() == {}
 
 
 def unprivileged() -> bool:
@@ -466,6 +508,42 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_left_out(
     assert trees.omitted() == {}
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (-7, b""),
+        (128, b"fatal: confused by unstable object source data for 1734"),
+        (128, b"error: short read while indexing a\nfatal: Unable to process path a"),
+    ],
+)
+def test_a_file_that_is_written_while_git_reads_it_is_read_again(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, status: int, words: bytes
+) -> None:
+    """A git that dies of a file that was cut off leaves the lock of our index."""
+    sandbox.write("a", "1")
+    git, failures = shadow_folder.ShadowFolder.git, [git_program.Result(status, b"", words)]
+
+    def failing(self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"") -> git_program.Result:
+        if arguments[0] == "update-index" and failures:
+            sandbox.git_dir.joinpath("idumb/shadow/main/index.lock").touch()
+            return failures.pop()
+        return git(self, arguments, stdin)
+
+    monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
+    assert names(sandbox, trees.scan()) == ["a"]
+
+
+def test_a_folder_in_the_place_of_a_link_is_not_named_as_left_out(sandbox: GitSandbox, trees: GitTrees) -> None:
+    sandbox.link("d", "e")
+    trees.scan()
+    (sandbox.root / "d").unlink()
+    sandbox.write("d/a", "1")
+    assert names(sandbox, trees.scan()) == ["d/a"]
+    sandbox.write("d/b", "1")
+    assert names(sandbox, trees.scan()) == ["d/a", "d/b"]
+    assert trees.omitted() == {}
+
+
 def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,6 +577,7 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
     """F19."""
     monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
     sandbox.write_all({"a": "1", "d/b": "1"})
+    sandbox.commit()
     os.mkfifo(sandbox.root / name)
     with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
         trees.scan()
