@@ -37,13 +37,11 @@ def commit(
     committable = _committable(place.root, paths)
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
-    indexed = index_file.entries(place, repository, committable)
-    chosen = [
-        path for path in committable if path in indexed or _exists(place.root, path) or _in_head(repository, path)
-    ]
+    entries = index_file.entries(place, committable)
+    chosen = [path for path in committable if entries[path] or _exists(place.root, path) or _in_head(repository, path)]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
-    new = [path for path in chosen if path not in indexed and _exists(place.root, path)]
+    new = [path for path in chosen if not entries[path] and _exists(place.root, path)]
     place.guard()
     index = index_file.announce(place, repository, new)
     if isinstance(index, str):

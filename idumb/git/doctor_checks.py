@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -15,6 +14,7 @@ from idumb.git import git_program, guarded_files, open_repository
 from idumb.git.discover import Repository
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files.backup_store import FileBackupStore
+from idumb.system.processes import process_tree
 
 OLDEST = (2, 31)
 _REF = lazy_pattern.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
@@ -23,6 +23,7 @@ _RUN_BY_GIT = lazy_pattern.compile(
     r"|gpg\.(.*\.)?program|core\.(fsmonitor|sshcommand|editor|pager)|credential\.(.*\.)?helper"
 )
 SET_ASIDE = "set-aside"
+_TRUE = ("", "true", "1", "yes", "on")
 
 
 def program_checks() -> tuple[Check, ...]:
@@ -85,21 +86,13 @@ class _RepositoryChecks:
             yield health.problem(refusal.message, means="no task can run here", mend=refusal.hint or "")
         else:
             yield health.passed(self.place.root)
-        settings = self._settings()
+        settings = guarded_files.of_repository(self.place).effective()
         if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
             yield health.warn(
                 "it is a partial clone",
                 means="absent objects count as missing, because idumb never fetches",
                 mend="git fetch --refetch  (completes it if no filter is configured)",
             )
-
-    def _settings(self) -> dict[str, str]:
-        """Return the repository's own configuration as git reads it; names in lower case, the last value counts."""
-        # By file name, because git refuses everything else in a repository whose format it does not know.
-        path = os.path.join(self.place.common_dir, "config")
-        listed = git_program.read("/", ["config", "--file", path, "--no-includes", "--null", "--list"]).out
-        rows = (os.fsdecode(row).partition("\n") for row in listed.split(b"\0") if row)
-        return {name.lower(): value for name, _, value in rows}
 
     def state(self) -> Iterator[Symptom]:
         obstacle = open_repository.obstacle(self.place)
@@ -111,31 +104,29 @@ class _RepositoryChecks:
         if result.status == 0:
             yield health.passed(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
             return
-        name = git_program.read(self.place.root, ["symbolic-ref", "--quiet", "HEAD"])
-        branch = os.fsdecode(name.out.strip())
-        path = os.path.join(self.place.common_dir, branch)
-        if name.status == 0 and not os.path.lexists(path):
-            yield health.passed(f"{branch.removeprefix('refs/heads/')} has no commit yet")
+        name = git_program.read(self.place.root, ["symbolic-ref", "--quiet", "HEAD"]).out.strip()
+        path = os.path.join(self.place.common_dir if name else self.place.git_dir, os.fsdecode(name or b"HEAD"))
+        if not os.path.lexists(path):
+            yield health.passed(f"{os.fsdecode(name).removeprefix('refs/heads/')} has no commit yet")
             return
         yield health.problem(
             "HEAD names a commit that does not exist",
-            path if name.status == 0 else os.path.join(self.place.git_dir, "HEAD"),
+            path,
             means="git cannot determine your branch",
             mend="git reflog, and git fsck",
         )
 
     def refs(self) -> Iterator[Symptom]:
         """A power cut leaves empty ref files, and git then fails whenever it lists refs."""
-        for path in _loose_refs(self.place):
-            if _readable(path):
+        for path in _below(os.path.join(self.place.common_dir, "refs")):
+            if path.endswith(".lock") or _readable(path):
                 continue
             name = os.path.relpath(path, self.place.common_dir)
             ours = name.startswith("refs/idumb/")
             yield health.problem(
                 "it is empty or not a ref",
                 name,
-                means="git cannot list refs; "
-                + ("the log knows its commit" if ours else "git's reflog knows its commit"),
+                means=f"git cannot list refs; {'the log' if ours else 'the reflog of git'} knows its commit",
                 mend="" if ours else f"git reflog show {name.removeprefix('refs/heads/')}",
                 fixes=ours,
                 subject=path,
@@ -146,7 +137,7 @@ class _RepositoryChecks:
 
     def locks(self) -> Iterator[Symptom]:
         for path in _locks(self.place):
-            holder = _holder(path)
+            holder = next((pid for pid in process_tree.every_process() if process_tree.holds(pid, path)), None)
             if holder is not None:
                 yield health.warn(f"process {holder} holds it", path, means="another git command is running; wait")
             else:
@@ -173,13 +164,9 @@ class _RepositoryChecks:
     def hooks(self) -> Iterator[Symptom]:
         files = guarded_files.of_repository(self.place)
         hooks = [name.removeprefix(".git/hooks/") for name in files.hooks()]
-        folders = {
-            (value, file)
-            for file, rows in files.settings.items()
-            for key, value in rows
-            if key == guarded_files.HOOKS_PATH
-        }
-        for folder, file in sorted(folders):
+        for folder, file in sorted(
+            (value, file) for key, value, file in _rows(files) if key == guarded_files.HOOKS_PATH
+        ):
             yield health.warn(
                 f"core.hooksPath is {folder}",
                 file,
@@ -189,10 +176,7 @@ class _RepositoryChecks:
         yield health.passed(", ".join(hooks) or "none")
 
     def programs(self) -> Iterator[Symptom]:
-        files = guarded_files.of_repository(self.place)
-        files.hooks()
-        rows = sorted((key, value, file) for file, settings in files.settings.items() for key, value in settings)
-        for key, value, file in rows:
+        for key, value, file in _rows(guarded_files.of_repository(self.place)):
             program = self._program_in_tree(value) if _RUN_BY_GIT.fullmatch(key) else None
             if program is not None:
                 yield health.warn(
@@ -213,12 +197,9 @@ class _RepositoryChecks:
         return next((place[len(top) :] for place in places if place.startswith(top) and os.path.isfile(place)), None)
 
     def push(self) -> Iterator[Symptom]:
-        for name, value in self._settings().items():
-            mirrors = (
-                name.startswith("remote.") and name.endswith(".mirror") and value.lower() in {"", "true", "1", "yes"}
-            )
-            wide = name.startswith("remote.") and name.endswith(".push") and publishes(value)
-            if mirrors or wide:
+        for name, value in guarded_files.of_repository(self.place).effective().items():
+            is_mirror = name.endswith(".mirror") and value.lower() in _TRUE
+            if name.startswith("remote.") and (is_mirror or (name.endswith(".push") and publishes(value))):
                 yield health.warn(
                     f"{name} is {value or 'true'}",
                     means="a push publishes snapshots, with every untracked file in them",
@@ -229,10 +210,8 @@ class _RepositoryChecks:
         """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
         path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
         # This command does not support literal paths; the given path has no special characters.
-        literal = {"GIT_LITERAL_PATHSPECS": "0"}
-        result = git_program.read(
-            self.place.root, ["check-ignore", "--verbose", "--no-index", "--", path], extra=literal
-        )
+        arguments, extra = ["check-ignore", "--verbose", "--no-index", "--", path], {"GIT_LITERAL_PATHSPECS": "0"}
+        result = git_program.read(self.place.root, arguments, extra=extra)
         if result.status == 0:
             rule = os.fsdecode(result.out).partition("\t")[0]
             yield health.warn(
@@ -243,15 +222,16 @@ class _RepositoryChecks:
             )
 
 
+def _rows(files: guarded_files.GuardedFiles) -> list[tuple[str, str, str]]:
+    """Return name, value and file of each setting in git's configuration."""
+    files.effective()
+    return sorted((key, value, file) for file, settings in files.settings.items() for key, value in settings)
+
+
 def publishes(refspec: str) -> bool:
     """Return whether a push refspec includes `refs/idumb/`."""
     source = refspec.removeprefix("+").partition(":")[0]
     return source.startswith("refs/idumb") or source in {"refs/*", "*", "refs/i*"}
-
-
-def _loose_refs(place: Repository) -> Iterator[str]:
-    for here, _, names in os.walk(os.path.join(place.common_dir, "refs")):
-        yield from (os.path.join(here, name) for name in sorted(names) if not name.endswith(".lock"))
 
 
 def _readable(path: str) -> bool:
@@ -264,33 +244,12 @@ def _readable(path: str) -> bool:
 
 def _locks(place: Repository) -> Iterator[str]:
     """Return every lock file of git, except those of other programs in its folder."""
-    own = os.path.join(place.common_dir, "idumb")
-    tops = dict.fromkeys((place.git_dir, place.common_dir))
-    for top in tops:
-        for name in sorted(os.listdir(top)):
-            if name.endswith(".lock"):
-                yield os.path.join(top, name)
-    for below in ("refs", "logs", "objects/info", "objects/pack"):
-        for here, _, names in os.walk(os.path.join(place.common_dir, below)):
-            if not here.startswith(own):
-                yield from (os.path.join(here, name) for name in sorted(names) if name.endswith(".lock"))
+    for top in dict.fromkeys((place.git_dir, place.common_dir)):
+        yield from (os.path.join(top, name) for name in sorted(os.listdir(top)) if name.endswith(".lock"))
+    for folder in ("refs", "logs", "objects/info", "objects/pack"):
+        yield from (path for path in _below(os.path.join(place.common_dir, folder)) if path.endswith(".lock"))
 
 
-def _holder(path: str) -> int | None:
-    """Return a process that has the file open; None if there is none, or the system does not show it."""
-    status = os.lstat(path)
-    try:
-        pids = [name for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:
-        return None
-    for pid in pids:
-        if any((file.st_dev, file.st_ino) == (status.st_dev, status.st_ino) for file in _open_files(pid)):
-            return int(pid)
-    return None
-
-
-def _open_files(pid: str) -> Iterator[os.stat_result]:
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                yield os.stat(f"/proc/{pid}/fd/{name}")
+def _below(folder: str) -> Iterator[str]:
+    for here, _, names in os.walk(folder):
+        yield from (os.path.join(here, name) for name in sorted(names))

@@ -15,12 +15,13 @@ from idumb.domain.runs import guarded_names
 from idumb.git import git_program
 from idumb.git.discover import Repository
 
-Stats = dict[str, tuple[int, ...] | None]
+Digests = Mapping[str, str | None]
+"""Path of each file to a hash of it; None if it is missing."""
 Settings = frozenset[tuple[str, str]]
 """Names and values that one file of git's configuration sets."""
 
-_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
-_OWN = ("config.worktree", "commondir", "gitdir")
+_SHARED = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
+_OWN = ("commondir", "gitdir")
 HOOKS_PATH = "core.hookspath"
 _HOOKS = frozenset(
     (
@@ -33,37 +34,32 @@ _HOOKS = frozenset(
 _WRAPPERS = "_"
 """A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
 _CONVERTING = frozenset({"core.autocrlf", "core.eol"})
+_INCLUDE, _INCLUDES = "include", ("include.", "includeif.")
 _MOST_HOOKS = 1_000
-_MOST_INCLUDED = 200
 
 
 class GuardedFiles:
     """The guarded files of one repository, and what git's configuration said about them when it was last asked.
 
     `excludes` is the user's own file of ignore rules. `settings` are those of each file of the configuration, by its
-    name in `digests`. `hooks_within` are the folders of hooks in the working tree. `converts` says, after a call of
-    `digests`, whether a file outside the commit may decide which bytes a checkout writes.
+    name in `digests`. `hooks_within` are the folders of hooks in the working tree.
     """
 
     def __init__(self, repository: Repository) -> None:
         self.excludes = ""
-        self._place = repository
-        self._attributes: tuple[str, ...] = ()
-        self._ignored_by: tuple[str, ...] = ()
-        self._hooks: tuple[str, ...] = ()
         self.hooks_within: tuple[str, ...] = ()
-        self._names: dict[str, str] = {}
         self.settings: Mapping[str, Settings] = {}
-        self._config: Stats = {}
-        self._effective: Mapping[str, str] = {}
-        self.converts: bool | None = None
+        self._place = repository
         self._own_attributes = ""
-        self._hashed: dict[str, str | None] | None = None
+        self._named: frozenset[str] = frozenset()
+        self._hooks: tuple[str, ...] = ()
+        self._config: Digests = {}
+        self._effective: Mapping[str, str] = {}
 
-    def rules(self) -> Stats:
-        """Return the stat of each file outside the working tree that decides what is ignored; None if it is missing."""
+    def rules(self) -> Digests:
+        """Return what shows a change of each file outside the working tree that decides what is ignored."""
         self._look()
-        return {**self._config, **_stats((os.path.join(self._place.common_dir, "info", "exclude"), self.excludes))}
+        return {**self._config, **_digests((os.path.join(self._place.common_dir, "info", "exclude"), self.excludes))}
 
     def effective(self) -> Mapping[str, str]:
         """Return the settings in force: lower-case name to its last value."""
@@ -82,26 +78,24 @@ class GuardedFiles:
         files = (os.path.join(self._place.common_dir, "info", "attributes"), *self.attributes_in_force)
         return any(map(has_content, files))
 
-    def _are_converting(self) -> bool:
-        return not self._effective.keys().isdisjoint(_CONVERTING) or self.has_attributes
+    @property
+    def converts(self) -> bool:
+        """Return whether a file outside the commit may decide which bytes a checkout writes."""
+        return not self.effective().keys().isdisjoint(_CONVERTING) or self.has_attributes
 
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
-        config = self._hash_config()
-        self.converts = self._are_converting()
-        by_name = {guarded_names.SCOPE: guarded_names.EVERYWHERE}
-        earlier = {path: f".git/{name}" for name, path in _files(self._place)}
-        earlier.setdefault(self.excludes, self._name(self.excludes))
-        for path, name in earlier.items():
-            value = config[path] if path in config else digest(path)
-            if value is not None:
-                by_name[name] = value
-        for path in (*self._config, *self._others()):
-            if path not in earlier:
-                value = config[path] if path in config else digest(path)
-                if value is not None:
-                    by_name[self._name(path)] = guarded_names.OUTSIDE + value
-        if os.path.lexists(os.path.join(self._place.git_dir, "index")):
+        self._look()
+        place = self._place
+        files = (
+            *(os.path.join(place.common_dir, name) for name in _SHARED),
+            *(os.path.join(place.git_dir, name) for name in _OWN),
+            *self._named,
+            *self._hook_files(),
+        )
+        by_path = {**_digests(files), **self._config}
+        by_name = {self._name(path): value for path, value in by_path.items() if value is not None}
+        if os.path.lexists(os.path.join(place.git_dir, "index")):
             # The user may change its bytes; without the file, everything that was staged is lost.
             by_name[guarded_names.INDEX] = "is there"
         return by_name
@@ -109,17 +103,14 @@ class GuardedFiles:
     def hooks(self) -> tuple[str, ...]:
         """Return the names of all hooks, and of what is in their folders outside the working tree."""
         self._look()
-        below = (path for folder in self._hooks for path in _hooks_below(folder))
-        return tuple(sorted({*map(self._name, below), *self.hooks_in_tree()}))
+        return tuple(sorted({*map(self._name, self._hook_files())}))
 
     def hooks_in_tree(self) -> frozenset[str]:
         """Return the hooks that git runs from files of the working tree, as paths in it."""
         self._look()
         return frozenset(self._name(path) for folder in self.hooks_within for path in _hooks_within(folder))
 
-    def _others(self) -> Iterator[str]:
-        yield from self._attributes
-        yield from self._ignored_by
+    def _hook_files(self) -> Iterator[str]:
         for folder in self._hooks:
             yield from _hooks_below(folder)
         for folder in self.hooks_within:
@@ -127,77 +118,51 @@ class GuardedFiles:
 
     def _name(self, path: str) -> str:
         """Return a path as people write it: `.git/config`, `~/.gitconfig`, or relative to the working tree."""
-        name = self._names.get(path)
-        if name is None:
-            name = self._names[path] = self._named(os.path.normpath(path))
-        return name
-
-    def _named(self, path: str) -> str:
+        place, path = self._place, os.path.normpath(path)
         home = os.path.expanduser("~")
-        for folder, short in ((self._place.common_dir, ".git/"), (self._place.root, ""), (home, "~/")):
+        for folder, short in ((place.git_dir, ".git/"), (place.common_dir, ".git/"), (place.root, ""), (home, "~/")):
             if path.startswith(folder + os.sep):
                 return short + path[len(folder) + 1 :]
         return path
 
-    def _hash_config(self) -> Mapping[str, str | None]:
-        """Hash the files of the configuration. A change of bytes counts even if the stat is as before."""
-        self._look()
-        hashed = {path: digest(path) for path in self._config}
-        if self._hashed not in (None, hashed):
-            self._ask()
-            hashed = {path: digest(path) for path in self._config}
-        self._hashed = hashed
-        return hashed
-
     def _look(self) -> None:
-        """Ask git again if the stat of a file of its configuration changed."""
-        if not self._config or _stats(self._config) != self._config:
+        """Ask git again if a file of its configuration changed, even if size and times are as before."""
+        if not self._config or _digests(self._config) != self._config:
             self._ask()
 
     def _ask(self) -> None:
         """Ask git for its configuration, and where it includes, ignores, filters and runs hooks from."""
-        root = self._place.root
+        root, common_dir = self._place.root, self._place.common_dir
         variables = git_program.environment(root)
         home = _home(variables)
         xdg = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
-        # Stat before git reads them: a change during the read is noticed next time.
-        stats = _stats((*self._repository_config(), *_user_config(variables, xdg)))
-        active = _rows(root, ["--includes"])
+        own = (os.path.join(common_dir, "config"), os.path.join(self._place.git_dir, "config.worktree"))
+        # Hash them before git reads them: a change during the read is noticed next time.
+        config = _digests((*own, *_user_config(variables, xdg)))
         settings: dict[str, list[tuple[str, str]]] = {}
-        effective = os.path.join(xdg, "ignore")
-        for file, key, value in active:
-            stats.setdefault(file, stat_key(file))
+        paths: dict[str, list[str]] = {}
+        rows = _rows(root)
+        for file, key, value in rows:
             settings.setdefault(file, []).append((key, value))
-            if key == "core.excludesfile" and value:
-                effective = os.path.join(root, _expanded(value, home))
-        _include_all(root, home, stats, settings)
-        named = [row for rows in settings.values() for row in rows]
-        self._effective = {key: value for _, key, value in active}
-        chosen = self._effective.get("core.attributesfile")
-        default = os.path.join(xdg, "attributes")
-        self._own_attributes = os.path.join(root, _expanded(chosen, home)) if chosen else default
-        paths_of = functools.partial(_paths_of, root, home, named)
-        self.excludes = effective
-        self._ignored_by = tuple(path for path in paths_of("core.excludesfile") if path != effective)
-        self._attributes = (
-            default,
-            *_system("gitattributes"),
-            *paths_of("core.attributesfile"),
-        )
-        own = os.path.join(self._place.common_dir, "hooks")
-        folders = dict.fromkeys((own, *map(os.path.realpath, paths_of(HOOKS_PATH))))
-        self.hooks_within = tuple(folder for folder in folders if self._is_in_tree(folder))
-        self._hooks = tuple(folder for folder in folders if folder not in self.hooks_within)
-        self.settings = {self._name(file): frozenset(rows) for file, rows in settings.items()}
-        self._config, self._hashed = stats, None
+            kind, base = (_INCLUDE, os.path.dirname(file)) if key.startswith(_INCLUDES) else (key, root)
+            if value:
+                paths.setdefault(kind, []).append(os.path.join(base, _expanded(value, home)))
+        # Included files also if their condition does not hold: a branch or a folder can change.
+        config |= _digests(path for path in (*settings, *paths.get(_INCLUDE, ())) if path not in config)
+        attributes = [os.path.join(xdg, "attributes"), *paths.get("core.attributesfile", ())]
+        ignores = [os.path.join(xdg, "ignore"), *paths.get("core.excludesfile", ())]
+        hooks = dict.fromkeys((os.path.join(common_dir, "hooks"), *map(os.path.realpath, paths.get(HOOKS_PATH, ()))))
+        self._effective = {key: value for _, key, value in rows}
+        self.excludes, self._own_attributes = ignores[-1], attributes[-1]
+        self._named = frozenset((*attributes, *_system("gitattributes"), *ignores))
+        self.hooks_within = tuple(folder for folder in hooks if self._is_in_tree(folder))
+        self._hooks = tuple(folder for folder in hooks if folder not in self.hooks_within)
+        self.settings = {self._name(file): frozenset(own_rows) for file, own_rows in settings.items()}
+        self._config = config
 
     def _is_in_tree(self, folder: str) -> bool:
         root, inner = self._place.root, self._place.common_dir
         return f"{folder}{os.sep}".startswith(root + os.sep) and not f"{folder}{os.sep}".startswith(inner + os.sep)
-
-    def _repository_config(self) -> Iterator[str]:
-        yield os.path.join(self._place.common_dir, "config")
-        yield os.path.join(self._place.git_dir, "config.worktree")
 
 
 @functools.lru_cache(maxsize=4)
@@ -230,9 +195,9 @@ def _system(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((os.path.join("/etc", name), os.path.join(prefix, "etc", name))))
 
 
-def _rows(root: str, options: list[str]) -> list[tuple[str, str, str]]:
+def _rows(root: str) -> list[tuple[str, str, str]]:
     """Return the file, key and value of each setting that git reads from a file."""
-    listed = git_program.read(root, ["config", *options, "--list", "--show-origin", "-z"]).out.split(b"\0")
+    listed = git_program.read(root, ["config", "--includes", "--list", "--show-origin", "-z"]).out.split(b"\0")
     rows = []
     for origin, row in zip(listed[::2], listed[1::2], strict=False):
         key, _, value = os.fsdecode(row).partition("\n")
@@ -242,43 +207,9 @@ def _rows(root: str, options: list[str]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _include_all(root: str, home: str, stats: Stats, settings: dict[str, list[tuple[str, str]]]) -> None:
-    """Add every file that the configuration may include, whatever the condition; a branch or a folder can change."""
-    pending = list(settings)
-    while pending and len(stats) < _MOST_INCLUDED:
-        file = pending.pop()
-        for key, value in settings[file]:
-            if not (key.startswith(("include.", "includeif.")) and key.endswith(".path") and value):
-                continue
-            included = os.path.join(os.path.dirname(file), _expanded(value, home))
-            if included in stats:
-                continue
-            stats[included] = stat_key(included)
-            if stats[included] is not None:
-                rows = _rows(root, ["--file", included, "--no-includes"])
-                settings[included] = [row[1:] for row in rows]
-                pending.append(included)
-
-
-def _paths_of(root: str, home: str, rows: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
-    values = (os.path.join(root, _expanded(value, home)) for key, value in rows if key == name and value)
-    return tuple(dict.fromkeys(values))
-
-
 def _expanded(path: str, home: str) -> str:
     """Parse a path as written in git's configuration."""
     return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
-
-
-def _files(place: Repository) -> Iterator[tuple[str, str]]:
-    for name in _SHARED:
-        yield name, os.path.join(place.common_dir, name)
-    for name in _OWN:
-        yield name, os.path.join(place.git_dir, name)
-    hooks = os.path.join(place.common_dir, "hooks")
-    for name in _names(hooks):
-        if not name.endswith(".sample"):
-            yield f"hooks/{name}", os.path.join(hooks, name)
 
 
 def _hooks_below(folder: str) -> Iterator[str]:
@@ -349,8 +280,8 @@ def _read(path: str) -> bytes:
     return b"".join(pieces)
 
 
-def _stats(paths: Iterable[str]) -> Stats:
-    return {path: stat_key(path) for path in paths}
+def _digests(paths: Iterable[str]) -> dict[str, str | None]:
+    return {path: digest(path) for path in paths}
 
 
 def stat_key(path: str) -> tuple[int, ...] | None:

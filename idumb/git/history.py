@@ -135,9 +135,10 @@ class GitHistory:
         before = index_file.at_snapshot(self.repository, snapshot)
         return self._paths.all_shown(index_file.changes(self._place, before, present))
 
-    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         before = index_file.at_snapshot(self.repository, snapshot)
-        return index_file.restore_input(self._place, before, self._paths.all_stored(paths))
+        entries = index_file.entries_at(self._place, before, self._paths.all_stored(paths))
+        return {self._paths.shown(path): entry for path, entry in entries.items()}
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
         return index_file.update_input({self._paths.stored(path): entry for path, entry in entries.items()})

@@ -1,4 +1,4 @@
-"""The user's index: its bytes and entries, its changes since a snapshot, and how entries are added and restored."""
+"""The user's index: its bytes and entries, its changes since a snapshot, and how entries are added and set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import contextlib
 import os
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pygit2
 
-from idumb import lazy_pattern
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program
 from idumb.git.discover import Repository
@@ -21,8 +20,6 @@ INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
 FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
-_FLAGS = lazy_pattern.compile(rb"\tflags: ([0-9a-f]+)\n")
-_INTENT = 1 << 29
 
 
 class Announced(NamedTuple):
@@ -43,26 +40,6 @@ def read(place: Repository) -> bytes | None:
             return stream.read()
     except FileNotFoundError:
         return None
-
-
-def opened(repository: pygit2.Repository) -> pygit2.Index:
-    """Return the user's index as it is on disk now.
-
-    Raises GitError or OSError for formats that libgit2 does not read.
-    """
-    present: pygit2.Index = repository.index
-    # Without force, libgit2 rereads it only if its checksum differs, and git can be configured to write none.
-    present.read(not _ends_with_checksum(os.path.join(repository.path, "index")))
-    return present
-
-
-def _ends_with_checksum(path: str) -> bool:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(-20, os.SEEK_END)
-            return stream.read() != bytes(20)
-    except OSError:
-        return False
 
 
 def swap(place: Repository, expected: bytes | None, replacement: bytes | None) -> bool:
@@ -101,32 +78,37 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    present = entries(place, repository, paths)
-    tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
-    differing: dict[str, Entry | None] = {}
-    for path in paths:
-        have = present.get(path)
-        if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != EMPTY):
-            differing[path] = have
-    return differing
+    tree = _head_tree(repository)
+    return {
+        path: have
+        for path, have in entries(place, paths).items()
+        if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != EMPTY)
+    }
 
 
-def entries(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry]:
-    """Return the index entries of these paths. libgit2 starts no process, but reads no split or sparse index."""
-    try:
-        index = opened(repository)
-        return {path: Entry(int(index[path].mode), str(index[path].id)) for path in paths if path in index}
-    except (pygit2.GitError, OSError, UnicodeError):
-        listed = git_program.output(place.root, ["ls-files", "--stage", "-z"])
-    requested_paths = set(paths)
-    listed_entries: dict[str, Entry] = {}
-    for row in filter(None, listed.split(b"\0")):
+def _head_tree(repository: pygit2.Repository) -> str:
+    return tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+
+
+def entries(place: Repository, paths: Iterable[str]) -> dict[str, Entry | None]:
+    """Return the index entries of these paths; None for a path without one."""
+    return _chosen(_rows(place), paths)
+
+
+def entries_at(place: Repository, data: bytes | None, paths: Iterable[str]) -> dict[str, Entry | None]:
+    """Return the entries that the bytes of an index have for these paths; flags are not among them."""
+    return _chosen(_rows_at(place, data), paths)
+
+
+def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | None]:
+    chosen: dict[str, Entry | None] = dict.fromkeys(paths)
+    names = set(map(os.fsencode, chosen))
+    for row in rows:
         about, _, name = row.partition(b"\t")
-        path = os.fsdecode(name)
-        if path in requested_paths:
-            mode, oid, _ = about.split(b" ")
-            listed_entries.setdefault(path, Entry(int(mode, 8), oid.decode("ascii")))
-    return listed_entries
+        if name in names:
+            _tag, mode, oid, _stage = about.split(b" ")
+            chosen[os.fsdecode(name)] = Entry(int(mode, 8), oid.decode("ascii"))
+    return chosen
 
 
 def announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> Announced | str:
@@ -157,7 +139,7 @@ def take_back(place: Repository, index: Announced) -> None:
 
 def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
     """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
-    tree = tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    tree = _head_tree(repository)
     rows = update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
     return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
 
@@ -179,11 +161,9 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
 
     Return whether git could.
     """
-    present = entries(place, repository, paths)
     stale = []
-    for path in paths:
+    for path, have in entries(place, paths).items():
         old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
-        have = present.get(path)
         announced = old is None and have is not None and have.oid == EMPTY
         if have != new and (have == old or announced):
             stale.append(path)
@@ -205,8 +185,8 @@ def changes(place: Repository, before: bytes | None, after: bytes | None) -> tup
     """Return the paths whose entries differ, flags included. File times that git caches are no change."""
     if before == after:
         return ()
-    old, new = _entries(place, before), _entries(place, after)
-    return tuple(sorted({os.fsdecode(row.partition(b"\t")[2]) for row in old ^ new}))
+    moved = set(_rows_at(place, before)) ^ set(_rows_at(place, after))
+    return tuple(sorted({os.fsdecode(row.partition(b"\t")[2]) for row in moved}))
 
 
 def update_input(entries: Mapping[str, Entry | None]) -> bytes:
@@ -218,69 +198,23 @@ def update_input(entries: Mapping[str, Entry | None]) -> bytes:
     return b"".join(rows)
 
 
-def restore_input(place: Repository, before: bytes | None, paths: Iterable[str]) -> tuple[bytes, tuple[str, ...]]:
-    """Return the input of `git update-index -z --index-info` that restores the entries of these paths.
-
-    Also return the commands that set the flags which that input cannot set, for the top folder.
-    """
-    requested_paths = set(paths)
-    old: dict[str, Entry | None] = dict.fromkeys(requested_paths)
-    flagged: dict[str, list[str]] = {}
-    for row in sorted(_entries(place, before)):
-        about, _, name = row.partition(b"\t")
-        path, (tag, mode, oid, stage) = os.fsdecode(name), about.split(b" ")
-        if path in requested_paths and stage == b"0":
-            old[path] = Entry(int(mode, 8), oid.decode("ascii"))
-            for flag in _flags(tag):
-                flagged.setdefault(f"update-index {flag}", []).append(path)
-    for path in _announced(place, before, [p for p, entry in old.items() if entry is not None and entry.oid == EMPTY]):
-        old[path] = None
-        flagged.setdefault("add --intent-to-add", []).append(path)
-    quoted_names = {how: " ".join(map(shlex.quote, names)) for how, names in sorted(flagged.items())}
-    return update_input(old), tuple(f"git {how} -- {names}" for how, names in quoted_names.items())
-
-
-def _announced(place: Repository, data: bytes | None, empty: Sequence[str]) -> list[str]:
-    """Return the paths that `git add --intent-to-add` announced without bytes: only `--debug` shows them."""
-    if data is None or not empty:
-        return []
-    with _file_of(data) as name:
-        arguments = ["ls-files", "--debug", "-z", "--", *empty]
-        out = git_program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
-    flags = zip(sorted(empty, key=os.fsencode), _FLAGS.findall(out), strict=False)
-    return [path for path, bits in flags if int(bits, 16) & _INTENT]
-
-
-def _flags(tag: bytes) -> Iterator[str]:
-    """Parse the flag letters of `git ls-files -v`."""
-    if tag.islower():
-        yield "--assume-unchanged"
-    if tag.upper() == b"S":
-        yield "--skip-worktree"
-
-
-def _entries(place: Repository, data: bytes | None) -> frozenset[bytes]:
-    """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
+def _rows_at(place: Repository, data: bytes | None) -> list[bytes]:
     if data is None:
-        return frozenset()
-    with _file_of(data) as name:
-        arguments = ["ls-files", "--stage", "-v", "-z"]
-        out = git_program.output(place.root, arguments, extra={"GIT_INDEX_FILE": name})
-    return frozenset(filter(None, out.split(b"\0")))
-
-
-@contextlib.contextmanager
-def _file_of(data: bytes) -> Iterator[str]:
+        return []
     with tempfile.NamedTemporaryFile(prefix="idumb-index-") as stream:
         stream.write(data)
         stream.flush()
-        yield stream.name
+        return _rows(place, {"GIT_INDEX_FILE": stream.name})
+
+
+def _rows(place: Repository, extra: Mapping[str, str] | None = None) -> list[bytes]:
+    """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
+    listed = git_program.output(place.root, ["ls-files", "--stage", "-v", "-z"], extra=extra)
+    return listed.split(b"\0")[:-1]
 
 
 def restore_command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
-    """Return the command that restores the index of a snapshot, for a person in the top folder."""
-    path = path_of(place)
-    quoted_path = shlex.quote(os.path.relpath(path, place.root) if path.startswith(place.root + os.sep) else path)
-    if INDEX not in tree_objects.rows_of(repository, commit):
-        return f"rm -f {quoted_path}"
-    return f"git cat-file blob {commit}:{INDEX} > {quoted_path}"
+    """Return the command that restores the index of a snapshot, for a person in the repository."""
+    path = shlex.quote(path_of(place))
+    is_there = INDEX in tree_objects.rows_of(repository, commit)
+    return f"git cat-file blob {commit}:{INDEX} > {path}" if is_there else f"rm -f {path}"

@@ -164,10 +164,7 @@ class ProvingContents:
         self._submodules = None
         if self._conversion is not None:
             self._conversion.forget()
-        guarded = guarded_files.of_repository(self._user)
-        if guarded.converts is None:
-            guarded.digests()
-        self._converts = bool(guarded.converts)
+        self._converts = guarded_files.of_repository(self._user).converts
 
     def note(self, changes: Iterable[Change]) -> None:
         """Take note of files that are about to be removed, or decide how others are checked out."""

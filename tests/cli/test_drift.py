@@ -173,10 +173,9 @@ def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_i
     repo.write("src.txt", "one half\n")
     repo.git("add", "src.txt")
     repo.write("src.txt", "two\n")
-    repo.git("add", "--intent-to-add", "notes.txt")
-    repo.git("update-index", "--assume-unchanged", "README.md")
+    repo.git("add", "notes.txt")
     before = index_of(project)
-    commands = ("git add -A", "git reset -q staged.txt", "git update-index --force-remove README.md")
+    commands = ("git add -A", "git reset -q staged.txt", "git update-index --force-remove README.md notes.txt")
     answer = run(project, *commands, "git update-index --assume-unchanged a.txt", "git gc --quiet --prune=now")
     assert answer.code == 0, answer
     told = told_of_index(answer)
@@ -190,11 +189,11 @@ def test_changes_staged_by_a_builder_stay_and_the_printed_command_restores_the_i
     after = index_of(project)
     assert {path: entry for path, entry in after.items() if path not in ("a.txt", "b.txt")} == before
     assert repo.git("show", ":src.txt") == "one half"
-    assert repo.git("diff", "--cached", "--name-only").splitlines() == ["src.txt", "staged.txt"]
+    assert repo.git("diff", "--cached", "--name-only").splitlines() == ["notes.txt", "src.txt", "staged.txt"]
 
 
 def index_of(project: Project) -> dict[str, str]:
-    """Path to its entry with flags, and what `git status` says of it, which tells an intent to add; without idumb's."""
+    """Path to its entry with flags, and what `git status` says of it; without idumb's."""
     rows = project.repo.git("ls-files", "-v", "--stage").splitlines()
     status = project.repo.git("status", "--porcelain=v2", "--untracked-files=no").splitlines()
     staged = {row.split(" ", 8)[-1]: row.split(" ")[1] for row in status}

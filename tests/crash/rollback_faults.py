@@ -80,11 +80,10 @@ def _aim_at_the_index() -> None:
     def aimed(services: Any, journal: Any, contract: Any, target: Any, *rest: Any) -> Any:
         import dataclasses
 
-        from idumb.git import index_file
-
         trees = services.trees
         assert isinstance(trees, GitTrees)
-        live = str(index_file.opened(trees.repository).write_tree())
+        trees.repository.index.read()
+        live = str(trees.repository.index.write_tree())
         return put_back(services, journal, contract, dataclasses.replace(target, target=live), *rest)
 
     setattr(restoring, "restore_paths", aimed)  # noqa: B010

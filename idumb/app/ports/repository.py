@@ -259,20 +259,17 @@ class History(Protocol):
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         """Return the paths whose index entries changed since a snapshot; cached file times do not count."""
 
-    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        """Return the input for `git update-index -z --index-info` that restores these entries from a snapshot.
-
-        Also return the commands, to run in the top folder, for flags that this input cannot set.
-        """
+    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        """Return the index entries that a snapshot has of these paths, without flags; None if it has none."""
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        """Return the same input for known entries; None removes the path."""
+        """Return the input for `git update-index -z --index-info` that sets these entries; None removes the path."""
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
 
     def index_command(self, snapshot: str) -> str:
-        """Return the command, to run in the top folder, that restores the index of a snapshot."""
+        """Return the command that restores the index of a snapshot."""
 
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
         """Return the paths whose file differs from the index, after filters."""

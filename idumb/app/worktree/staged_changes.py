@@ -29,15 +29,13 @@ def tell(
     changed = [path for path in moved if not covers(path)]
     if not changed:
         return
-    rows, flags = context.services.history.index_restore_input(snapshot, changed)
-    ref, blob = (
-        attempt_ref(context.services, context.run, task.id, number, _CHANGED),
-        context.services.trees.store(rows),
-    )
-    context.services.trees.keep_blobs(ref, {_ROWS: blob}, f"the index before {task.id}")
+    history, trees = context.services.history, context.services.trees
+    blob = trees.store(history.index_input(history.index_at(snapshot, changed)))
+    ref = attempt_ref(context.services, context.run, task.id, number, _CHANGED)
+    trees.keep_blobs(ref, {_ROWS: blob}, f"the index before {task.id}")
     context.services.reporter.note(
         f"While {task.id} ran, the index changed: {wording.listed(changed)}. idumb leaves it, because you may have"
-        f" changed it, and commits none of it. Earlier state: {' && '.join((_command(blob), *flags))}"
+        f" changed it, and commits none of it. Earlier state: {_command(blob)}"
     )
 
 

@@ -181,9 +181,7 @@ def _index(services: Services, before: Before, now: Head) -> DriftReport:
         return DriftReport()
     back = history.index_command(snapshot)
     row = {"index": list(changed), "back": back}
-    return DriftReport(
-        (f"the index changed: {wording.listed(changed)}",), (f"{back}  (the index, in the top folder)",), (row,)
-    )
+    return DriftReport((f"the index changed: {wording.listed(changed)}",), (f"{back}  (the index)",), (row,))
 
 
 def _guarded(before: RepositoryState, after: RepositoryState, changed: Drift) -> list[str]:

@@ -1,31 +1,20 @@
-"""The names and digests of the guarded files in the log, and what differs between two records of them.
-
-The digests of files that earlier versions did not guard begin with `OUTSIDE`, so that a record of such a version can be
-compared with the present.
-"""
+"""The names of the guarded files in the log, and what differs between two records of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-SCOPE, EVERYWHERE = "(scope)", "2"
-"""The entry of a record that covers all files that git reads; records of earlier versions do not have it."""
-OUTSIDE = "2:"
 INDEX = ".git/index"
 
 
 def in_tree(name: str) -> bool:
     """Return whether a name is the path of a file in the working tree."""
-    return not name.startswith((".git/", "~/", "/")) and name != SCOPE
+    return not name.startswith((".git/", "~/", "/"))
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names whose digests differ, without the files that one of the two records does not cover."""
-    names = {*before, *after} - {SCOPE}
-    if before.get(SCOPE) != after.get(SCOPE):
-        newer = after if SCOPE in after else before
-        names -= {name for name, digest in newer.items() if digest.startswith(OUTSIDE)}
-    return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
+    """Return the names whose digests differ."""
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
 
 
 def how(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:

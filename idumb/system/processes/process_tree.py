@@ -440,7 +440,7 @@ def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
     except FileNotFoundError:
         return False
     roots = tuple(os.path.realpath(place) for place in places)
-    return any(_works_in(pid, program, roots) or _holds(pid, path) for pid in _owned_by(owner))
+    return any(_works_in(pid, program, roots) or holds(pid, path) for pid in _owned_by(owner))
 
 
 def _owned_by(owner: int) -> Iterator[int]:
@@ -467,7 +467,8 @@ def _works_in(pid: int, program: str, roots: tuple[str, ...]) -> bool:
     return any(where == root or where.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
-def _holds(pid: int, path: str) -> bool:
+def holds(pid: int, path: str) -> bool:
+    """Return whether the process has the file open. False if the system does not show it."""
     try:
         return any(os.readlink(f"/proc/{pid}/fd/{descriptor}") == path for descriptor in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
