@@ -144,7 +144,8 @@ def _view(**more: Any) -> dict[str, Any]:
         "problems": [], "changed_since_run": False,
     }  # fmt: skip
     following = {"phase": "1", "command": "idumb resume 1", "why": "1 failed"}
-    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following}
+    kept = {"runs": 1, "replaced": 0, "words": "Kept: a run"}
+    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "kept": kept, "next": following}
 
 
 def test_status_shows_counts_questions_and_the_next_command() -> None:
@@ -152,6 +153,7 @@ def test_status_shows_counts_questions_and_the_next_command() -> None:
         "Phase 1 Slugs: failed\n"
         "  1 of 3 done: 1 completed, 1 failed, 1 blocked\n"
         "  waiting for your answer: T1-05.work  Which name?\n"
+        "Kept: a run\n"
         "Next: idumb resume 1  (1 failed)\n"
     )
 
@@ -182,6 +184,7 @@ def test_roadmap_has_a_line_for_each_phase() -> None:
 
 def test_status_before_init_and_without_phases_says_what_to_do() -> None:
     empty = {"schema": 1, "initialised": False, "phases": [], "next": {"command": "idumb init", "why": "not set up"}}
+    empty["kept"] = {"runs": 0, "replaced": 0, "words": ""}
     assert answer.render("status", empty) == "Next: idumb init  (not set up)\n"
     planless = {**empty, "initialised": True, "next": {"command": None, "why": "write a plan"}}
     assert answer.render("status", planless) == "No phase is planned yet.\nNext: write a plan\n"
