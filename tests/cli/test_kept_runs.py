@@ -15,7 +15,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making
 
 NOW = clock.SystemClock.now
-FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 KEEP = "snapshot: {keep: 30}\n"
 
 
@@ -29,10 +28,8 @@ def runs(project: Project) -> list[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    def now(_: clock.SystemClock) -> str:
-        return (datetime.fromisoformat(NOW(clock.SystemClock())) + timedelta(days=days)).strftime(FORM)
-
-    monkeypatch.setattr(clock.SystemClock, "now", now)
+    then = datetime.fromisoformat(NOW(clock.SystemClock())) + timedelta(days=days)
+    monkeypatch.setattr(clock.SystemClock, "now", lambda _: f"{then:%Y-%m-%dT%H:%M:%S.%fZ}")
 
 
 def execute_second_phase(project: Project) -> None:

@@ -24,6 +24,7 @@ _IMPORTED_LATE = (
     "concurrent.futures.thread",
     "ctypes",
     "difflib",
+    "encodings.ascii",
     "encodings.utf_8_sig",
     "filelock",
     "frontmatter",

@@ -293,7 +293,6 @@ def test_a_freed_run_without_plans_leaves_no_name(source: GitSandbox) -> None:
     run.tasks(1)
     run.history.free(RUN, is_record)
     assert source.refs("refs/idumb/").keys() == {f"{WORKTREE}/head"}
-    run.history.free(RUN, is_record)
 
 
 def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
