@@ -249,10 +249,10 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
         yield LOST_CHECKPOINT, f"acknowledged and gone: {[(row['seq'], row['kind'], row['task']) for row in gone]}"
     try:
         refs = project.repo.kept("refs/idumb/")
+        history = set(project.repo.git("rev-list", "HEAD").split())
     except AssertionError as problem:  # a ref is there, and what it leads to is not
         yield LOST_CHECKPOINT, str(problem)
         return
-    history = set(project.repo.git("rev-list", "HEAD").split())
     for row in kept:
         if "snapshot" not in row:
             continue
