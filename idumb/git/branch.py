@@ -8,7 +8,6 @@ and the reverse, odd names, a dirty index and an empty repository.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 
 import pygit2
@@ -36,7 +35,12 @@ def commit(
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
     entries = index_file.entries(place, committable)
-    chosen = [path for path in committable if entries[path] or _exists(place.root, path) or _in_head(repository, path)]
+    tree = tree_objects.tree_of(repository, _head(repository))
+    chosen = [
+        path
+        for path in committable
+        if entries[path] or _exists(place.root, path) or tree_objects.entry(repository, tree, path)
+    ]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
     new = [path for path in chosen if not entries[path] and _exists(place.root, path)]
@@ -107,24 +111,13 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     """Omit paths that are folders now: a folder's name would include everything in it."""
     unique_paths = sorted(set(paths))
-    folders = {path for path in unique_paths if _is_folder(os.path.join(root, path))}
+    places = {path: os.path.join(root, path) for path in unique_paths}
+    folders = {path for path, place in places.items() if os.path.isdir(place) and not os.path.islink(place)}
     present = [path for path in unique_paths if path not in folders and _exists(root, path)]
     for folder in folders:
         if not any(path.startswith(folder + "/") for path in present):
             return f"{folder} is a folder now, and the commit includes none of its files"
     return [path for path in unique_paths if path not in folders]
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _in_head(repository: pygit2.Repository, path: str) -> bool:
-    tree = tree_objects.tree_of(repository, _head(repository))
-    return tree_objects.entry(repository, tree, path) is not None
 
 
 def _exists(root: str, path: str) -> bool:
