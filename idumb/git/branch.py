@@ -34,7 +34,7 @@ def commit(
     committable = _committable(place.root, paths)
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
-    entries = index_file.entries(place, committable)
+    entries = index_file.entries(place.root, committable)
     tree = tree_objects.tree_of(repository, _head(repository))
     chosen = [
         path
