@@ -14,7 +14,7 @@ import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import errors
-from idumb.git import git_program, index_file
+from idumb.git import git_program, index_file, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.system.files import file_systems
@@ -35,7 +35,7 @@ def commit(
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
     entries = index_file.entries(place.root, committable)
-    tree = tree_objects.tree_of(repository, _head(repository))
+    tree = tree_objects.tree_of(repository, open_repository.head_of(repository))
     chosen = [
         path
         for path in committable
@@ -49,7 +49,7 @@ def commit(
     if isinstance(index, str):
         return CommitAttempt(None, index)
     names, arguments = index_file.literal_pathspecs(chosen), _arguments(chosen, message, allow_empty=allow_empty)
-    before = _head(repository)
+    before = open_repository.head_of(repository)
     # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
     place.guard()
     try:
@@ -88,9 +88,10 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
 
     The message alone proves nothing: the commit `before` may have the same one.
     """
-    if repository.head_is_unborn:
+    made = open_repository.head_of(repository)
+    if made is None:
         return False
-    head = repository[repository.head.target].peel(pygit2.Commit)
+    head = repository[made].peel(pygit2.Commit)
     parents = [str(oid) for oid in head.parent_ids]
     return parents == ([] if before is None else [before]) and bool(head.message.strip() == message.strip())
 
@@ -124,10 +125,6 @@ def _exists(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
 
 
-def _head(repository: pygit2.Repository) -> str | None:
-    return None if repository.head_is_unborn else str(repository.head.target)
-
-
 def advance(
     place: Repository,
     repository: pygit2.Repository,
@@ -148,7 +145,7 @@ def advance(
             None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git command is running there"
         )
     place.guard()
-    if _head(repository) != tip:
+    if open_repository.head_of(repository) != tip:
         name = ["--no-deref", "HEAD"] if branch is None else [branch]
         arguments = ["update-ref", "-m", message, *name, tip, expected or git_program.NOTHING]
         result = git_program.write(place.root, arguments, hooks=hooks)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program
+from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 
@@ -87,7 +87,7 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
 
 
 def _head_tree(repository: pygit2.Repository) -> str:
-    return tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
 def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:
@@ -149,7 +149,7 @@ def settle(place: Repository, repository: pygit2.Repository, id: str, paths: Seq
 
     Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
     """
-    if repository.head_is_unborn or str(repository.head.target) != id:
+    if open_repository.head_of(repository) != id:
         return True
     commit = repository[id].peel(pygit2.Commit)
     before = str(commit.parents[0].tree_id) if commit.parents else tree_objects.EMPTY_TREE

@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_897,
     "composition": 967,
     "cli, views": 5_598,
-    "git": 6_531,
+    "git": 6_525,
     "store": 2_697,
     "system": 3_128,
     "gates": 4_299,
