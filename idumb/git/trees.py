@@ -201,8 +201,7 @@ class GitTrees:
         if present and self._may_convert(tree, present):
             cleaned = commit_tree.cleaned(self._objects, self._place.root, head, present)
             self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry != wanted(path))
-            for path, entry in cleaned.items():
-                result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
+            result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
         return result
 
     def _may_convert(self, head: str, changed: Iterable[str]) -> bool:
