@@ -364,8 +364,7 @@ def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, mo
     lock = source.common_dir / f"{name}.lock"
     lock.touch()
     threading.Timer(0.3, lock.unlink).start()
-    kept = run.trees.keep(name, tree, "again").commit
-    assert run.history.kept(name) == kept
+    assert run.trees.keep(name, tree, "again").commit == run.history.kept(name)
     lock.touch()
     monkeypatch.setattr(refs, "_WAIT", ())
     source.write("new", "")

@@ -78,6 +78,4 @@ def test_packed_and_borrowed_objects_are_read_and_missing_ones_are_not(
 
 def test_a_working_tree_configured_as_bare_is_an_obstacle(sandbox: GitSandbox) -> None:
     sandbox.git("config", "core.bare", "true")
-    obstacle = open_repository.obstacle(discover.find(str(sandbox.root)))
-    assert obstacle is not None
-    assert obstacle[0] == "git.bare"
+    assert "git.bare" in (open_repository.obstacle(discover.find(str(sandbox.root))) or ())
