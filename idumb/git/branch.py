@@ -8,19 +8,16 @@ and the reverse, odd names, a dirty index and an empty repository.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 
 import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import errors
-from idumb.git import git_program, index_file
+from idumb.git import git_program, index_file, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.system.files import file_systems
-
-_NOTHING = "0" * 40
 
 
 def commit(
@@ -37,8 +34,13 @@ def commit(
     committable = _committable(place.root, paths)
     if isinstance(committable, str):
         return CommitAttempt(None, committable)
-    entries = index_file.entries(place, committable)
-    chosen = [path for path in committable if entries[path] or _exists(place.root, path) or _in_head(repository, path)]
+    entries = index_file.entries(place.root, committable)
+    tree = tree_objects.tree_of(repository, open_repository.head_of(repository))
+    chosen = [
+        path
+        for path in committable
+        if entries[path] or _exists(place.root, path) or tree_objects.entry(repository, tree, path)
+    ]
     if not chosen and not allow_empty:
         return CommitAttempt(None, "nothing to commit: git knows none of the paths, and none of them exists")
     new = [path for path in chosen if not entries[path] and _exists(place.root, path)]
@@ -47,7 +49,7 @@ def commit(
     if isinstance(index, str):
         return CommitAttempt(None, index)
     names, arguments = index_file.literal_pathspecs(chosen), _arguments(chosen, message, allow_empty=allow_empty)
-    before = _head(repository)
+    before = open_repository.head_of(repository)
     # Outside the `try`: after a takeover, the index belongs to the new owner, who may have announced the same files.
     place.guard()
     try:
@@ -86,9 +88,10 @@ def _was_made(repository: pygit2.Repository, message: str, before: str | None) -
 
     The message alone proves nothing: the commit `before` may have the same one.
     """
-    if repository.head_is_unborn:
+    made = open_repository.head_of(repository)
+    if made is None:
         return False
-    head = repository[repository.head.target].peel(pygit2.Commit)
+    head = repository[made].peel(pygit2.Commit)
     parents = [str(oid) for oid in head.parent_ids]
     return parents == ([] if before is None else [before]) and bool(head.message.strip() == message.strip())
 
@@ -109,7 +112,8 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     """Omit paths that are folders now: a folder's name would include everything in it."""
     unique_paths = sorted(set(paths))
-    folders = {path for path in unique_paths if _is_folder(os.path.join(root, path))}
+    places = {path: os.path.join(root, path) for path in unique_paths}
+    folders = {path for path, place in places.items() if os.path.isdir(place) and not os.path.islink(place)}
     present = [path for path in unique_paths if path not in folders and _exists(root, path)]
     for folder in folders:
         if not any(path.startswith(folder + "/") for path in present):
@@ -117,24 +121,8 @@ def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
     return [path for path in unique_paths if path not in folders]
 
 
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _in_head(repository: pygit2.Repository, path: str) -> bool:
-    tree = tree_objects.tree_of(repository, _head(repository))
-    return tree_objects.entry(repository, tree, path) is not None
-
-
 def _exists(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
-
-
-def _head(repository: pygit2.Repository) -> str | None:
-    return None if repository.head_is_unborn else str(repository.head.target)
 
 
 def advance(
@@ -157,9 +145,9 @@ def advance(
             None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git command is running there"
         )
     place.guard()
-    if _head(repository) != tip:
+    if open_repository.head_of(repository) != tip:
         name = ["--no-deref", "HEAD"] if branch is None else [branch]
-        arguments = ["update-ref", "-m", message, *name, tip, expected or _NOTHING]
+        arguments = ["update-ref", "-m", message, *name, tip, expected or git_program.NOTHING]
         result = git_program.write(place.root, arguments, hooks=hooks)
         if result.status != 0:
             return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
@@ -199,7 +187,7 @@ def _create(place: Repository, repository: pygit2.Repository, name: str, ref: st
         )
     if present is None:
         place.guard()
-        git_program.change(place.root, ["update-ref", ref, commit, _NOTHING])
+        git_program.change(place.root, ["update-ref", ref, commit, git_program.NOTHING])
         _force(place, ref)
 
 

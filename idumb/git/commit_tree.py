@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program
+from idumb.git import git_program, index_file
 from idumb.git.discover import Repository
 
 
@@ -31,11 +31,5 @@ def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]
         result = git_program.write(root, arguments, names, extra=variables)
         if result.status != 0:
             raise git_program.failure(arguments, result)
-        listed = git_program.output(root, ["ls-files", "--stage", "-z", "--", *paths], extra=variables)
-    return {path: entry for path, entry in map(_staged, filter(None, listed.split(b"\0"))) if path in set(paths)}
-
-
-def _staged(row: bytes) -> tuple[str, Entry]:
-    fields, _, path = row.partition(b"\t")
-    mode, oid, _ = fields.split(b" ")
-    return os.fsdecode(path), Entry(int(mode, 8), oid.decode("ascii"))
+        entries = index_file.entries(root, paths, variables)
+    return {path: entry for path, entry in entries.items() if entry is not None}

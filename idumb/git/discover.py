@@ -151,8 +151,6 @@ def at(root: str) -> Repository:
     common_dir = _common_dir(git_dir)
     if not _is_git_dir(git_dir, common_dir):
         raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
-    if git_dir == common_dir and _says_bare(common_dir):
-        raise _bare(root)
     for folder in (root, git_dir, common_dir):
         _require_usable(folder)
     return Repository(root, git_dir, common_dir, _worktree_id(git_dir, common_dir))
@@ -207,23 +205,6 @@ def _is_git_dir(folder: str, common_dir: str | None = None) -> bool:
         and os.path.isdir(os.path.join(shared, "objects"))
         and os.path.isdir(os.path.join(shared, "refs"))
     )
-
-
-def _says_bare(common_dir: str) -> bool:
-    """Read the configuration as text. git itself later refuses what this reader misses."""
-    try:
-        with open(os.path.join(common_dir, "config"), encoding="utf-8", errors="replace") as stream:
-            text = stream.read(1 << 20)
-    except OSError:
-        return False
-    section = ""
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("["):
-            section = line.lower()
-        elif section.startswith("[core]") and line.lower().replace(" ", "") == "bare=true":
-            return True
-    return False
 
 
 def _worktree_id(git_dir: str, common_dir: str) -> str:

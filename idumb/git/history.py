@@ -70,7 +70,7 @@ class GitHistory:
         return self._opened
 
     def head(self) -> Head:
-        name = self._branch_ref()
+        name = open_repository.branch_of(self.repository)
         branch = None if name is None else name.removeprefix("refs/heads/")
         return Head(self._head_commit(), branch)
 
@@ -250,7 +250,7 @@ class GitHistory:
             message,
             hooks=hooks and not unrun,
             allow_empty=allow_empty,
-            branch=self._branch_ref(),
+            branch=open_repository.branch_of(self.repository),
         )
         if attempt.commit is None:
             return attempt
@@ -297,7 +297,7 @@ class GitHistory:
         attempt = branch.advance(
             self._place,
             self.repository,
-            self._branch_ref(),
+            open_repository.branch_of(self.repository),
             tip,
             expected_head,
             message=message,
@@ -358,11 +358,6 @@ class GitHistory:
         removed = stale_locks.clear(self._place, self.head().branch, since)
         proving_folders.clear()
         return (*removed, *dry_run_clone.clear(self._place), *fresh_clone.clear())
-
-    def _branch_ref(self) -> str | None:
-        head = self.repository.lookup_reference("HEAD")
-        target = head.raw_target
-        return os.fsdecode(target) if isinstance(target, bytes) else None
 
     def _head_commit(self) -> str | None:
         try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pygit2
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git import git_program
+from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 
@@ -81,18 +81,18 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
     tree = _head_tree(repository)
     return {
         path: have
-        for path, have in entries(place, paths).items()
+        for path, have in entries(place.root, paths).items()
         if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != EMPTY)
     }
 
 
 def _head_tree(repository: pygit2.Repository) -> str:
-    return tree_objects.tree_of(repository, None if repository.head_is_unborn else str(repository.head.target))
+    return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
-def entries(place: Repository, paths: Iterable[str]) -> dict[str, Entry | None]:
-    """Return the index entries of these paths; None for a path without one."""
-    return _chosen(_rows(place), paths)
+def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:
+    """Return the index entries of these paths; None for a path without one. `variables` may name another index."""
+    return _chosen(_rows(root, variables), paths)
 
 
 def entries_at(place: Repository, data: bytes | None, paths: Iterable[str]) -> dict[str, Entry | None]:
@@ -149,7 +149,7 @@ def settle(place: Repository, repository: pygit2.Repository, id: str, paths: Seq
 
     Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
     """
-    if repository.head_is_unborn or str(repository.head.target) != id:
+    if open_repository.head_of(repository) != id:
         return True
     commit = repository[id].peel(pygit2.Commit)
     before = str(commit.parents[0].tree_id) if commit.parents else tree_objects.EMPTY_TREE
@@ -162,7 +162,7 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
     Return whether git could.
     """
     stale = []
-    for path, have in entries(place, paths).items():
+    for path, have in entries(place.root, paths).items():
         old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
         announced = old is None and have is not None and have.oid == EMPTY
         if have != new and (have == old or announced):
@@ -204,12 +204,12 @@ def _rows_at(place: Repository, data: bytes | None) -> list[bytes]:
     with tempfile.NamedTemporaryFile(prefix="idumb-index-") as stream:
         stream.write(data)
         stream.flush()
-        return _rows(place, {"GIT_INDEX_FILE": stream.name})
+        return _rows(place.root, {"GIT_INDEX_FILE": stream.name})
 
 
-def _rows(place: Repository, extra: Mapping[str, str] | None = None) -> list[bytes]:
+def _rows(root: str, extra: Mapping[str, str] | None = None) -> list[bytes]:
     """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
-    listed = git_program.output(place.root, ["ls-files", "--stage", "-v", "-z"], extra=extra)
+    listed = git_program.output(root, ["ls-files", "--stage", "-v", "-z"], extra=extra)
     return listed.split(b"\0")[:-1]
 
 

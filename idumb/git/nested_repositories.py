@@ -19,7 +19,7 @@ import pygit2
 from pygit2.enums import FileStatus, RepositoryOpenFlag
 
 from idumb.app.ports.repository import NestedChange
-from idumb.git import git_program
+from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, LINK, PROGRAM, Item
@@ -157,7 +157,7 @@ def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:
     """Return (commit of HEAD, each path that differs from HEAD with git's status as text)."""
     try:
         opened = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
-        head = None if opened.head_is_unborn else str(opened.head.target)
+        head = open_repository.head_of(opened)
         states = opened.status()
         index = opened.index
         return head, [(path, _state(index, path, flags)) for path, flags in sorted(states.items())]

@@ -67,6 +67,17 @@ def _refusal(place: Repository, words: str) -> errors.Refusal:
     return errors.Refusal("git.unreadable", f"{place.root} cannot be opened: {words}", hint="git status")
 
 
+def head_of(repository: pygit2.Repository) -> str | None:
+    """Return HEAD's commit; None before the first."""
+    return None if repository.head_is_unborn else str(repository.head.target)
+
+
+def branch_of(repository: pygit2.Repository) -> str | None:
+    """Return the full name of the branch that HEAD is on; None if HEAD is detached."""
+    target = repository.lookup_reference("HEAD").raw_target
+    return os.fsdecode(target) if isinstance(target, bytes) else None
+
+
 def obstacle(place: Repository) -> tuple[str, str] | None:
     """Return (code, message) of the first obstacle."""
     return _format(place) or _state_folder_within(place) or _in_progress(place) or _index(place)

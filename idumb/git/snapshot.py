@@ -55,7 +55,7 @@ class Snapshots:
 
         `omitted` are paths that the scan left out, and why; of a long list, the snapshot has a part.
         """
-        head, branch = self._head_commit(), self._branch()
+        head, branch = open_repository.head_of(self._repository), open_repository.branch_of(self._repository)
         in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
         meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
         meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
@@ -180,27 +180,22 @@ class Snapshots:
 
         A repository that lends objects does not know the borrower's HEAD.
         """
-        head = self._head_commit()
+        head = open_repository.head_of(self._repository)
         if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
             return None
         tree: bytes = self._repository[head].peel(pygit2.Commit).tree_id.raw
         return tree if tree == items[HEAD].oid else None
 
-    def _head_commit(self) -> str | None:
-        return None if self._repository.head_is_unborn else str(self._repository.head.target)
-
-    def _branch(self) -> str | None:
-        symbolic = self._repository.lookup_reference("HEAD").raw_target
-        return os.fsdecode(symbolic) if isinstance(symbolic, bytes) else None
-
     def _index_items(self, head: str | None) -> Mapping[str, Item]:
         """Return the index file, and the staged blobs; stored again only if the file changed."""
         present = guarded_files.stat_key(index_file.path_of(self._place))
         if self._index[0] != present:
-            index = self._store_index()
-            staged = None if index is None else self._store_staged(head)
-            items = {INDEX: index, STAGED: staged}
-            self._index = (present, {name: item for name, item in items.items() if item is not None})
+            data, items = index_file.read(self._place), dict[str, Item]()
+            if data is not None:
+                items[INDEX] = Item(FILE, self._writer.blob(data))
+                if (staged := self._store_staged(head)) is not None:
+                    items[STAGED] = staged
+            self._index = (present, items)
         return self._index[1]
 
     def _store_staged(self, head: str | None) -> Item | None:
@@ -217,10 +212,6 @@ class Snapshots:
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
         items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
         return Item(FOLDER, self._writer.tree(items)) if items else None
-
-    def _store_index(self) -> Item | None:
-        data = index_file.read(self._place)
-        return None if data is None else Item(FILE, self._writer.blob(data))
 
 
 def _as_bytes(refs: Mapping[str, str]) -> bytes:

@@ -25,8 +25,7 @@ from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
 _TRIES = 10
-_CONVERTING = ("filter", "text", "eol", "crlf", "ident", "working-tree-encoding")
-"""Attributes that make git convert a file when it commits it."""
+_OFF = ("false", "no", "off", "0")
 
 
 class GitTrees:
@@ -200,44 +199,25 @@ class GitTrees:
         result = self.overlay(tree, source, paths)
         present = [path for path in self.paths.all_own(paths) if wanted(path) is not None]
         self.converted = ()
-        if convertible := self._convertible(tree, present):
-            cleaned = commit_tree.cleaned(self._objects, self._place.root, head, convertible)
+        if present and self._may_convert(tree, present):
+            cleaned = commit_tree.cleaned(self._objects, self._place.root, head, present)
             before = {path: entry.oid for path in cleaned if (entry := wanted(path)) is not None}
             self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry.oid != before.get(path))
-            for path, entry in cleaned.items():
-                result = tree_objects.put(self.repository, self.writer.tree, result, path, entry)
+            result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
         return result
 
-    def _convertible(self, head: str, paths: Sequence[str]) -> Sequence[str]:
-        """Return the paths whose bytes git may convert when it commits them, or whose mode it takes from its index."""
-        if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) or self._converts_all():
-            return paths
-        if not self._has_attributes(head, paths):
-            return ()
-        attribute = self.repository.get_attr
-        try:
-            return [
-                path
-                for path in paths
-                if any(attribute(os.fsencode(path), name) not in (None, False) for name in _CONVERTING)
-            ]
-        except pygit2.GitError:  # libgit2 reads attributes from the index too, and no sparse one; git decides
-            return paths
+    def _may_convert(self, head: str, changed: Iterable[str]) -> bool:
+        """Return whether git may commit other bytes, or another mode, than these files have.
 
-    def _has_attributes(self, head: str, changed: Iterable[str]) -> bool:
-        """Return whether any file of attributes applies to these paths: libgit2 looks for all of them for each path."""
-        if guarded_files.of_repository(self._objects).has_attributes:
+        A setting or a file of attributes says so.
+        """
+        guarded = guarded_files.of_repository(self._objects)
+        if guarded.converts or guarded.effective().get("core.filemode", "").lower() in _OFF:
             return True
-        repository, roots = self.repository, {self._place.root, self._objects.root}
-        folders = {folder for path in changed for folder in paths.folders_above(path)}
+        roots, folders = {self._place.root, self._objects.root}, {f for p in changed for f in paths.folders_above(p)}
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
-        committed = any(tree_objects.entry(repository, head, name) for name in names)
+        committed = any(tree_objects.entry(self.repository, head, name) for name in names)
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
-
-    def _converts_all(self) -> bool:
-        settings, off = self.repository.config, ("false", "no", "off", "0", "")
-        converts = "core.autocrlf" in settings and str(settings["core.autocrlf"]).lower() not in off
-        return converts or ("core.filemode" in settings and str(settings["core.filemode"]).lower() in off)
 
     def read(self, oid: str) -> bytes:
         try:

@@ -61,7 +61,7 @@ class GitClones:
         head = user.repository
         # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
         builder_clone.move_git_folder_aside(path)
-        clone.make_git_folder(self._repository, path, None if head.head_is_unborn else str(head.head.target))
+        clone.make_git_folder(self._repository, path, open_repository.head_of(head))
         trees = GitTrees(discover.at(path), self._repository, self._repository, _NO_LIMIT)
         return trees.snapshot(ref, reason)
 

@@ -69,17 +69,13 @@ def _force_all(paths: Iterable[str]) -> None:
 
 
 failed: set[str] = set()
-"""Files and folders that this process, or a library in it, could not force to disk. The system drops data that it could
-not write, so a second fsync would falsely succeed."""
-
-
-def failed_before(path: str) -> OSError:
-    return OSError(errno.EIO, "it could not be forced to disk before", path)
+"""Files and folders that this process could not force to disk. The system drops data that it could not write, so a
+second fsync would falsely succeed."""
 
 
 def _force(path: str) -> None:
     if path in failed:
-        raise failed_before(path)
+        raise OSError(errno.EIO, "it could not be forced to disk before", path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -218,9 +218,10 @@ def overlay(
     return oid.hex() if oid else EMPTY_TREE
 
 
-def put(repository: pygit2.Repository, write: _Write, tree: str, path: str, item: Entry) -> str:
-    """Return `tree` with one file replaced."""
-    return _overlay(repository, write, bytes.fromhex(tree), {tuple(path.split("/")): item}).hex()
+def put(repository: pygit2.Repository, write: _Write, tree: str, files: Mapping[str, Entry]) -> str:
+    """Return `tree` with these files replaced."""
+    wanted: _Wanted = {tuple(path.split("/")): file for path, file in files.items()}
+    return _overlay(repository, write, bytes.fromhex(tree), wanted).hex() or EMPTY_TREE
 
 
 def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, entries: _Wanted) -> bytes:

@@ -74,11 +74,6 @@ def test_find_refuses_a_bare_repository(tmp_path: Path) -> None:
     assert _code(tmp_path / "bare.git/refs") == "git.bare"
 
 
-def test_find_refuses_a_working_tree_configured_as_bare(sandbox: GitSandbox) -> None:
-    sandbox.git("config", "core.bare", "true")
-    assert _code(sandbox.root) == "git.bare"
-
-
 def test_find_refuses_the_git_folder_itself(sandbox: GitSandbox) -> None:
     assert _code(sandbox.git_dir / "refs") == "git.inside-git-folder"
 

@@ -74,3 +74,8 @@ def test_packed_and_borrowed_objects_are_read_and_missing_ones_are_not(
         repository.read("1" * 40)
     with pytest.raises(KeyError):
         repository["1" * 40]
+
+
+def test_a_working_tree_configured_as_bare_is_an_obstacle(sandbox: GitSandbox) -> None:
+    sandbox.git("config", "core.bare", "true")
+    assert "git.bare" in (open_repository.obstacle(discover.find(str(sandbox.root))) or ())

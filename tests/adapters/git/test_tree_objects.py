@@ -53,7 +53,7 @@ class Trees:
     def of(self, files: Mapping[str, int]) -> str:
         tree = EMPTY_TREE
         for path, number in files.items():
-            tree = tree_objects.put(self.repository, self.write, tree, path, Entry(FILE, self.blob(number)))
+            tree = tree_objects.put(self.repository, self.write, tree, {path: Entry(FILE, self.blob(number))})
         return tree
 
     def blob(self, number: int) -> str:
