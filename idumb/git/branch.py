@@ -19,6 +19,8 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.system.files import file_systems
 
+_NOTHING = "0" * 40
+
 
 def commit(
     place: Repository,
@@ -147,7 +149,7 @@ def advance(
     place.guard()
     if open_repository.head_of(repository) != tip:
         name = ["--no-deref", "HEAD"] if branch is None else [branch]
-        arguments = ["update-ref", "-m", message, *name, tip, expected or git_program.NOTHING]
+        arguments = ["update-ref", "-m", message, *name, tip, expected or _NOTHING]
         result = git_program.write(place.root, arguments, hooks=hooks)
         if result.status != 0:
             return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
@@ -187,7 +189,7 @@ def _create(place: Repository, repository: pygit2.Repository, name: str, ref: st
         )
     if present is None:
         place.guard()
-        git_program.change(place.root, ["update-ref", ref, commit, git_program.NOTHING])
+        git_program.change(place.root, ["update-ref", ref, commit, _NOTHING])
         _force(place, ref)
 
 

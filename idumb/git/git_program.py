@@ -35,8 +35,6 @@ _ALWAYS = (
     "-c", "maintenance.auto=false",
     "-c", "log.showSignature=false",  # it would start the program that the repository names for signatures
 )  # fmt: skip
-NOTHING = "0" * 40
-"""The old value of a ref that must not exist yet."""
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""
 CHANGED_FILES = ("diff", "--no-ext-diff", "--name-only", "-z", NO_SUBMODULES)

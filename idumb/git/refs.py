@@ -16,10 +16,11 @@ from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
+from idumb.system import clock
 
 PREFIX = "refs/idumb/"
-_WAIT = ("-c", "core.filesRefLockTimeout=1500")
-"""Milliseconds in which git tries to move a ref that another git has locked."""
+_WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
 # Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
 unasked: dict[str, dict[str, str | None]] = {}
@@ -42,24 +43,67 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
-    """Create `ref`, or move it from its present value, durably, and read it back.
+    """Create `ref`, or move it from its present value. Refusal `git.ref-moved` if another process was faster."""
+    if not replace(repository, place, ref, current(repository, ref), oid, reason):
+        words = f"{ref} could not be moved to {oid[:12]}: another process moved it"
+        raise errors.Refusal("git.ref-moved", words, hint="idumb status")
 
-    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if git refuses it, or if another
-    process was faster. `reason` is for the reflog, if the user wants one for each ref.
+
+def replace(
+    repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str = ""
+) -> bool:
+    """Move `ref` from `old`, durably, and read it back. Return False if it is not at `old`.
+
+    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if git refuses it. `reason` is for
+    the reflog, if the user wants one for each ref.
     """
     _require_own(ref)
-    missing, old = _missing_folders(place.common_dir, ref), current(repository, ref)
+    missing = _missing_folders(place.common_dir, ref)
+    folder = os.path.dirname(os.path.join(place.common_dir, ref))
+    if folder in durable_files.failed:  # libgit2 would force it to disk again
+        raise durable_files.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
-    result = git_program.write(
-        place.root, [*_WAIT, "update-ref", "-m", f"idumb: {reason}", ref, oid, old or git_program.NOTHING]
-    )
-    if current(repository, ref) != oid or result.status != 0:
-        words = f"{ref} could not be moved to {oid[:12]}: {result.words or 'another process moved it'}"
-        raise errors.Refusal("git.ref-moved", words, hint="idumb doctor")
-    unasked.setdefault(place.common_dir, {})[ref] = oid
+    for wait in (*_WAITS, None):
+        try:
+            present = repository.references.get(ref)
+            if (present and str(present.target)) != old:
+                return False
+            if present is None or old != new:
+                _write(repository, present, ref, new, f"idumb: {reason}", folder)
+            break
+        except (pygit2.GitError, ValueError, OSError) as problem:
+            locked = _is_locked(place, ref, problem)
+            if isinstance(problem, OSError) and not locked:
+                raise
+            if current(repository, ref) != old:
+                return False
+            if wait is None or not locked:
+                hint = "idumb doctor tells whether the lock is left over" if locked else "idumb status"
+                raise _not_moved(ref, new, str(problem), hint) from problem
+            clock.SystemClock().pause(wait)
+    if current(repository, ref) != new:
+        raise _not_moved(ref, new, "it does not have the value that was written")
+    unasked.setdefault(place.common_dir, {})[ref] = new
     # `git pack-refs` may have packed it meanwhile, or before, and removed its folders.
-    durable_files.force(p for p in (os.path.join(place.common_dir, ref), *missing) if os.path.exists(p))
+    path = os.path.join(place.common_dir, ref)
+    durable_files.force(each for each in (path, folder, *missing) if os.path.exists(each))
+    return True
+
+
+def _write(
+    repository: pygit2.Repository, present: pygit2.Reference | None, ref: str, new: str, message: str, folder: str
+) -> None:
+    """Create or move a ref. A folder that libgit2 could not force to disk is noted, so that it is not tried again."""
+    try:
+        if present is None:
+            repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
+        else:
+            present.set_target(new, message)
+    except (pygit2.GitError, OSError) as problem:
+        if "failed to fsync directory" in str(problem):
+            durable_files.failed.add(folder)
+        raise
 
 
 def _require_own(ref: str) -> None:
@@ -68,11 +112,34 @@ def _require_own(ref: str) -> None:
         raise ValueError(message)
 
 
+def _is_locked(place: Repository, ref: str, problem: Exception) -> bool:
+    """Return whether git has the ref locked, or had it locked a moment ago."""
+    return "failed to lock" in str(problem) or os.path.lexists(os.path.join(place.common_dir, f"{ref}.lock"))
+
+
+def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> errors.Refusal:
+    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
+
+
 def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:
-    """Delete a ref of ours that still has the expected value, if there is one. Refusal `git.ref-moved` otherwise."""
+    """Delete a ref of ours that still has the expected value. Refusal `git.ref-moved` otherwise."""
     _require_own(ref)
-    if current(repository, ref) is not None:
-        delete_all(place, {ref: expected})
+    present = repository.references.get(ref)
+    if present is None:
+        return
+    if str(present.target) != expected:
+        raise errors.Refusal("git.ref-moved", f"{ref} is {present.target}, not {expected}", hint="idumb status")
+    place.guard()
+    try:
+        present.delete()
+    except (pygit2.GitError, ValueError) as problem:
+        words = f"{ref} could not be deleted: {problem}"
+        raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
+    unasked.setdefault(place.common_dir, {})[ref] = None
+    folder = os.path.dirname(os.path.join(place.common_dir, ref))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    durable_files.force([folder])
 
 
 def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
@@ -85,15 +152,17 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     if result.status != 0:
         raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
     unasked.setdefault(place.common_dir, {}).update(dict.fromkeys(expected))
-    durable_files.force({place.common_dir, *(_missing_folders(place.common_dir, ref)[-1] for ref in expected)})
+    durable_files.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 
 def _missing_folders(common_dir: str, ref: str) -> list[str]:
-    """Return the missing folders of the ref, and the existing folder that holds, or will hold, the first of them."""
-    folders = [os.path.dirname(os.path.join(common_dir, ref))]
-    while not os.path.isdir(folders[-1]):
-        folders.append(os.path.dirname(folders[-1]))
-    return folders
+    """Return the missing folders of the ref, and the existing folder that will hold the first of them."""
+    folders: list[str] = []
+    folder = os.path.dirname(os.path.join(common_dir, ref))
+    while not os.path.isdir(folder):
+        folders.append(folder)
+        folder = os.path.dirname(folder)
+    return [*folders, folder] if folders else []
 
 
 def of_user(common_dir: str) -> dict[str, str]:

@@ -69,13 +69,17 @@ def _force_all(paths: Iterable[str]) -> None:
 
 
 failed: set[str] = set()
-"""Files and folders that this process could not force to disk. The system drops data that it could not write, so a
-second fsync would falsely succeed."""
+"""Files and folders that this process, or a library in it, could not force to disk. The system drops data that it could
+not write, so a second fsync would falsely succeed."""
+
+
+def failed_before(path: str) -> OSError:
+    return OSError(errno.EIO, "it could not be forced to disk before", path)
 
 
 def _force(path: str) -> None:
     if path in failed:
-        raise OSError(errno.EIO, "it could not be forced to disk before", path)
+        raise failed_before(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +12,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, names, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from tests.support.gitrepo import GitSandbox
 from tests.support.seed import one_on_a_push
 
@@ -362,10 +363,12 @@ def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, mo
     name, tree = f"{RUN}T1/1/base", run.trees.scan()
     lock = source.common_dir / f"{name}.lock"
     lock.touch()
-    threading.Timer(0.3, lock.unlink).start()
-    assert run.trees.keep(name, tree, "again").commit == run.history.kept(name)
+    waits = itertools.count(1)
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink() if next(waits) == 3 else None)
+    kept = run.trees.keep(name, tree, "again").commit
+    assert (run.history.kept(name), next(waits)) == (kept, 4)
     lock.touch()
-    monkeypatch.setattr(refs, "_WAIT", ())
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
     source.write("new", "")
     with pytest.raises(Refusal) as caught:
         run.trees.keep(name, run.trees.scan(), "locked")

@@ -105,3 +105,22 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Rep
         f"refs/tags/{n}" for n in ("one", "two", "three", "four")
     }
     assert refs.of_user(place.common_dir) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
+
+
+def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-5: the system drops what it could not write, so a second fsync would falsely succeed."""
+    monkeypatch.setattr(durable_files, "failed", set())
+    repository = open_repository.repository(place)
+    folder = os.path.join(place.common_dir, os.path.dirname(REF))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"failed to fsync directory '{folder}': Disk quota exceeded")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(repository), "create_reference_direct", fail)
+        with pytest.raises(OSError, match="Disk quota exceeded"):
+            refs.move(repository, place, REF, commit(sandbox, "one"))
+    with pytest.raises(OSError, match="could not be forced to disk before"):
+        refs.move(repository, place, REF, commit(sandbox, "one"))
