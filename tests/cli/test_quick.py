@@ -337,5 +337,6 @@ def test_without_consent_nothing_is_written(project: Project, monkeypatch: pytes
     person = Person("yes")
     monkeypatch.setattr(person, "ask", lambda decision: UserAnswer(decision.id, "no", "pat"))
     monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
-    assert project.quick("quick", "Fix the typo").code == 4
+    answer = project.quick("quick", "Fix the typo")
+    assert (answer.code, "writes" in answer.err, "choices" in answer.err) == (4, False, False)  # the question had them
     assert not project.exists(".planning/quick")
