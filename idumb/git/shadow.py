@@ -200,7 +200,7 @@ class Shadow:
         if not stat.S_ISREG(status.st_mode):
             return None
         if is_untracked and status.st_size > self._limit * 1_000_000:
-            return f"it is larger than {self._limit} MB (snapshot.limit) and not tracked"
+            return f"untracked, above snapshot.limit of {self._limit} MB"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
