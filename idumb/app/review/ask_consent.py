@@ -233,14 +233,13 @@ def decision(
     whole = agent_programs.hash_with_programs(services, contract)
     judges = request.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
-    subject = subject_of(contract)
     text, consequence = request.yes(contract)
     command = " ".join([request.again, *(f"--approve {digest}" for digest in approve)])
     agents = role_consent.lines(services, judges) if judges is not None else ()
     return Decision.confirmation(
         f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
         "consent",
-        request.summary(subject),
+        request.summary(subject_of(contract)),
         request.why,
         (*(move.words for move in moved), *approval_changes, *lines(services, contract), *agents),
         Choice(pending_consent.YES, text, consequence, command),
