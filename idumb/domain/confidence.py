@@ -61,7 +61,7 @@ def _checks(findings: Iterable[Finding], tasks: int) -> Part:
     """Return the share of tasks without a warning."""
     doubts = sum(1 for finding in findings if finding.severity == WARNING)
     value = max(0.0, 1.0 - doubts / max(tasks, 1))
-    return Part("checks", value, 2, f"{doubts} warnings for {tasks} tasks")
+    return Part("checks", value, 2, f"warnings: {doubts}, tasks: {tasks}")
 
 
 def _proofs(tasks: Sequence[Task]) -> Part:

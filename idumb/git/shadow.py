@@ -205,7 +205,7 @@ class Shadow:
             return None
         is_large = status.st_size > self._limit * 1_000_000
         if is_untracked and is_large and b"\t%b\0" % path not in self._users_rows():
-            return f"it is larger than {self._limit} MB (snapshot.limit) and not tracked"
+            return f"untracked, above snapshot.limit of {self._limit} MB"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:

@@ -95,16 +95,17 @@ def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
             yield path, card
 
 
-def _words(holder: Card) -> str:
-    fields = {name: holder.get(name, "?") for name in ("pid", "host", "since", "command")}
-    return "process {pid} on {host}, since {since}: {command}".format(**fields)
+def words(holder: Card) -> str:
+    """Return `process 7 on host, since 2026-01-02 03:04:05 UTC: resume`."""
+    pid, host, since, command = (str(holder.get(name, "?")) for name in ("pid", "host", "since", "command"))
+    return f"process {pid} on {host}, since {since[:19].replace('T', ' ')} UTC: {command}"
 
 
 def held(holder: Card) -> Refusal:
     stopped = bool(holder) and standing(holder) == STOPPED
     return Refusal(
         "lock.held",
-        f"this working tree is in use by {_words(holder) if holder else 'another idumb'}"
+        f"this working tree is in use by {words(holder) if holder else 'another idumb'}"
         f"{', which is stopped' if stopped else ''}",
         hint="idumb cancel --force ends it; then idumb resume continues"
         if stopped
@@ -117,7 +118,7 @@ def elsewhere(holder: Card) -> Refusal:
     """Locks and processes of another machine are invisible here, so a person has to look."""
     return Refusal(
         "lock.elsewhere",
-        f"this working tree is in use by {_words(holder)}; idumb cannot tell from here whether that process still runs",
+        f"this working tree is in use by {words(holder)}; idumb cannot tell from here whether that process still runs",
         hint=f"check on {holder.get('host', 'that machine')} whether process {holder.get('pid', '?')} still runs;"
         " once it has ended for good, run: idumb cancel --force",
         details=holder,

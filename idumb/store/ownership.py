@@ -375,8 +375,7 @@ def _taken_in(folder: str) -> OwnerLock:
     if lock is None:
         raise Refusal(
             "lock.held",
-            f"working tree {os.path.basename(folder)} is in use by process {card.get('pid', '?')} on"
-            f" {card.get('host', '?')}, since {card.get('since', '?')}: {card.get('command', '?')}",
+            f"working tree {os.path.basename(folder)} is in use by {owner_card.words(card)}",
             hint="wait for it to end, or stop it: idumb cancel",
             details=card,
         )

@@ -64,6 +64,12 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
     assert project.quick("init").code == 0
 
 
+def test_reports_of_work_that_was_rolled_back_are_no_work_done_elsewhere(project: Project) -> None:
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick("deinit", "--yes", "--json").code == 0
+    assert project.json("status").data["phases"][0]["state"] == "ready"
+
+
 def test_the_printed_commands_restore_everything(project: Project, tmp_path: Path) -> None:
     """R-GIT-8: the commands under `next`: refs from the bundle, the log and its copy from the files."""
     events, refs = project.events(), project.repo.kept("refs/idumb/")

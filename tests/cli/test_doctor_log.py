@@ -121,16 +121,18 @@ def test_remains_are_reported_and_a_fix_removes_what_nothing_is_lost_with(projec
 
 
 def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None:
-    """F40: the refusal names the holder; checks still run."""
+    """F40: the refusal names the holder; checks still run, and what the run has yet to write is no symptom."""
     project = projects.create(sandbox)
     project.plan([task("T1-01", files="create `a`", check="true", steps=[shell("sleep 30")])])
     with project.running("execute-phase", "1", "--approve", project.approval()) as running:
         running.wait_for("attempt.started")
-        store(project).with_name("anchor.json").chmod(0o644)
+        project.repo.write(f".git/idumb/worktrees/main/.owner.json.{DEAD}-0a1b2c3d.tmp", "half")
         assert doctor(project).code == 0
         refused = project.json("doctor", "--fix")
         assert (refused.code, refused.error["code"]) == (4, "lock.held")
         assert problems(doctor(project), "run.killed") == []
+        project.repo.write(".idumb/brain/execution/1/progress.json", "{}")
+        assert problems(doctor(project), "projections.true") == []
         os.kill(running.pid, signal.SIGKILL)
         running.end()
     assert symptoms_of(project, "run.killed", "warn")[0]["mend"] == "idumb resume 1"

@@ -256,6 +256,7 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
 def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2, R-ASK-3: nothing is recorded, and a judgement of work is never remembered."""
     assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"
+    assert decide(project, QUESTION, "rollback").error["hint"] == f"idumb decide {QUESTION} roll-back"
     assert decide(project, QUESTION, "accept", "--remember", "--yes").error["code"] == "decision.not-remembered"
     with monkeypatch.context() as inside:  # an agent cannot give guidance in a person's name
         mark(inside, project.folder)

@@ -22,7 +22,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 def leave_out(project: Project) -> None:
     """An ignored file and a nested repository."""
-    project.repo.write("debug.log", "l")
+    project.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
     GitSandbox.create(project.folder / "inner").write("a", "a")
 
 
@@ -35,6 +35,7 @@ def test_files_outside_all_snapshots_are_in_the_warnings(project: Project) -> No
     assert answer.code == 0, answer
     warnings = "\n".join(answer.object["warnings"])
     assert [words for words in NAMED if words not in warnings] == []
+    assert ".idumb" not in warnings
     assert project.resume().object["warnings"] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -24,7 +25,9 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
         assert run.wait().code == 0
     for owner in owners:
         assert (owner["pid"], owner["command"], owner["standing"]) == (run.pid, "execute-phase", "running")
-    assert f"In use by process {run.pid} on " in words
+    assert re.search(
+        rf"In use by process {run.pid} on .*, since [0-9-]+ [0-9:]+ UTC: execute-phase$", words, re.MULTILINE
+    )
     assert project.json("status").data["owner"] is None
     assert "In use" not in project.quick("status").out
 

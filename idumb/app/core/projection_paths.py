@@ -7,8 +7,8 @@ STATE_FILE = f"{BRAIN}/state.json"
 
 
 def is_projection(path: str) -> bool:
-    """Whether idumb builds this file from the log and git ignores it."""
-    return path == STATE_FILE or (path.startswith(f"{BRAIN}/execution/") and path.endswith("/progress.json"))
+    """Whether idumb builds this file, or all files of this folder (`path/`), from the log, and git ignores it."""
+    return path == STATE_FILE or (path.startswith(f"{BRAIN}/execution/") and path.endswith(("/progress.json", "/")))
 
 
 def execution_folder(phase: str) -> str:

@@ -328,6 +328,13 @@ def _is_done(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == "verified" or row.get("elsewhere", {}).get("verification") == "passed")
 
 
+def _is_dropped(row: Mapping[str, Any]) -> bool:
+    """Whether a person ended a quick task: skipped it, or rolled it back. `resume` can still continue it."""
+    if numbered_phases.QUICK.number_of(row["phase"]) is None or row["decisions"]:
+        return False
+    return row.get("reason") == "rolled back to start" or bool(row["tasks"].get(outcome.SKIPPED))
+
+
 def _inside(projects: tuple[str, ...]) -> dict[str, Any]:
     from idumb.app.worktree import preconditions
 
@@ -346,12 +353,12 @@ def _next(phases: list[dict[str, Any]], questions: list[dict[str, Any]], *, init
         return {"command": "idumb decisions", "why": f"a question needs an answer: {questions[0]['what']}"}
     for row in sorted(phases, key=lambda row: not numbered_phases.is_numbered(row["phase"])):
         number, state = row["phase"], row["state"]
-        if _is_done(row) and not row.get("restoring"):
+        if (_is_done(row) or _is_dropped(row)) and not row.get("restoring"):
             continue
         return {"phase": number, **_for_phase(row, number, state)}
     if not phases:
         return {"command": None, "why": "no phase is planned; write .planning/phases/1/01-PLAN.md"}
-    elsewhere = [row["phase"] for row in phases if row["state"] != "verified"]
+    elsewhere = [row["phase"] for row in phases if row["state"] != "verified" and not _is_dropped(row)]
     more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
     return {"command": None, "why": f"every phase is verified{more}"}
 

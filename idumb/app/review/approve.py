@@ -299,7 +299,7 @@ def decision(contract: Contract, approval: Approval, covered: tuple[str, ...]) -
     return Decision.confirmation(
         f"approval.{contract.hash[:12]}",
         "approval",
-        f"Approve phase {contract.phase}: {len(contract.tasks)} tasks of {', '.join(p.path for p in contract.plans)}",
+        f"Approve {ask_consent.subject_of(contract)}",
         "Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
         covered,

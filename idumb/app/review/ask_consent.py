@@ -184,6 +184,8 @@ def _ask_now(
     refusal = _refusal(contract, question, moved, invalid)
     if request.open_judges is not None:
         refusal.details["consent_hash"] = request.open_judges.whole
+    if services.asker.interactive and not approve:  # the question has just listed them
+        refusal.details.update(evidence=[], choices=[])
     if not (approve or request.rehearsal or services.asker.interactive) and _is_written(services, contract):
         waits = PendingQuestion(
             question.id, request.again, contract.phase, request.open_judges.names if request.open_judges else ()
@@ -231,15 +233,13 @@ def decision(
     whole = agent_programs.hash_with_programs(services, contract)
     judges = request.open_judges
     approve = [whole if moved else contract.hash, *([judges.whole] if judges is not None else [])]
-    tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
-    subject = f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
     text, consequence = request.yes(contract)
     command = " ".join([request.again, *(f"--approve {digest}" for digest in approve)])
     agents = role_consent.lines(services, judges) if judges is not None else ()
     return Decision.confirmation(
         f"{pending_consent.MARK}{canonical_json.digest([contract.hash, whole, *approve[1:]])}",
         "consent",
-        request.summary(subject),
+        request.summary(subject_of(contract)),
         request.why,
         (*(move.words for move in moved), *approval_changes, *lines(services, contract), *agents),
         Choice(pending_consent.YES, text, consequence, command),
@@ -297,6 +297,12 @@ def record(services: Services, pending: Pending) -> None:
         )
     if pending.judges is not None:
         role_consent.record(services, pending.judges, how)
+
+
+def subject_of(contract: Contract) -> str:
+    """Return `phase 1: 3 tasks of .planning/phases/1/01-PLAN.md`."""
+    tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
+    return f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
 
 
 def lines(services: Services, contract: Contract) -> Iterable[str]:

@@ -102,7 +102,7 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
     raise Refusal(
         "phase.verified",
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
-        " and this repository has no run of it.",
+        " and this working tree has no run of it.",
         hint=f"git log -- {report['path']} shows who committed the report.{forced if existing is None else ''}",
         details=next_actions.offer(
             f"Run phase {contract.phase} again",

@@ -22,6 +22,7 @@ from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.finding import nearest
 from idumb.domain.runs import regression, saved_answers
 from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
@@ -297,7 +298,7 @@ def _check_choice(decision: Mapping[str, Any], choice: str) -> None:
         raise InputError(
             "decision.bad-choice",
             f"{decision['id']} has no choice {choice!r}; choose {', '.join(choices)}.",
-            hint=f"idumb decide {decision['id']} {choices[0]}",
+            hint=f"idumb decide {decision['id']} {nearest(choice, choices) or choices[0]}",
         )
 
 

@@ -41,13 +41,16 @@ class OutsideWork:
         if not reports:
             return {}
         summary, verification = reports.get("SUMMARY", {}), reports.get("VERIFICATION", {})
+        counts = {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")}
+        if summary and not any(number for status, number in counts.items() if status not in ("total", "pending")):
+            return {}  # all of it was rolled back
         return {
             "by": "its reports",
             "run": summary.get("run"),
             "result": summary.get("result"),
             "created": str(summary.get("created", "")),
             "verification": verification.get("status"),
-            "counts": {k.removeprefix("tasks_"): v for k, v in summary.items() if str(k).startswith("tasks_")},
+            "counts": counts,
         }
 
     @functools.cached_property

@@ -91,7 +91,9 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
     ]
     only_kept = _phases_without_files(services)
     if only_kept:
-        stays = [*stays[:1], f"{stays[1]}, but not those that no file has: of {wording.listed(only_kept)}", *stays[2:]]
+        how = "idumb report PHASE --write, before deinit, writes them"
+        lost = f"but not those that no file has ({how}): of phase {wording.listed(only_kept)}"
+        stays = [*stays[:1], f"{stays[1]}, {lost}", *stays[2:]]
     refs = sorted(kept.list())
     return {
         "refs": len(refs),
@@ -103,14 +105,14 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
 
 
 def _phases_without_files(services: Services) -> list[str]:
-    """Return the phases whose plan only a run keeps. `idumb report PHASE --write` writes it, and the reports."""
+    """Return the phases whose plan only a run keeps."""
     phases: list[str] = []
     with suppress(StoreError):
         for phase in services.runs.phases():
             with suppress(IdumbError):
                 folder = services.plans.phase_folder(phase)
                 if any(services.plans.is_kept(path) for path, _ in services.plans.plans(folder)):
-                    phases.append(f"phase {phase} (idumb report {phase} --write)")
+                    phases.append(phase)
     return phases
 
 

@@ -25,6 +25,7 @@ RUN = "proof"
 """The run of which the processes in a fresh clone carry the mark."""
 _CLONE = "clone"
 _HOME = "home"
+_WITHOUT_DELTAS = "--upload-pack=git -c pack.window=0 upload-pack"  # deltas of loose objects cost many seconds
 _RAW = "* -text -eol -filter -ident -working-tree-encoding\n"
 """Attributes with which git takes the bytes of a hidden checkpoint as they are: its blobs went through no filter."""
 _SUBMODULE = b"160000"
@@ -115,7 +116,7 @@ class FreshClone:
     def check_out_tree(self, snapshot: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
         self._clone(self._user.root, self._top)
         # The second version of the protocol, git's default, gives any object that is asked for.
-        fetch = ["-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "origin", snapshot]
+        fetch = ["-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", _WITHOUT_DELTAS, "origin", snapshot]
         if self._git(self._top, fetch).status != 0:
             return CheckedOut(f"checkpoint {snapshot[:10]} no longer exists")
         if head is not None:
@@ -251,7 +252,7 @@ class FreshClone:
     def _clone(self, source: str, target: str) -> None:
         if os.path.lexists(os.path.join(target, ".git")):
             return
-        options = ["--quiet", "--no-local", "--no-hardlinks", "--no-checkout", "--template="]
+        options = ["--quiet", "--no-local", "--no-hardlinks", "--no-checkout", "--template=", _WITHOUT_DELTAS]
         self._required(self._folder, ["clone", *options, "--", source, target])
 
     def _submodules(self, source: str, target: str, tree: str) -> list[str]:

@@ -25,7 +25,8 @@ def _owner(view: Mapping[str, Any]) -> list[str]:
     if not owner:
         return []
     how = {"stopped": ", which is stopped", "elsewhere": ", which cannot be seen from here"}.get(owner["standing"], "")
-    return [f"In use by process {owner['pid']} on {owner['host']}{how}, since {owner['since']}: {owner['command']}"]
+    where = f"{owner['host']}{how}, since {owner['since'][:19].replace('T', ' ')} UTC"
+    return [f"In use by process {owner['pid']} on {where}: {owner['command']}"]
 
 
 def _phase(row: Mapping[str, Any]) -> list[str]:
