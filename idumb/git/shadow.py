@@ -209,7 +209,7 @@ class Shadow:
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
-        """Return submodules, and tracked files in nested repositories, that our index lacks. Note the repositories."""
+        """Return submodules, and files in folders with tracked files, that our index lacks. Note the repositories."""
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
@@ -227,7 +227,17 @@ class Shadow:
             self._git.required(["update-index", "-z", "--index-info"], rows)
             self._tree = ""
         inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
-        return {path for path in nested if path in links} | inner
+        return {path for path in nested if path in links} | inner | self._untracked_in(below)
+
+    def _untracked_in(self, folders: set[bytes]) -> set[bytes]:
+        """Return the files that the user's git finds in other repositories, because it tracks a file beside them."""
+        if not folders:
+            return set()
+        arguments = ["ls-files", "-o", "-z", "--exclude-standard", "--", *map(os.fsdecode, folders)]
+        listed = _rows(git_program.read(self._place.root, arguments).out)
+        reasons = {path: self._reason_to_omit(path, is_untracked=True) for path in listed if not path.endswith(b"/")}
+        self.omitted |= {os.fsdecode(path): why for path, why in reasons.items() if why is not None}
+        return {path for path, why in reasons.items() if why is None}
 
     def _users_rows(self) -> bytes:
         if self._tracked.rows is None:

@@ -320,12 +320,14 @@ def test_other_index_formats_are_read(sandbox: GitSandbox, trees: GitTrees, opti
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept", "build/kept2"]
 
 
-def test_tracked_files_below_a_nested_repository_are_included(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F12: `git init` in a folder must not hide what the outer repository tracks."""
-    sandbox.write_all({"sub/inner": "1"})
+def test_files_below_a_nested_repository_are_included_if_git_lists_them(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F12: `git init` in a folder must not hide what the outer repository tracks, nor what is beside it."""
+    sandbox.write_all({"sub/inner": "1", ".gitignore": "*.log"})
     sandbox.commit()
     GitSandbox.create(sandbox.root / "sub")
-    assert names(sandbox, trees.scan()) == ["sub/inner"]
+    sandbox.write_all({"sub/deep/new": "1", "sub/x.log": "1", "sub/own/f": "1"})
+    GitSandbox.create(sandbox.root / "sub/own")
+    assert names(sandbox, trees.scan()) == names(sandbox, trees.scan()) == [".gitignore", "sub/deep/new", "sub/inner"]
 
 
 def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: GitSandbox, trees: GitTrees) -> None:
