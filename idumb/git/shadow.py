@@ -160,8 +160,9 @@ class Shadow:
         if changed:
             self._tree = ""
             disk_space.require(map(self._at, changed), self._store.common_dir, self._has)
+            before = {path: young_files.state(self._at(path)) for path in changed}
             self._update(changed)
-            self._young.note(changed, self._at)
+            self._young.note(before, self._at)
             self._is_private = self._has_secret(b"\n".join(changed))
         if not self._tree:
             self._tree = self._written()

@@ -75,6 +75,24 @@ def test_a_scan_sees_each_of_many_fast_changes_of_equal_size(sandbox: GitSandbox
         assert content(trees, trees.scan(), "a") == b"%03d" % number
 
 
+def test_a_change_while_git_reads_the_file_is_seen_by_the_next_scan(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the same second, and if the time of its modification is set back."""
+    place, update = sandbox.write("a", "1"), shadow.Shadow._update
+    os.utime(place, (1e9, 1e9))
+
+    def late(self: shadow.Shadow, paths: set[bytes]) -> None:
+        update(self, paths)
+        place.write_text("2", encoding="ascii")
+        os.utime(place, (1e9, 1e9))
+        monkeypatch.undo()
+
+    monkeypatch.setattr(shadow.Shadow, "_update", late)
+    trees.scan()
+    assert content(trees, trees.scan(), "a") == b"2"
+
+
 def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F13, F17."""
     sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
