@@ -42,6 +42,7 @@ _MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexi
 """What git says if a file is written or cut while git reads it."""
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
+_ID = lazy_pattern.compile("[0-9a-f]{40}")
 _RULES = "rules"
 """The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
 
@@ -118,7 +119,8 @@ class Shadow:
     @property
     def verified(self) -> str:
         """The tree of the last snapshot of any process that was read back from disk; "" if there is none."""
-        return self._git.read(_VERIFIED)
+        tree = self._git.read(_VERIFIED)
+        return tree if _ID.fullmatch(tree) else ""  # a power cut may leave part of it
 
     @verified.setter
     def verified(self, tree: str) -> None:

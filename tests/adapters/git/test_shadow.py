@@ -14,6 +14,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, shadow, shadow_folder
 from idumb.git.trees import GitTrees
 from idumb.system import clock
+from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox
 
 
@@ -410,6 +411,16 @@ def test_a_file_of_our_git_folder_that_a_power_cut_emptied_is_written_again(
     sandbox.write("a", "1\r\n")
     again = process(sandbox)
     assert content(again, again.scan(), "a") == b"1\r\n"
+
+
+@pytest.mark.parametrize("damage", [b"", b"abc", bytes(40), b"\xff"])
+def test_a_damaged_note_about_the_last_snapshot_stops_no_other(
+    sandbox: GitSandbox, trees: GitTrees, damage: bytes
+) -> None:
+    trees.snapshot(REF, "before")
+    for name in ("verified", "rules"):
+        sandbox.git_dir.joinpath("idumb/shadow/main", name).write_bytes(damage)
+    assert process(sandbox).snapshot(REF, "again").tree == trees.scan()
 
 
 def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
