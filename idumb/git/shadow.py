@@ -42,6 +42,7 @@ _MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexi
 """What git says if a file is written or cut while git reads it."""
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
+_ID = lazy_pattern.compile("[0-9a-f]{40}")
 _RULES = "rules"
 """The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
 
@@ -118,7 +119,8 @@ class Shadow:
     @property
     def verified(self) -> str:
         """The tree of the last snapshot of any process that was read back from disk; "" if there is none."""
-        return self._git.read(_VERIFIED)
+        tree = self._git.read(_VERIFIED)
+        return tree if _ID.fullmatch(tree) else ""  # a power cut may leave part of it
 
     @verified.setter
     def verified(self, tree: str) -> None:
@@ -160,8 +162,9 @@ class Shadow:
         if changed:
             self._tree = ""
             disk_space.require(map(self._at, changed), self._store.common_dir, self._has)
+            before = {path: young_files.state(self._at(path)) for path in changed}
             self._update(changed)
-            self._young.note(changed, self._at)
+            self._young.note(before, self._at)
             self._is_private = self._has_secret(b"\n".join(changed))
         if not self._tree:
             self._tree = self._written()
@@ -209,7 +212,7 @@ class Shadow:
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
-        """Return submodules, and tracked files in nested repositories, that our index lacks. Note the repositories."""
+        """Return submodules, and files in folders with tracked files, that our index lacks. Note the repositories."""
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
@@ -227,7 +230,17 @@ class Shadow:
             self._git.required(["update-index", "-z", "--index-info"], rows)
             self._tree = ""
         inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
-        return {path for path in nested if path in links} | inner
+        return {path for path in nested if path in links} | inner | self._untracked_in(below)
+
+    def _untracked_in(self, folders: set[bytes]) -> set[bytes]:
+        """Return the files that the user's git finds in other repositories, because it tracks a file beside them."""
+        if not folders:
+            return set()
+        arguments = ["ls-files", "-o", "-z", "--exclude-standard", "--", *map(os.fsdecode, folders)]
+        listed = _rows(git_program.read(self._place.root, arguments).out)
+        reasons = {path: self._reason_to_omit(path, is_untracked=True) for path in listed if not path.endswith(b"/")}
+        self.omitted |= {os.fsdecode(path): why for path, why in reasons.items() if why is not None}
+        return {path for path, why in reasons.items() if why is None}
 
     def _users_rows(self) -> bytes:
         if self._tracked.rows is None:

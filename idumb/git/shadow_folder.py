@@ -135,11 +135,11 @@ class ShadowFolder:
         return result.out
 
     def read(self, name: str) -> str:
-        """Return the text of a file in the folder; "" if there is none."""
+        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
         try:
             with open(os.path.join(self.path, name), encoding="utf-8") as stream:
                 return stream.read()
-        except OSError:
+        except (OSError, ValueError):
             return ""
 
     def write(self, name: str, text: str) -> None:

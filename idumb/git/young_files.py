@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 
 from idumb.system import clock
 
@@ -38,13 +38,15 @@ class YoungFiles:
         with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="utf-8") as stream:
             self._seen = {os.fsencode(path): seen for path, seen in json.load(stream).items()}
 
-    def note(self, paths: Iterable[bytes], at: Callable[[bytes], bytes]) -> None:
-        """Note the files that changed just now. `at` returns the absolute path."""
+    def note(self, before: Mapping[bytes, list[int] | None], at: Callable[[bytes], bytes]) -> None:
+        """Note files that changed just now, or while git read them: with the state `before`, git may know no newer one.
+
+        `at` returns the absolute path.
+        """
         latest = clock.nanoseconds() - _SECOND
-        for path in paths:
-            present = state(at(path))
-            if present is not None and present[0] >= latest:
-                self._seen[path] = present
+        for path, seen in before.items():
+            if seen is not None and (seen[0] >= latest or state(at(path)) != seen):
+                self._seen[path] = seen
         self._save()
 
     def unnoticed(self, at: Callable[[bytes], bytes]) -> set[bytes]:

@@ -14,6 +14,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover, git_program, shadow, shadow_folder
 from idumb.git.trees import GitTrees
 from idumb.system import clock
+from tests.adapters.git.conftest import REF
 from tests.support.gitrepo import GitSandbox
 
 
@@ -73,6 +74,24 @@ def test_a_scan_sees_each_of_many_fast_changes_of_equal_size(sandbox: GitSandbox
     for number in range(100):
         place.write_bytes(b"%03d" % number)
         assert content(trees, trees.scan(), "a") == b"%03d" % number
+
+
+def test_a_change_while_git_reads_the_file_is_seen_by_the_next_scan(
+    sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the same second, and if the time of its modification is set back."""
+    place, update = sandbox.write("a", "1"), shadow.Shadow._update
+    os.utime(place, (1e9, 1e9))
+
+    def late(self: shadow.Shadow, paths: set[bytes]) -> None:
+        update(self, paths)
+        place.write_text("2", encoding="ascii")
+        os.utime(place, (1e9, 1e9))
+        monkeypatch.undo()
+
+    monkeypatch.setattr(shadow.Shadow, "_update", late)
+    trees.scan()
+    assert content(trees, trees.scan(), "a") == b"2"
 
 
 def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -320,12 +339,14 @@ def test_other_index_formats_are_read(sandbox: GitSandbox, trees: GitTrees, opti
     assert names(sandbox, trees.scan()) == [".gitignore", "build/kept", "build/kept2"]
 
 
-def test_tracked_files_below_a_nested_repository_are_included(sandbox: GitSandbox, trees: GitTrees) -> None:
-    """F12: `git init` in a folder must not hide what the outer repository tracks."""
-    sandbox.write_all({"sub/inner": "1"})
+def test_files_below_a_nested_repository_are_included_if_git_lists_them(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """F12: `git init` in a folder must not hide what the outer repository tracks, nor what is beside it."""
+    sandbox.write_all({"sub/inner": "1", ".gitignore": "*.log"})
     sandbox.commit()
     GitSandbox.create(sandbox.root / "sub")
-    assert names(sandbox, trees.scan()) == ["sub/inner"]
+    sandbox.write_all({"sub/deep/new": "1", "sub/x.log": "1", "sub/own/f": "1"})
+    GitSandbox.create(sandbox.root / "sub/own")
+    assert names(sandbox, trees.scan()) == names(sandbox, trees.scan()) == [".gitignore", "sub/deep/new", "sub/inner"]
 
 
 def test_a_file_that_becomes_a_folder_does_not_hide_a_deleted_folder(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -390,6 +411,16 @@ def test_a_file_of_our_git_folder_that_a_power_cut_emptied_is_written_again(
     sandbox.write("a", "1\r\n")
     again = process(sandbox)
     assert content(again, again.scan(), "a") == b"1\r\n"
+
+
+@pytest.mark.parametrize("damage", [b"", b"abc", bytes(40), b"\xff"])
+def test_a_damaged_note_about_the_last_snapshot_stops_no_other(
+    sandbox: GitSandbox, trees: GitTrees, damage: bytes
+) -> None:
+    trees.snapshot(REF, "before")
+    for name in ("verified", "rules"):
+        sandbox.git_dir.joinpath("idumb/shadow/main", name).write_bytes(damage)
+    assert process(sandbox).snapshot(REF, "again").tree == trees.scan()
 
 
 def test_objects_that_git_removed_are_written_again(sandbox: GitSandbox, trees: GitTrees) -> None:
