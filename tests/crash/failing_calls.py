@@ -102,7 +102,6 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
     """Run one case. `hook` plants a fault in idumb to see it detected."""
     trial = Trial.begin(scene, stage.prepared(scene))
     case, error = trial.project.folder.parent, point.error
-    cache = _cache(trial)
     with scenes.counted(tally, point.words):
         with faults.armed(case, kind=point.kind, error=error.number, nth=point.nth, for_good=error.for_good) as order:
             answer = stage.run(trial.project, *scene.argv, hook=hook)
@@ -110,7 +109,7 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
         tally.note(f"{shim.NAMES[point.kind]} failed" if order.fired else "never reached")
         saw = f"at {where}: {answer}"
         trial.judge_answer(answer, saw)
-        judge_call(point, order, where, answer, saw, cached=_cache(trial) != cache)
+        judge_call(point, order, where, answer, saw)
         trial.judge_fault(answer, saw)
         # While nothing can be removed, git and libgit2 cannot remove their locks either.
         locks = point.kind == UNLINK
@@ -122,37 +121,25 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
     trial.close()
 
 
-def _cache(trial: Trial) -> tuple[int, int] | None:
-    """Return the file of the scanner's cache; every save replaces it."""
-    try:
-        status = (trial.project.folder / ".git" / "idumb" / "worktrees" / "main" / "scan.cache").stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns
-
-
-def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str, *, cached: bool) -> None:
+def judge_call(point: Point, order: Order, where: str, answer: Answer, saw: str) -> None:
     """Assert the rules for single kinds of calls.
 
-    A short write goes unnoticed. A failed fsync is reported and not repeated. There are two exceptions. A temporary
-    file may be written anew and forced. If the fsync of the scanner's cache fails, the cache is not saved, or the fsync
-    was among the command's last calls.
+    A short write goes unnoticed. A failed fsync is reported and not repeated; but a temporary file may be written anew
+    and forced.
     """
     if (point.kind, point.error.number) in INVISIBLE:
         require(answer.code == 0, f"not invisible {saw}")
     if point.kind == FSYNC and order.fired:
         reported = answer.code != 0 or answer.object["warnings"]
-        cache = not cached or order.counts[FSYNC] - point.nth <= _LAST
         # another file may use a temporary file's number by then
         temporary = where.endswith((".lock", ".tmp")) or "/tmp_obj_" in where
         renewed = temporary and order.renewed
-        require(reported or renewed or _soft(where) or cache, f"a failed fsync was passed over {saw}")
+        require(reported or renewed or _soft(where), f"a failed fsync was passed over {saw}")
         again = order.repeated and "/idumb/store.db" not in where and not _soft(where) and not temporary
         require(not again, f"a failed fsync was tried again {saw}")
 
 
-_LAST = 8  # fsyncs of one save of the scanner's cache, and a few more
-_SOFT = ("/.git/idumb", "/worktrees/main/scan", "/worktrees/main/scan.lock", "/worktrees/main")
+_SOFT = ("/.git/idumb", "/worktrees/main")
 
 
 def _soft(where: str) -> bool:
