@@ -196,16 +196,13 @@ def modes_that_git_does_not_know(scene: Scene) -> None:
     for name, mode in (("first.txt", 0o600), ("second.txt", 0o640), ("tool.sh", 0o700), ("third.txt", 0o444)):
         (scene.repo.root / name).chmod(mode)
     scene.repo.write("setuid", "x\n", mode=0o4755)
-    (scene.repo.root / "app.txt").chmod(0o600)
-    if (scene.repo.root / "old.txt").exists():
-        (scene.repo.root / "old.txt").chmod(0o640)
+    (scene.repo.root / "app.txt").chmod(0o600)  # not old.txt: a file that a task deletes comes back as git makes it
     (scene.repo.root / "docs").chmod(0o700)
 
 
 @state("F20")
 def empty_folders(scene: Scene) -> None:
     (scene.repo.root / "empty/deep/er").mkdir(parents=True)
-    (scene.repo.root / "out").mkdir(exist_ok=True)
 
 
 @state("F20")
