@@ -41,7 +41,8 @@ def explain(words: str, store: str) -> None:
     """Refusal `system.full` if so little is free that git failed for it; git does not always say so."""
     full = file_systems.nearly_full(store)
     if full:
-        raise errors.Refusal("system.full", f"git: {words}{full}", hint="Free disk space, then try again")
+        first = words.partition("\n")[0]
+        raise errors.Refusal("system.full", f"git: {first}{full}", hint="Free disk space, then try again")
 
 
 def _fits(files: Mapping[bytes, os.stat_result], free: int, most: int) -> bool:
