@@ -41,20 +41,8 @@ class UnchangedTrees(MemoryTrees):
     def inside_target(self, link: str) -> str | None:
         return None
 
-    def links(self) -> tuple[str, ...]:
-        return ()
-
-    def ignored_before(self) -> tuple[str, ...]:
-        return ()
-
-    def hidden_by(self, new: Iterable[str], changed: Iterable[str] = ()) -> Mapping[str, str]:
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         return {}
-
-    def lost_modes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        return {}
-
-    def special_at(self, snapshot: str) -> tuple[str, ...]:
-        return ()
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         return source
@@ -78,8 +66,8 @@ class UnchangedHistory(MemoryHistory):
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         return ()
 
-    def index_restore_input(self, snapshot: str, paths: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
-        return b"", ()
+    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        return {}
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
         return b""

@@ -248,6 +248,20 @@ def test_the_message_is_kept_unchanged(sandbox: GitSandbox, history: GitHistory)
     assert history.trailers_since(None) == ((result.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
 
 
+def test_a_link_in_the_place_of_a_folder_is_committed_although_it_leads_to_the_same_names(
+    sandbox: GitSandbox, history: GitHistory
+) -> None:
+    sandbox.write_all({"a/b": "1", "b/c": "2"})
+    sandbox.commit()
+    (sandbox.root / "a/b").unlink()
+    (sandbox.root / "a").rmdir()
+    sandbox.link("a", ".")
+    assert "a is a link now" in commit(history, ["a/b"]).words
+    assert commit(history, ["a", "a/b"]).commit is not None
+    assert sandbox.git("ls-tree", "-r", "--name-only", "HEAD").split() == ["a", "b/c"]
+    assert sandbox.git("status", "--porcelain") == ""
+
+
 def test_a_commit_on_an_unexpected_head_is_refused(sandbox: GitSandbox, history: GitHistory) -> None:
     """F24."""
     first = sandbox.commit()
