@@ -113,17 +113,13 @@ def _follow_hooks(place: Repository, repository: pygit2.Repository, paths: Seque
 
 
 def _committable(root: str, paths: Sequence[str]) -> list[str] | str:
-    """Omit paths that are folders now, or that a link leads to: their names would include other files.
+    """Omit paths that are folders now: a folder's name would include everything in it.
 
-    With the link, git itself takes them out.
+    So would a name below a link. With the link itself, git takes it out.
     """
     unique_paths = sorted(set(paths))
-    for path in unique_paths:
-        link = next((f for f in path_rules.folders_above(path) if os.path.islink(os.path.join(root, f))), None)
-        if link is not None and link not in unique_paths:
-            return f"{link} is a link now, and the commit does not include it"
-        if link is not None:
-            return _committable(root, [other for other in unique_paths if not other.startswith(f"{link}/")])
+    links = {path for path in unique_paths if os.path.islink(os.path.join(root, path))}
+    unique_paths = [path for path in unique_paths if links.isdisjoint(path_rules.folders_above(path))]
     places = {path: os.path.join(root, path) for path in unique_paths}
     folders = {path for path, place in places.items() if os.path.isdir(place) and not os.path.islink(place)}
     present = [path for path in unique_paths if path not in folders and _exists(root, path)]

@@ -256,7 +256,6 @@ def test_a_link_in_the_place_of_a_folder_is_committed_although_it_leads_to_the_s
     (sandbox.root / "a/b").unlink()
     (sandbox.root / "a").rmdir()
     sandbox.link("a", ".")
-    assert "a is a link now" in commit(history, ["a/b"]).words
     assert commit(history, ["a", "a/b"]).commit is not None
     assert sandbox.git("ls-tree", "-r", "--name-only", "HEAD").split() == ["a", "b/c"]
     assert sandbox.git("status", "--porcelain") == ""
