@@ -41,12 +41,12 @@ _MOST_HOOKS = 1_000
 class GuardedFiles:
     """The guarded files of one repository, and what git's configuration said about them when it was last asked.
 
-    `excludes` is the user's own file of ignore rules. `settings` are those of each file of the configuration, by its
-    name in `digests`. `hooks_within` are the folders of hooks in the working tree.
+    `settings` are those of each file of the configuration, by its name in `digests`. `hooks_within` are the folders of
+    hooks in the working tree.
     """
 
     def __init__(self, repository: Repository) -> None:
-        self.excludes = ""
+        self._excludes = ""
         self.hooks_within: tuple[str, ...] = ()
         self.settings: Mapping[str, Settings] = {}
         self._place = repository
@@ -59,12 +59,18 @@ class GuardedFiles:
     def rules(self) -> Digests:
         """Return what shows a change of each file outside the working tree that decides what is ignored."""
         self._look()
-        return {**self._config, **_digests((os.path.join(self._place.common_dir, "info", "exclude"), self.excludes))}
+        return {**self._config, **_digests((os.path.join(self._place.common_dir, "info", "exclude"), self._excludes))}
 
     def effective(self) -> Mapping[str, str]:
         """Return the settings in force: lower-case name to its last value."""
         self._look()
         return self._effective
+
+    @property
+    def excludes(self) -> str:
+        """Return the path of the user's own file of ignore rules."""
+        self._look()
+        return self._excludes
 
     @property
     def attributes_in_force(self) -> tuple[str, ...]:
@@ -153,7 +159,7 @@ class GuardedFiles:
         ignores = [os.path.join(xdg, "ignore"), *paths.get("core.excludesfile", ())]
         hooks = dict.fromkeys((os.path.join(common_dir, "hooks"), *map(os.path.realpath, paths.get(HOOKS_PATH, ()))))
         self._effective = {key: value for _, key, value in rows}
-        self.excludes, self._own_attributes = ignores[-1], attributes[-1]
+        self._excludes, self._own_attributes = ignores[-1], attributes[-1]
         self._named = frozenset((*attributes, *_system("gitattributes"), *ignores))
         self.hooks_within = tuple(folder for folder in hooks if self._is_in_tree(folder))
         self._hooks = tuple(folder for folder in hooks if folder not in self.hooks_within)

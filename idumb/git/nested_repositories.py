@@ -19,10 +19,11 @@ import pygit2
 from pygit2.enums import FileStatus, RepositoryOpenFlag
 
 from idumb.app.ports.repository import NestedChange
+from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects.object_writer import Writer
-from idumb.git.objects.tree_objects import FILE, FOLDER, LINK, PROGRAM, Item
+from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
 from idumb.lazy_dataclass import dataclass
 
 KEPT, FACTS = "repositories", "repositories.json"
@@ -41,10 +42,15 @@ def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     if not found and not os.path.lexists(os.path.join(place.root, ".gitmodules")):
         return ()
     listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
-    links = map(os.fsdecode, re.findall(rb"\x00160000 [0-9a-f]+ 0\t([^\0]*)", listed))
+    links = map(os.fsdecode, submodules(listed))
     # A folder with tracked files is no other repository.
     others = (name for name in found if b"\t%b/" % os.fsencode(name) not in listed)
     return tuple(sorted({*links, *others}))
+
+
+def submodules(listed: bytes) -> dict[bytes, bytes]:
+    """Return the submodules, path to commit, in the output of `git ls-files -s -z` after a first NUL."""
+    return {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
 
 
 def _leading(path: str) -> Iterator[str]:
@@ -61,7 +67,7 @@ class Look:
     root: str
     writer: Writer
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    files: dict[str, Item] = field(default_factory=dict)
+    files: dict[str, Entry] = field(default_factory=dict)
     bytes_left: int = MOST_BYTES
 
     def add(self, repository: str) -> None:
@@ -90,7 +96,7 @@ class Look:
             if stored is not None:
                 self.bytes_left -= status.st_size
                 self.files[path] = stored
-                return f"{stored.mode:o} {stored.oid.hex()}"
+                return f"{stored.mode:o} {stored.oid}"
         times = (status.st_mtime_ns, status.st_ctime_ns)
         return " ".join(map(str, (status.st_mode, status.st_size, *times, status.st_ino)))
 
@@ -98,14 +104,16 @@ class Look:
         return json.dumps(self.facts, sort_keys=True, ensure_ascii=True).encode("ascii")
 
 
-def _stored(writer: Writer, place: str) -> Item | None:
+def _stored(writer: Writer, place: str) -> Entry | None:
     """Store a file or a link; None if it is something else by now."""
     try:
         if os.path.islink(place):
-            return Item(LINK, writer.blob(os.fsencode(os.readlink(place))))
+            return Entry(LINK, writer.blob(os.fsencode(os.readlink(place))).hex())
         with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
-            return Item(PROGRAM if mode & 0o100 else FILE, writer.blob(stream.read())) if stat.S_ISREG(mode) else None
+            if not stat.S_ISREG(mode):
+                return None
+            return Entry(PROGRAM if mode & 0o100 else FILE, writer.blob(stream.read()).hex())
     except OSError:
         return None
 
@@ -137,20 +145,6 @@ def changes(before: Mapping[str, Any], after: Look, kept: Callable[[str], bool])
         other = (path for path in sorted({*left, *right}) if left.get(path) != right.get(path))
         differing += [NestedChange(repository, path, kept=kept(path)) for path in other]
     return tuple(differing)
-
-
-def tree(files: Mapping[str, Item], writer: Writer) -> bytes:
-    """Write a tree of these files, and return its id."""
-    below: dict[str, dict[str, Item]] = {}
-    rows: dict[str, Item] = {}
-    for path, item in files.items():
-        name, _, rest = path.partition("/")
-        if rest:
-            below.setdefault(name, {})[rest] = item
-        else:
-            rows[name] = item
-    rows.update((name, Item(FOLDER, tree(inner, writer))) for name, inner in below.items())
-    return writer.tree(rows)
 
 
 def _uncommitted(folder: str) -> tuple[str | None, Iterable[tuple[str, str]]]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
-from idumb.git import disk_space, git_program, guarded_files, young_files
+from idumb.git import disk_space, git_program, guarded_files, nested_repositories, young_files
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 
@@ -66,9 +66,9 @@ class _Tracked(NamedTuple):
 class Shadow:
     """Scans the working tree of `place`. The objects go to the store of `objects`, whose content `has` tells.
 
-    `rules` is the repository whose ignore rules outside the tree apply: whoever works in a clone can write rules into
-    the clone's git folder. An untracked file of more than `limit` MB is left out. Names in which `has_secret` finds a
-    known value are not remembered.
+    `rules` is the repository whose ignore rules outside the tree apply. For a clone, that is the user's: an agent can
+    change the rules in the clone's own git folder. An untracked file of more than `limit` MB is left out. Names in
+    which `has_secret` finds a known value are not remembered.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Shadow:
         self._forced: dict[bytes, list[int]] = {}
         self._is_first = True
         self._is_private = False
-        self._young = young_files.YoungFiles(os.path.join(self._git.path, "young.json"))
+        self._young = young_files.YoungFiles(self._git)
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ class Shadow:
         self._git.write(_VERIFIED, tree)
 
     def forget(self) -> None:
-        """Scan everything again: the working tree was made anew, or objects are gone."""
+        """Scan everything again: the working tree was recreated, or objects are gone."""
         with self._alone():
             self._git.remove(INDEX)
             self._git.remove(_VERIFIED)
@@ -217,7 +217,7 @@ class Shadow:
             self.repositories = ()
             return set()
         listed = self._users_rows()
-        links = {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
+        links = nested_repositories.submodules(listed)
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
         below = {path for path in nested if path not in links and b"\t%b/" % path in listed}
         others = [path for path in nested if path not in links and path not in below]

@@ -106,11 +106,11 @@ class ShadowFolder:
             "GIT_WORK_TREE": self._place.root,
             "GIT_OBJECT_DIRECTORY": os.path.join(self._store.common_dir, "objects"),
         }
-        effective = self._guarded.effective()
         # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
         case = "true" if os.path.lexists(os.path.join(self.path, "CoNfIg")) else "false"
         settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", f"core.ignoreCase={case}"]
-        settings += [f"{name}={effective[name]}" for name in ("core.precomposeunicode",) if name in effective]
+        if (composed := self._guarded.effective().get("core.precomposeunicode")) is not None:
+            settings.append(f"core.precomposeUnicode={composed}")
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
         return git_program.beside(

@@ -1,8 +1,7 @@
 """Snapshots: the working tree's bytes, the index file and the state of HEAD, in a tree with a name, read back.
 
 A snapshot's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `head/` (the tree of HEAD, to
-which the index refers too), `refs` (the user's) and `meta.json`. A snapshot of an earlier version of idumb is a commit
-of such a tree without `head/`; its parent was HEAD.
+which the index refers too), `refs` (the user's) and `meta.json`.
 """
 
 from __future__ import annotations
@@ -75,7 +74,8 @@ class Snapshots:
         if nested is not None:
             items[nested_repositories.FACTS] = Item(FILE, self._writer.blob(nested.as_json()))
             if nested.files:
-                items[nested_repositories.KEPT] = Item(FOLDER, nested_repositories.tree(nested.files, self._writer))
+                kept = tree_objects.put(self._repository, self._writer.tree, tree_objects.EMPTY_TREE, nested.files)
+                items[nested_repositories.KEPT] = Item(FOLDER, bytes.fromhex(kept))
         if head is not None:
             self._keep_head(head)
         return self._keep(ref, tree, reason, items)

@@ -62,8 +62,8 @@ def ignored(place: Repository, paths: Iterable[str]) -> frozenset[str]:
 def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tuple[str, str]]:
     """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
 
-    `rules` is the repository whose rules outside the tree apply: whoever works in a clone can write rules into its git
-    folder.
+    `rules` is the repository whose rules outside the tree apply. For a clone, that is the user's: an agent can change
+    the rules in the clone's own git folder.
     """
     rows = _checked(root, paths, "--verbose", rules=rules)  # file, line, pattern and path, in turn
     found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)

@@ -305,7 +305,7 @@ class GitTrees:
         return not conflicts, "; ".join(f"{conflict.path} {conflict.why}" for conflict in conflicts)
 
     def forget(self) -> None:
-        """Forget the last scan: the working tree or its git folder was made anew, or objects are gone."""
+        """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
         self.shadow.forget()
         self.__dict__.pop("snapshots", None)
 

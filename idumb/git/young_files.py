@@ -13,8 +13,10 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 
+from idumb.git.shadow_folder import ShadowFolder
 from idumb.system import clock
 
+_NOTES = "young.json"
 _SECOND = 1_000_000_000
 
 
@@ -30,13 +32,13 @@ def state(path: bytes) -> list[int] | None:
 
 
 class YoungFiles:
-    """`place` is the file in which other processes find the notes; without it, or if it is damaged, there are none."""
+    """Other processes find the notes in `folder`; without them, or if they are damaged, there are none."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, folder: ShadowFolder) -> None:
+        self._folder = folder
         self._seen: dict[bytes, list[int]] = {}
-        with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="utf-8") as stream:
-            self._seen = {os.fsencode(path): seen for path, seen in json.load(stream).items()}
+        with contextlib.suppress(ValueError, AttributeError):
+            self._seen = {os.fsencode(path): seen for path, seen in json.loads(folder.read(_NOTES)).items()}
 
     def note(self, before: Mapping[bytes, list[int] | None], at: Callable[[bytes], bytes]) -> None:
         """Note files that changed just now, or while git read them: with the state `before`, git may know no newer one.
@@ -61,10 +63,7 @@ class YoungFiles:
 
     def clear(self) -> None:
         self._seen = {}
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._place)
+        self._folder.remove(_NOTES)
 
     def _save(self) -> None:
-        text = json.dumps({os.fsdecode(path): seen for path, seen in self._seen.items()})
-        with open(os.open(self._place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as stream:
-            stream.write(text)
+        self._folder.write(_NOTES, json.dumps({os.fsdecode(path): seen for path, seen in self._seen.items()}))

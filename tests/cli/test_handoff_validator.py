@@ -106,7 +106,7 @@ def test_a_clone_s_work_cannot_wait_for_a_handoff_and_is_refused_at_once(project
 
 
 class Killed:
-    """A clock at whose first wait the process is told to end; `subprocess` keeps the real one."""
+    """A clock that ends the process at its first wait. `subprocess` still has the real one."""
 
     monotonic = staticmethod(time.monotonic)
 

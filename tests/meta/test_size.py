@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_912,
     "composition": 967,
     "cli, views": 5_599,
-    "git": 6_635,
+    "git": 6_633,
     "store": 2_696,
     "system": 3_128,
     "gates": 4_299,

@@ -92,12 +92,12 @@ def outdated(services: Services) -> list[Start]:
     from datetime import datetime, timedelta  # `idumb status` must start fast
 
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
-    own = [start for start in services.log_files.starts() if start[2] == services.worktree]
-    aged = (s for s in holding(services) if s in own and datetime.fromisoformat(_newest(services, s[0]).at) < since)
-    old = {run for run, *_ in aged if is_finished(run_lookup.run_of(services, run))}
-    newest = {phase: start for start in own if (phase := start[1])}
-    needed = live((s for s in newest.values() if s[0] not in old), lambda run: carried_from(services, run))
-    return [start for start in own if start[0] in old - needed]
+    own = {start[0]: start for start in services.log_files.starts() if start[2] == services.worktree}
+    aged = (r for r, *_ in holding(services) if r in own and datetime.fromisoformat(_newest(services, r).at) < since)
+    old = {run for run in aged if is_finished(run_lookup.run_of(services, run))}
+    newest = {start[1]: start for start in own.values()}.values()
+    needed = live((start for start in newest if start[0] not in old), lambda run: carried_from(services, run))
+    return [own[run] for run in own if run in old - needed]
 
 
 def freed_event(runs: Iterable[Start]) -> NewEvent:

@@ -42,7 +42,7 @@ def force_below(root: str, paths: Iterable[str]) -> None:
 
 
 def force_objects(folder: str, names: Iterable[str]) -> None:
-    """Force these objects in git's folder of objects: whoever wrote them first may not have done that."""
+    """Force these objects to disk. The program that wrote them may not have done so. `folder` is git's `objects`."""
     paths = [place for name in names if os.path.exists(place := f"{folder}/{name[:2]}/{name[2:]}")]
     force(paths)
     force({folder, *map(os.path.dirname, paths)} if paths else ())
