@@ -346,7 +346,7 @@ def sound(answer: Answer, saw: str) -> None:
 def is_rest(name: str) -> bool:
     """Return temporary files and locks. The ownership lock file stays permanently; git collects its own `tmp_obj_*`."""
     lock = name.endswith(".lock") and name != "owner.lock"
-    return name.startswith(".idumb-") or lock or name.endswith(".tmp") or "scan.cache." in name
+    return name.startswith(".idumb-") or lock or name.endswith(".tmp")
 
 
 def differs(actual: Bytes, expected: Bytes) -> str:

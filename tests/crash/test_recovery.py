@@ -248,7 +248,7 @@ def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandb
     """R-LOG-6: the folder of idumb's ref is gone, and its value need not change."""
     project = killed_before(sandbox, record.finish_commit)
     sandbox.git("pack-refs", "--all", "--prune")
-    assert not (sandbox.git_dir / "refs/idumb/kept").exists()
+    assert not (sandbox.git_dir / "refs/idumb/worktrees").exists()
     assert project.resume().code == 0
     assert project.trailers("Idumb-Task") == ["T1-01"]
 
