@@ -286,8 +286,8 @@ def _outputs(process: subprocess.Popen[bytes], watch: Callable[[], None] | None)
 
 @contextlib.contextmanager
 def _started(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start git. If another thread than the main one does so, a program that ends meanwhile does not take it along."""
-    if threading.current_thread() is threading.main_thread():
+    """Start git. While other threads run, a program that ends in one of them does not take this git along."""
+    if threading.active_count() == 1:
         with subprocess.Popen(words, start_new_session=True, **options) as process:
             yield process
         return

@@ -147,6 +147,7 @@ def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         ran = project.idumb("execute-phase", "1", "--mode", "strict", "--json", environment={"TMPDIR": short})
         assert list(Path(short).iterdir()) == []
-    assert (ran.code, ran.data["verification"]["weaker"]) == (0, []), ran
+    assert ran.code == 0, ran
+    assert ran.data["verification"]["weaker"] == []
     assert not (home / "left").exists()
     assert "weaker" not in evidence(project)

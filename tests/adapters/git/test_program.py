@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
 from idumb.git import git_program
+from idumb.system.processes import child_process, process_tree
 from tests.support.gitrepo import GitSandbox
 
 
@@ -39,3 +41,22 @@ def test_a_git_program_inside_the_repository_is_skipped(sandbox: GitSandbox, mon
         git_program.path.cache_clear()
     assert "." not in output.splitlines()[-1].split(os.pathsep)
     assert git_program.path().startswith("/")
+
+
+@pytest.mark.skipif(not process_tree.adopt_orphans(), reason="only Linux lets idumb end what a program left")
+def test_a_program_that_ends_in_another_thread_does_not_end_git(sandbox: GitSandbox) -> None:
+    """F30, R-RUN-8: git would seem to have succeeded without output, and a scan would be of no files."""
+    started, over = sandbox.root / "started", sandbox.root / "over"
+    for pipe in (started, over):
+        os.mkfifo(pipe)
+
+    def other() -> None:
+        child_process.run(["/bin/cat", str(started)], cwd="/", environment={}, grace=0.1)
+        os.write(os.open(over, os.O_RDWR), b"whole\n")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    alias = f"alias.x=!echo x > {started}; head -n 1 {over}"
+    output = git_program.output(str(sandbox.root), ["-c", alias, "x"])
+    thread.join()
+    assert output == b"whole\n"
