@@ -142,7 +142,7 @@ def conflict_with_completed(overlapping: Iterable[Overlap], unmet: Iterable[Unme
 
 def is_completed(task: TaskState) -> bool:
     """Whether the task is completed, or only the record of its completion is missing."""
-    return task.status in outcome.DONE or task.intended is not None
+    return task.status in outcome.DONE or task.intended
 
 
 def _renamed(diff: PlanDiff) -> bool:

@@ -316,13 +316,5 @@ class Here:
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
 
-    def deliver(
-        self,
-        base: str,  # noqa: ARG002 - the port's signature
-        candidate: str,
-        paths: Sequence[str],  # noqa: ARG002
-    ) -> tuple[str, tuple[Conflict, ...]]:
-        return candidate, ()
-
     def close(self) -> None:
         """Nothing was made."""

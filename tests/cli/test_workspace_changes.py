@@ -120,20 +120,20 @@ def test_the_next_resume_finishes_a_partial_delivery(
     project: Project, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-RUN-8: idumb's own files never block a delivery."""
-    from idumb.git.clones import clone
+    from idumb.git.trees import GitTrees
 
     project.configure(f"git: {{commit: {policy}}}\n")
     make = [shell("echo $$ > a.txt; echo $$ > b.txt")]
     project.plan([task("T1-01", files="create `a.txt`, create `b.txt`", check="test -s b.txt", steps=make)])
     approval = project.approval()
-    whole = clone.Clone.deliver
+    whole = GitTrees.restore
 
-    def half(place: clone.Clone, base: str, candidate: str, paths: list[str]) -> None:
-        whole(place, base, candidate, paths[:1])
+    def half(trees: GitTrees, candidate: str, base: str, paths: list[str]) -> None:
+        whole(trees, candidate, base, paths[:1])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(clone.Clone, "deliver", half)
+        patched.setattr(GitTrees, "restore", half)
         project.quick("execute-phase", "1", "--approve", approval, "--workspace", "clone", "--json")
     assert project.exists("a.txt")
     assert not project.exists("b.txt")

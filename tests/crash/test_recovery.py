@@ -246,7 +246,7 @@ def killed_before(sandbox: GitSandbox, function: Callable[..., Any]) -> Project:
 
 def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandbox: GitSandbox) -> None:
     """R-LOG-6: the folder of idumb's ref is gone, and its value need not change."""
-    project = killed_before(sandbox, record.finish_commit)
+    project = killed_before(sandbox, record.complete)
     sandbox.git("pack-refs", "--all", "--prune")
     assert not (sandbox.git_dir / "refs/idumb/worktrees").exists()
     assert project.resume().code == 0

@@ -52,7 +52,8 @@ def task(id: str, *needs: str, files: Sequence[str] | None = None, **fields: Any
 class EngineRun:
     """One run. `work(request, files)` is what the builder does at each call; `calls` are the requests it received.
 
-    `kill_at` ends the process before that durable effect, counted from 1; `effects` are those that happened.
+    `kill_at` ends the process before that durable effect, counted from 1; `effects` are those that happened. In
+    `clone`, programs work in a copy of HEAD that each process makes. `apart`: checks judge trees, not the files.
     """
 
     def __init__(
@@ -64,7 +65,10 @@ class EngineRun:
         settings: Settings | None = None,
         workflow: Workflow | None = None,
         plan: Mapping[str, Any] | None = None,
+        workspace: str = "here",
+        apart: bool = False,
     ) -> None:
+        self.workspace, self.apart = workspace, apart
         self.repository = MemoryRepository(effect=self._effect)
         self.repository.files["README"] = b"hello"
         self.repository.commit_all("start")
@@ -72,8 +76,9 @@ class EngineRun:
         self.log = _KillableLog(self.clock, self.worktree, self._effect)
         self.settings = settings or Settings(builder="builder", bindings={"builder": Binding("builder", "scripted")})
         self.work = work or make_own_files
-        self.builder = ScriptedAgent(lambda request: self.work(request, self.repository.files))
-        self.checks = MemoryChecks(self.repository)
+        self.builder = ScriptedAgent(lambda request: self.work(request, self.place.files))
+        self.place = self.repository
+        self.checks = MemoryChecks(self.place, apart=apart)
         self.interrupts = _Interrupts()
         self.asker = _Asker(answers or {})
         self.notes: list[str] = []
@@ -119,7 +124,9 @@ class EngineRun:
         journal = Journal(self.log, services.reporter, operation=f"o{fence}", fence=fence, state=self.state)
         if not journal.state.id:
             journal.write(self._started(services))
-        here = SimpleNamespace(kind="here", trees=services.trees)
+        self.place = self.repository if self.workspace == "here" else self.repository.clone()
+        self.checks = MemoryChecks(self.place, apart=self.apart)
+        place = SimpleNamespace(kind=self.workspace, trees=MemoryTrees(self.place))
         person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str, self.asker))
         agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
         values = {"on_deviation": None, "max_attempts": 3, **fields}
@@ -127,7 +134,7 @@ class EngineRun:
             services,
             journal,
             self.contract,
-            cast("Any", here),
+            cast("Any", place),
             agents,
             self.checks,
             services.gates,
@@ -170,7 +177,7 @@ class EngineRun:
             "base_tree": services.trees.scan(),
             "branch": head.branch,
             "tasks": [[id, contracts.task_digest(contract.tasks[id])] for id in contract.order],
-            "workspace": "here",
+            "workspace": self.workspace,
             "guarded": {},
         }
         return NewEvent("run.started", payload, run=RUN)

@@ -13,12 +13,11 @@ NOT_FOUND = 127
 
 
 class MemoryChecks:
-    """Implements the port `Checks`. `ran` has every command in order."""
+    """Implements the port `Checks`. `ran` has every command in order; `apart`: they judge the trees, not the files."""
 
-    apart = False
-
-    def __init__(self, repository: MemoryRepository) -> None:
+    def __init__(self, repository: MemoryRepository, *, apart: bool = False) -> None:
         self._repository = repository
+        self.apart = apart
         self.ran: list[str] = []
 
     def surroundings(self, failed: Evidence) -> Sequence[str]:
@@ -55,15 +54,19 @@ class MemoryChecks:
         views: Sequence[str] = (),
     ) -> Evidence:
         self.ran.append(command)
-        code = self._exit_code(command.split())
+        code = self._exit_code(command.split(), self._files(tree))
         failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED
         return Evidence(subject, text, failed if code else evidence.PASSED, command, exit_code=code, tree=tree)
 
     def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
         return self.command(subject, command, command, timeout=timeout, tree=tree)
 
-    def _exit_code(self, argv: list[str]) -> int:
-        files = self._repository.files
+    def _files(self, tree: str | None) -> dict[str, bytes]:
+        if tree is None or not self.apart:
+            return self._repository.files
+        return {path: self._repository.blobs[oid] for path, oid in self._repository.trees[tree].items()}
+
+    def _exit_code(self, argv: list[str], files: dict[str, bytes]) -> int:
         match argv:
             case ["true"]:
                 return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from idumb.app.ports.repository import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
 from idumb.domain import canonical_json, paths
@@ -80,6 +80,11 @@ class MemoryRepository:
         self.refs[f"refs/heads/{self.branch}"] = commit
         return commit
 
+    def clone(self) -> MemoryRepository:
+        """Return a working tree of its own, as HEAD is, that shares all objects and refs."""
+        tree = {} if self.head is None else self.trees[self.commits[self.head].tree]
+        return replace(self, files={path: self.blobs[oid] for path, oid in tree.items()})
+
     def ancestors(self, tip: str | None) -> Iterable[str]:
         while tip is not None:
             yield tip
@@ -143,6 +148,9 @@ class MemoryTrees:
             if path in other:
                 taken[path] = other[path]
         return self._repository.store_tree(taken)
+
+    def committed(self, base: str | None, tree: str, paths: Iterable[str]) -> str:
+        return self.overlay(MemoryHistory(self._repository).tree_of(base), tree, paths)
 
     def read(self, oid: str) -> bytes:
         if oid not in self._repository.blobs:

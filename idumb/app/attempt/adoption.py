@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from idumb.app.attempt import budget, handoff_writer, judge, measure, missing_paths, questions, step_evidence
 from idumb.app.contract import legacy_claims
-from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, RunContext
+from idumb.app.core.attempt import JUDGED, MEASURED, Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import contract, outcome, paths
 from idumb.domain.decision import Answer, Choice, Decision
@@ -53,14 +54,14 @@ def begin(context: RunContext, task: Task) -> Attempt:
     return context.attempt(task, number, base="", feedback="", adopted=True, **budget.of_attempt(context, task))
 
 
-def run_checks(context: RunContext, attempt: Prepared) -> Measured:
+def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files, and run the task's own checks on them. Its declared files are there already."""
     services, task = context.services, attempt.task
-    built = attempt.become(Built, result=None)
+    built = attempt
     candidate, _, left_by_tools = measure.freeze(context, built)
     lines = tuple(ledger.Line(c.path, ledger.DECLARED, None, c.verb) for c in _literal(task))
-    measured = built.become(
-        Measured,
+    measured = built.at(
+        MEASURED,
         candidate=candidate,
         changes=(),
         ledger=ledger.Ledger(lines),
@@ -89,19 +90,19 @@ def run_checks(context: RunContext, attempt: Prepared) -> Measured:
     return judge.scan_again(context, measured, "a check changed what it should judge") if checked else measured
 
 
-def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
+def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:
     """Complete the task only if its own checks prove it; invariants hold whether or not it was done."""
     if attempt.outcome is not None:
-        return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
+        return attempt.at(JUDGED, outcome=attempt.outcome, verdict=None)
     verdict, why = proof.verdict(attempt.ledger, attempt.evidence)
     own = [e for e in attempt.evidence if not e.subject.startswith("invariant ")]
     if verdict == outcome.PASS and proof.proves(own):
         words = "an old iDumb says that it is done, and its checks hold"
-        return attempt.become(Judged, verdict=verdict, outcome=outcome.COMPLETED, reason=words)
+        return attempt.at(JUDGED, verdict=verdict, outcome=outcome.COMPLETED, reason=words)
     why = why if verdict != outcome.PASS else "no check of its own proves it"
     verdict = outcome.PARTIAL if proof.proves(own) else outcome.FAIL
     words = f"an old iDumb says that it is done, which is not proven here: {why}"
-    return attempt.become(Judged, verdict=verdict, outcome=outcome.FAILED, reason=words)
+    return attempt.at(JUDGED, verdict=verdict, outcome=outcome.FAILED, reason=words)
 
 
 def question_events(context: RunContext, task: Task) -> tuple[NewEvent, ...]:

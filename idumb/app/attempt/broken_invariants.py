@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from idumb.app.contract import loading
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import task_base
@@ -26,7 +27,7 @@ def is_broken(proof: Evidence) -> bool:
     return SUBJECT in proof.subject and proof.result == evidence.FAILED and proof.command is not None
 
 
-def explain(context: RunContext, attempt: Measured, checked: Iterable[Evidence]) -> list[Evidence]:
+def explain(context: RunContext, attempt: Attempt, checked: Iterable[Evidence]) -> list[Evidence]:
     """Return the evidence of an attempt with the explanation of each broken invariant."""
     before = None
     if attempt.proven is not None:
@@ -37,7 +38,7 @@ def explain(context: RunContext, attempt: Measured, checked: Iterable[Evidence])
     ]
 
 
-def _words(context: RunContext, attempt: Measured, proof: Evidence, before: str | None) -> str:
+def _words(context: RunContext, attempt: Attempt, proof: Evidence, before: str | None) -> str:
     services, state, task = context.services, context.journal.state, attempt.task.id
     since = _since(services, state, attempt.plan, proof)
     if before is None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from idumb.app.attempt import agent_client, builder_commits, questions
 from idumb.app.contract import plan_answers
-from idumb.app.core.run_context import Attempt, Built, Measured, Prepared, RunContext
+from idumb.app.core.attempt import BUILT, Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import agent, failures, outcome, paths, tool_files, wording
@@ -23,12 +24,12 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import ResolvedRole
 
 
-def build(context: RunContext, attempt: Prepared) -> Built:
+def build(context: RunContext, attempt: Attempt) -> Attempt:
     """Ask the builder to do the work. Its answer is a claim; idumb judges the files."""
     if attempt.outcome is not None:
-        return attempt.become(Built, result=None)
+        return attempt.at(BUILT)
     if attempt.awaits_verdict:
-        return attempt.become(Built, result=_result_of_waiting(context, attempt))
+        return attempt.at(BUILT, result=_result_of_waiting(context, attempt))
     name = attempt.builder
     builder = context.agents.get(name)
     able = capabilities(builder)
@@ -52,8 +53,8 @@ def build(context: RunContext, attempt: Prepared) -> Built:
     evidence = attempt.evidence
     if answers and attempt.task.is_human:  # "It is done" proves nothing about a task with criteria of its own
         evidence = (*evidence, *questions.evidence_of_answers(decisions, answers, attempt.base))
-    built = attempt.become(
-        Built,
+    built = attempt.at(
+        BUILT,
         result=result,
         failure=agent_failure(context, name, result),
         questions=decisions,
@@ -79,7 +80,7 @@ def _result_of_waiting(context: RunContext, attempt: Attempt) -> agent.AgentResu
     )
 
 
-def _with_question(context: RunContext, attempt: Prepared, request: agent.AgentRequest) -> agent.AgentRequest:
+def _with_question(context: RunContext, attempt: Attempt, request: agent.AgentRequest) -> agent.AgentRequest:
     """Return the request with the question to a person, and the answer if there is one already."""
     question = questions.work_question(attempt.task)
     answer = _given_answer(context, attempt, question)
@@ -90,12 +91,12 @@ def _with_question(context: RunContext, attempt: Prepared, request: agent.AgentR
 
 def _given_answer(context: RunContext, attempt: Attempt, question: Decision) -> Answer | None:
     """Return the answer to this question, or the one that a person saved for it."""
-    return questions.recorded_answer(context, question) or plan_answers.remembered_answer(
+    return context.journal.answer(question.id) or plan_answers.remembered_answer(
         context.services, question, attempt.task
     )
 
 
-def _why_not_retry(context: RunContext, attempt: Prepared) -> Callable[[], str]:
+def _why_not_retry(context: RunContext, attempt: Attempt) -> Callable[[], str]:
     """Return a function that says why a builder must not be called again: effects outside the files show in no tree."""
     kind = attempt.task.rollback.kind
     if kind != REVERSIBLE:
@@ -157,7 +158,7 @@ def make_request(
         handover=attempt.handover,
         commits=commits,
         decided=decisions_made(context.journal.state),
-        diff=_change(context, attempt) if isinstance(attempt, Measured) else "",
+        diff=_change(context, attempt) if attempt.is_measured else "",
         values=_described_values(context, attempt) if builds else "",
     )
     room = attempt.allowance
@@ -179,7 +180,7 @@ def make_request(
         limits=((binding.limits if binding is not None else None) or settings.limits).chosen(),
         model=filled.model,
         settled=context.journal.state.tasks[task.id].progress.settled,
-        candidate=_candidate(context, attempt) if isinstance(attempt, Measured) else "",
+        candidate=_candidate(context, attempt) if attempt.is_measured else "",
         unsaved=_unsaved(context),
         commits=commits,
         sandboxed=context.sandboxed,
@@ -228,7 +229,7 @@ def _unsaved(context: RunContext) -> tuple[str, ...]:
     return context.work.ignored() if context.workspace.kind == "here" else ()
 
 
-def _candidate(context: RunContext, attempt: Measured) -> str:
+def _candidate(context: RunContext, attempt: Attempt) -> str:
     """Return the frozen tree without idumb's own files, which change while a verdict is pending."""
     tree, start = attempt.candidate, context.journal.state.base.tree
     if context.workspace.kind != "here":
@@ -241,7 +242,7 @@ MOST_SHOWN = 200_000
 """Characters of a change that a validator is shown; it can read the rest in the files."""
 
 
-def _change(context: RunContext, attempt: Measured) -> str:
+def _change(context: RunContext, attempt: Attempt) -> str:
     """Return what the attempt changed since the task base, as the validator sees it."""
     if not attempt.ledger.changed:
         return ""

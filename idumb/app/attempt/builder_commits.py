@@ -8,11 +8,9 @@ so idumb commits for them. People and editors work in the user's own tree, as un
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
-from idumb.app.core import run_lookup
-from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import BuilderCommits
 from idumb.app.ports.workspace import CommittingClone
 from idumb.app.worktree import drift, tool_leftovers
@@ -22,9 +20,6 @@ from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits
-from idumb.domain.proof.builder_commits import Commit
-from idumb.domain.proof.ledger import Change
-from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMIT_BUILDER, Settings
 
 CLONE = "clone"
@@ -80,14 +75,14 @@ def begin(context: RunContext, attempt: Attempt) -> Attempt:
     return dataclasses.replace(attempt, base="")
 
 
-def take(context: RunContext, attempt: Built) -> Built:
+def take(context: RunContext, attempt: Attempt) -> Attempt:
     """Read what the builder committed, and replace its git folder before idumb runs git there."""
     if context.commits is None or attempt.result is None or not by_builder(context, attempt.task):
         return attempt
     return dataclasses.replace(attempt, commits=context.commits.take())
 
 
-def judge(context: RunContext, attempt: Measured) -> Measured:
+def judge(context: RunContext, attempt: Attempt) -> Attempt:
     """Import commits that hold. If they do not, the attempt fails and nothing of them is taken."""
     offered, clone = attempt.commits, context.commits
     if offered is None or clone is None:
@@ -103,7 +98,7 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, clone: CommittingClone) -> str:
+def _why_not(context: RunContext, attempt: Attempt, offered: BuilderCommits, clone: CommittingClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task
@@ -129,7 +124,7 @@ def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, cl
     )
 
 
-def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
+def _worked_elsewhere(attempt: Attempt, offered: BuilderCommits, strayed: tuple[str, ...]) -> str:
     """Return why an attempt failed that worked in the user's tree instead of its clone; "" otherwise."""
     covers = paths.cover(attempt.written)
     declared = [path for path in strayed if covers(path)]
@@ -142,26 +137,10 @@ def _worked_elsewhere(attempt: Measured, offered: BuilderCommits, strayed: tuple
 
 
 def payload(offered: BuilderCommits) -> dict[str, object]:
-    """Return what `attempt.finished` records of the commits, and `recorded` reads."""
+    """Return what `attempt.finished` records of the commits."""
     return {
         "base": offered.base,
         "tip": offered.tip,
         "problem": offered.problem,
         "commits": [commit.as_dict() for commit in offered.commits[: builder_commits.MOST]],
     }
-
-
-def recorded(context: RunContext, task_state: TaskState) -> BuilderCommits | None:
-    """Return the commits of a task's last attempt from the log; None if its builder made none."""
-    last = run_lookup.last_event(context.services, "attempt.finished", context.run, task_state.id)
-    row = last.payload.get("committed") if last is not None and last.attempt == task_state.attempt.number else None
-    if row is None:
-        return None
-    commits = tuple(map(_commit_of, row["commits"]))
-    return BuilderCommits(row["base"], row["tip"], commits, row["problem"])
-
-
-def _commit_of(row: Mapping[str, Any]) -> Commit:
-    """Return a commit as far as it was recorded; that is enough to record it again."""
-    files = tuple(Change(path, "", None, None) for path in row["files"])
-    return Commit(row["commit"], "", (), row["author"], row["committer"], row["subject"], changes=files)

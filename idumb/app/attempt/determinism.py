@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
 from idumb.domain import agent, outcome, paths, wording
 from idumb.domain.errors import Refusal
@@ -25,7 +26,7 @@ class Earlier:
     touched: tuple[str, ...]
 
 
-def compare(context: RunContext, attempt: Measured) -> Measured:
+def compare(context: RunContext, attempt: Attempt) -> Attempt:
     """Compare the work with the newest attempt like this one. Deterministic mode refuses a difference."""
     result, candidate = attempt.result, attempt.candidate
     if result is None or result.outcome != outcome.COMPLETED or _is_by_hand(attempt):
@@ -59,12 +60,12 @@ def compare(context: RunContext, attempt: Measured) -> Measured:
     return dataclasses.replace(attempt, unlike=True).ended(outcome.FAILED, words)
 
 
-def _is_by_hand(attempt: Measured) -> bool:
+def _is_by_hand(attempt: Attempt) -> bool:
     """Return whether a person works on it, who need not do the same twice."""
     return agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
 
 
-def _earlier(context: RunContext, attempt: Measured) -> Earlier | None:
+def _earlier(context: RunContext, attempt: Attempt) -> Earlier | None:
     log, announced = context.services.log, attempt.announced
     begun = log.events(task=attempt.task.id, kind="attempt.started", newest_first=True, limit=_LOOKED_AT)
     for event in begun:
@@ -82,7 +83,7 @@ def _earlier(context: RunContext, attempt: Measured) -> Earlier | None:
     return None
 
 
-def _same_start(work: Trees, attempt: Measured, base: str, present: str) -> bool:
+def _same_start(work: Trees, attempt: Attempt, base: str, present: str) -> bool:
     pairs = {(base, attempt.base), (present, str(attempt.announced["present"]))}
     try:
         return not any(_foreign(work, earlier, current) for earlier, current in pairs if earlier != current)

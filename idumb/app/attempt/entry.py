@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 
 from idumb.app.attempt import budget, builder_commits
 from idumb.app.contract import envelopes, run_lock
-from idumb.app.core.run_context import Attempt, Prepared, RunContext
+from idumb.app.core.attempt import ANNOUNCED, Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
@@ -19,9 +20,6 @@ from idumb.domain.plans.plan import CONTEXT, STRICT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.task_state import TaskState
-
-_Phase = TypeVar("_Phase", bound=Attempt)
-
 
 PUT_BACK = "The files are again as they were before the first attempt: nothing that was written since then remains."
 """The note to an agent that remembers what it wrote."""
@@ -116,7 +114,7 @@ def resumed_conversation(context: RunContext, task: Task) -> Conversation | None
     return last if same else None
 
 
-def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
+def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
     """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
     services = context.services
     if not services.owner.check(context.journal.fence):
@@ -131,7 +129,7 @@ def check_lock(context: RunContext, attempt: _Phase) -> _Phase:
     return attempt
 
 
-def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
+def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     """Take a durable snapshot, read it back, then record that the attempt started."""
     services, task = context.services, attempt.task
     if not attempt.builder and not attempt.adopted:  # intake refuses such a plan before a run starts
@@ -170,7 +168,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Prepared:
     # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
     before = dataclasses.replace(before, kept=services.history.expected_refs())
     announced = {**environment, "present": present}
-    return attempt.become(Prepared, snapshot=snapshot, before=before, announced=announced)
+    return attempt.at(ANNOUNCED, snapshot=snapshot, before=before, announced=announced)
 
 
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
@@ -214,7 +212,7 @@ def _only_known_now(context: RunContext, before: RepositoryState) -> dict[str, o
     return {name: value for name, value in fields.items() if value}
 
 
-def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
+def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
     if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
         return attempt  # there are none, or they held when the work was done
@@ -232,7 +230,7 @@ def check_preconditions(context: RunContext, attempt: Prepared) -> Prepared:
     return _take_residue_into_base(context, attempt) if checked else attempt
 
 
-def _check_before(context: RunContext, attempt: Prepared, *, first: bool) -> tuple[Evidence, ...]:
+def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tuple[Evidence, ...]:
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work.
 
     Preconditions are about the machine and the workspace, so they are always checked there.
@@ -262,7 +260,7 @@ def _inverted(result: Evidence) -> Evidence:
     return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
 
 
-def _take_residue_into_base(context: RunContext, attempt: Prepared) -> Prepared:
+def _take_residue_into_base(context: RunContext, attempt: Attempt) -> Attempt:
     """Add files that these checks left to the base, so that they do not count as the builder's work."""
     context.checks.end_processes()
     after = context.work.scan(attempt.literal_paths)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.gate import Inputs
 
 
-def enable(context: RunContext, attempt: Measured, inputs: Inputs) -> Inputs:
+def enable(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inputs:
     """Return the inputs of the gates with the settings that name gates, and with what runs their commands."""
     services, checks, work = context.services, context.checks, context.work
     usual = services.settings.run.check_timeout

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Judged, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -29,7 +30,7 @@ _SUMMARY = 4000
 NO_OUTPUTS: Mapping[str, Any] = MappingProxyType({})
 
 
-def of_attempt(context: RunContext, attempt: Judged) -> list[NewEvent]:
+def of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events that a completed attempt adds to those of its completion."""
     if not attempt.task.handoff_to:
         return []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.app.core.run_context import Judged, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof.ledger import Change
@@ -14,7 +15,7 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def summary(context: RunContext, attempt: Judged, result: AgentResult) -> str:
+def summary(context: RunContext, attempt: Attempt, result: AgentResult) -> str:
     """Return the agent's own summary, or one that is made without a model."""
     if result.handover.strip():
         return result.handover.strip()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from idumb.app.attempt import build, interruption, measure, missing_paths, questions, step_evidence, validator
-from idumb.app.core.run_context import CONTROLS, Built, Judged, Measured, Prepared, RunContext
+from idumb.app.core.attempt import JUDGED, Attempt
+from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers, tree_guard
@@ -23,14 +23,12 @@ from idumb.domain.proof.ledger import Entry
 from idumb.domain.proof.symbols import NOT_JUDGED
 from idumb.domain.settings import Settings
 
-_Phase = TypeVar("_Phase", bound=Prepared)
-
 _MOST_READ = 1024 * 1024
 """Bytes of a changed file that may name paths of this machine; larger ones are data."""
 _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
-def end_processes(context: RunContext, attempt: Built) -> Built:
+def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
     """End whatever the builder started, so that nothing writes while the files are frozen; then check for drift.
 
     Git reads the configuration only after it was compared: the builder may have tampered with it.
@@ -40,7 +38,7 @@ def end_processes(context: RunContext, attempt: Built) -> Built:
     return check_drift(context, attempt)
 
 
-def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
+def check_drift(context: RunContext, attempt: Attempt) -> Attempt:
     """Refuse to continue in a repository that was tampered with during the attempt, and record why it ended."""
     try:
         drift.require_unchanged(context, attempt)
@@ -51,16 +49,18 @@ def check_drift(context: RunContext, attempt: _Phase) -> _Phase:
     return attempt
 
 
-def report_beside_clone(context: RunContext, attempt: Measured) -> Measured:
+def report_beside_clone(context: RunContext, attempt: Attempt) -> Attempt:
     """Report files of the user's own tree that changed while a program worked in a clone: it may have left it."""
     if attempt.result is not None and tree_guard.starts_a_program(context.agents.get(attempt.builder)):
         drift.beside_clone(context, attempt)
     return attempt
 
 
-def run_checks(context: RunContext, attempt: Measured) -> Measured:
+def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     """Prove the work by checks, gates and the validator, then see what they changed in the workspace."""
-    attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=_tree_to_prove(context, attempt)))
+    head = context.services.history.head().commit
+    proven = _tree_to_prove(context, attempt, head)
+    attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=proven, judged_on=head))
     if attempt.outcome is not None:
         return attempt
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
@@ -85,7 +85,7 @@ def run_checks(context: RunContext, attempt: Measured) -> Measured:
     return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
 
 
-def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Sequence[Evidence]]:
+def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequence[Evidence]]:
     """Run the checks on the tree to prove; return the attempt and their evidence.
 
     The attempt has ended if that tree lacks what a check needs, or if a check proves nothing about the work.
@@ -119,7 +119,7 @@ def _prove_tree(context: RunContext, attempt: Measured) -> tuple[Measured, Seque
     return attempt, checked
 
 
-def _with_places_of_machine(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> Sequence[Evidence]:
+def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Sequence[Evidence]:
     """Return evidence that is weaker if the work newly names paths of this machine: no clone elsewhere has them."""
     if not any(e.passed and e.command for e in checked):
         return checked
@@ -141,7 +141,7 @@ def _with_places_of_machine(context: RunContext, attempt: Measured, checked: Seq
     return [dataclasses.replace(e, weaker=(*e.weaker, *reasons)) if e.passed and e.command else e for e in checked]
 
 
-def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
+def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> str | None:
     """Return the tree that the checks judge; None if they run in the workspace, or there are none.
 
     That is HEAD with the work on it, and the finished tasks that nobody committed yet (`git.commit: none`, tasks of
@@ -156,19 +156,19 @@ def _tree_to_prove(context: RunContext, attempt: Measured) -> str | None:
         tree = context.services.history.tree_of(tip)
         clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
         return tree
-    head, candidate, work = context.services.history.head().commit, attempt.candidate, context.work
+    candidate, work = attempt.candidate, context.work
     tree = work.committed(head, candidate, (*context.journal.state.uncommitted(), *attempt.ledger.changed))
     if work.converted:
         clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
     return tree
 
 
-def _builder_s_commit(attempt: Measured) -> str | None:
+def _builder_s_commit(attempt: Attempt) -> str | None:
     """Return the last commit of a builder that commits itself."""
     return attempt.commits.tip if attempt.commits is not None and attempt.commits.has_commits else None
 
 
-def _require_strict_evidence(context: RunContext, attempt: Measured) -> Measured:
+def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
     """Fail an attempt in strict mode if a check changed the commit, or if what decides its programs changed."""
     if attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.journal.state.mode):
         return attempt
@@ -223,7 +223,7 @@ def _of_criterion(
         yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
 
 
-def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> Iterator[Evidence]:
+def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Iterator[Evidence]:
     """Yield what the gates say about the change. A gate of level 0 that holds says nothing."""
     work, settings = context.work, context.services.settings
     inputs = Inputs(
@@ -252,7 +252,7 @@ def gate_evidence(context: RunContext, attempt: Measured, checked: Sequence[Evid
                     yield proof
 
 
-def _gate_error(context: RunContext, attempt: Measured, proofs: Sequence[Evidence]) -> FailureMessage | None:
+def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> FailureMessage | None:
     """Return why the run stops if gates could not judge, and nothing else fails: no other attempt can change that."""
     broken = [e for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
     by_gates = [e for e in broken if gate.could_not_judge(e)]
@@ -265,7 +265,7 @@ def _gate_error(context: RunContext, attempt: Measured, proofs: Sequence[Evidenc
 _CORRECT_GATE = "Correct what it names in .idumb/config.yaml"
 
 
-def _parsed(attempt: Measured) -> frozenset[str]:
+def _parsed(attempt: Attempt) -> frozenset[str]:
     """Return the Python files that the ledger parsed; others it reads by patterns."""
     unjudged = {line.path for line in attempt.ledger.symbols if line.status == NOT_JUDGED}
     python = (change.path for change in attempt.changes if change.path.endswith((".py", ".pyi")))
@@ -285,8 +285,8 @@ def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tu
 
 
 def _ask_validator(
-    context: RunContext, attempt: Measured, proofs: Sequence[Evidence]
-) -> tuple[Measured, Sequence[Evidence]]:
+    context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]
+) -> tuple[Attempt, Sequence[Evidence]]:
     """Return the attempt with the validator's answer, and the evidence that it gave."""
     verdict = validator.judge(context, attempt, proofs)
     judged = dataclasses.replace(
@@ -299,7 +299,7 @@ def _ask_validator(
 
 
 def _validator_failure(
-    context: RunContext, attempt: Measured, proofs: Iterable[Evidence], result: agent.AgentResult | None
+    context: RunContext, attempt: Attempt, proofs: Iterable[Evidence], result: agent.AgentResult | None
 ) -> FailureMessage | None:
     """Return why the validator could not judge, if nothing else fails the attempt."""
     name = attempt.validator
@@ -309,7 +309,7 @@ def _validator_failure(
     return build.agent_failure(context, name, result) if broken == [f"validator {name}"] else attempt.failure
 
 
-def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
+def _scan_residue(context: RunContext, attempt: Attempt) -> Attempt:
     """Keep files that checks left out of the work. A check that changes the files it judges fails the attempt."""
     present = context.work.scan(attempt.literal_paths)
     by_validator = validator.changed_meanwhile(context, attempt, present) if attempt.validated_from else frozenset()
@@ -322,7 +322,7 @@ def _scan_residue(context: RunContext, attempt: Measured) -> Measured:
     return scan_again(context, attempt, words, present)
 
 
-def scan_again(context: RunContext, attempt: Measured, words: str, present: str | None = None) -> Measured:
+def scan_again(context: RunContext, attempt: Attempt, words: str, present: str | None = None) -> Attempt:
     """Add new files to the residue. If a frozen file changed, the attempt fails with `words`."""
     present = present or context.work.scan(attempt.literal_paths)
     after = context.work.changes(attempt.candidate, present)
@@ -341,7 +341,7 @@ def scan_again(context: RunContext, attempt: Measured, words: str, present: str 
     return attempt.ended(outcome.FAILED, "; ".join(problems)) if problems else attempt
 
 
-def ask_people(context: RunContext, attempt: Measured) -> Measured:
+def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
     """Ask a person about criteria that only a person can prove, after everything else holds.
 
     Their answer must never be lost to something that idumb could have found out first.
@@ -360,12 +360,12 @@ def ask_people(context: RunContext, attempt: Measured) -> Measured:
     return scan_again(context, attempt, "changed while a person was asked about it")
 
 
-def _ask(context: RunContext, attempt: Measured, decisions: Sequence[Decision]) -> Measured:
+def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -> Attempt:
     if not decisions:
         return attempt
     answers: list[Answer] = []
     for question in decisions:
-        answer = questions.recorded_answer(context, question) or context.services.asker.ask(question)
+        answer = context.journal.answer(question.id) or context.services.asker.ask(question)
         answers += [] if answer is None else [answer]
     return dataclasses.replace(
         attempt,
@@ -375,7 +375,7 @@ def _ask(context: RunContext, attempt: Measured, decisions: Sequence[Decision]) 
     )
 
 
-def _questions(attempt: Measured) -> tuple[Decision, ...]:
+def _questions(attempt: Attempt) -> tuple[Decision, ...]:
     """Return a question for each criterion that a person proves, and one for the task if a person validates it."""
     if attempt.validator is None and all(c.proof != HUMAN for c in attempt.task.acceptance):
         return ()
@@ -388,10 +388,30 @@ def _questions(attempt: Measured) -> tuple[Decision, ...]:
     return (*by_criterion, questions.validator_question(attempt.task, attempt.number, attempt.changes))
 
 
-def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
+def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
+    """Run the checks again if HEAD has moved since they ran: then another tree would be committed."""
+    head = context.services.history.head().commit
+    tree = attempt.proven if head == attempt.judged_on else _tree_to_prove(context, attempt, head)
+    attempt = dataclasses.replace(attempt, judged_on=head)
+    if tree is None or tree == attempt.proven:
+        return attempt
+    return prove_again(context, dataclasses.replace(attempt, proven=tree), tree)
+
+
+def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
+    """Run the checks again on another tree than before. Their results replace the earlier ones."""
+    services = context.services
+    checked = [*check_after(context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)]
+    context.checks.end_processes()
+    subjects = {e.subject for e in checked}
+    kept = (e for e in attempt.evidence if e.subject not in subjects)
+    return dataclasses.replace(attempt, evidence=(*kept, *checked))
+
+
+def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:
     """Give the attempt its outcome: that of its evidence, unless it has failed already."""
     if attempt.outcome is not None:
-        return attempt.become(Judged, outcome=attempt.outcome, verdict=None)
+        return attempt.at(JUDGED)
     verdict, why = evidence.verdict(attempt.ledger, attempt.evidence)
     ended = {outcome.PASS: outcome.COMPLETED, evidence.WAITING: outcome.WAITING}.get(verdict, outcome.FAILED)
     pending = attempt.verdict_of_validator
@@ -400,4 +420,4 @@ def reach_verdict(_: RunContext, attempt: Measured) -> Judged:
     elif ended == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in answered), why)
-    return attempt.become(Judged, verdict=verdict, outcome=ended, reason=why)
+    return attempt.at(JUDGED, verdict=verdict, outcome=ended, reason=why)

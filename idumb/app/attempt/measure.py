@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from idumb.app.attempt import interruption, questions
-from idumb.app.core.run_context import Built, Measured, RunContext
+from idumb.app.core.attempt import MEASURED, Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
@@ -23,7 +24,7 @@ _LONGEST_RECORDED = 1024 * 1024
 """How many bytes are read to judge the declared symbols of a file, and to record the others of all files."""
 
 
-def measure(context: RunContext, attempt: Built) -> Measured:
+def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
     candidate, changes, left_by_tools = freeze(context, attempt)
     compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
@@ -43,8 +44,8 @@ def measure(context: RunContext, attempt: Built) -> Measured:
     compared = _add_nested_changes(context, attempt, candidate, compared)
     compared = _add_changes_outside(context, attempt, candidate, compared)
     strays = compared.strays
-    measured = attempt.become(
-        Measured,
+    measured = attempt.at(
+        MEASURED,
         candidate=candidate,
         tool_files=left_by_tools,
         changes=changes,
@@ -73,7 +74,7 @@ class Frozen(NamedTuple):
     tool_files: tuple[str, ...]
 
 
-def freeze(context: RunContext, attempt: Built) -> Frozen:
+def freeze(context: RunContext, attempt: Attempt) -> Frozen:
     """Freeze the files in a tree, and return what is new and changed in it.
 
     Files that undeclared ignore rules hide are in the tree. Rules that the task declares may hide what they like; what
@@ -91,7 +92,7 @@ def freeze(context: RunContext, attempt: Built) -> Frozen:
     return Frozen(tree, changes, left)
 
 
-def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return what changed since the task base, and what tools left."""
     changes = _changes_since_base(context, attempt, candidate)
     if any(tool_files.PATTERN.search(change.path) for change in changes):
@@ -99,7 +100,7 @@ def _task_changes(context: RunContext, attempt: Built, candidate: str) -> tuple[
     return changes, ()
 
 
-def _changes_since_base(context: RunContext, attempt: Built, candidate: str) -> tuple[Change, ...]:
+def _changes_since_base(context: RunContext, attempt: Attempt, candidate: str) -> tuple[Change, ...]:
     """Return what differs from the task base.
 
     idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
@@ -134,7 +135,7 @@ def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -
 
 
 def _compare(
-    context: RunContext, attempt: Built, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
+    context: RunContext, attempt: Attempt, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
 ) -> Ledger:
     compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
     if compared.holds or not context.journal.state.is_to_be_built(attempt.task.id):
@@ -202,7 +203,7 @@ def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:
+def _add_nested_changes(context: RunContext, attempt: Attempt, candidate: str, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
     if context.workspace.kind != "here":
         return compared
@@ -221,7 +222,7 @@ def _add_nested_changes(context: RunContext, attempt: Built, candidate: str, com
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
 
-def _add_changes_outside(context: RunContext, attempt: Built, candidate: str, compared: Ledger) -> Ledger:
+def _add_changes_outside(context: RunContext, attempt: Attempt, candidate: str, compared: Ledger) -> Ledger:
     """Return the ledger with a protected line for each path outside the project that changed during the attempt.
 
     While a person or an editor works, other projects may run: what they change is not part of this attempt. A clone
@@ -245,7 +246,7 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     return [f"{path} is a link that leads out of the working tree, to {target}: {way}" for path, target in outside[:5]]
 
 
-def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ...]) -> None:
+def _report_strays(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> None:
     """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
     if context.workspace.kind != "here":
         return
@@ -264,7 +265,7 @@ def _report_strays(context: RunContext, attempt: Measured, strays: tuple[str, ..
         note(f"{path} as it was before {task}: {drift.show_command(context.services, snapshot, path)}")
 
 
-def _accepts(context: RunContext, attempt: Built, strays: tuple[str, ...]) -> bool:
+def _accepts(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> bool:
     """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
     if questions.accepts_strays(context, attempt.task, strays):
         return True

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import BESIDE, HOME, TMPDIR, Checks
 from idumb.app.ports.repository import Trees
@@ -62,7 +63,7 @@ class _Search(NamedTuple):
 
 
 def explain(
-    context: RunContext, checks: Checks, attempt: Measured, checked: Sequence[Evidence]
+    context: RunContext, checks: Checks, attempt: Attempt, checked: Sequence[Evidence]
 ) -> tuple[FailureMessage | None, Sequence[Evidence]]:
     """Return which path a failed check of this attempt needs, and the evidence.
 
@@ -187,7 +188,7 @@ def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None
 
 
 def _candidates(
-    context: RunContext, attempt: Measured, tree: str, failed: Evidence
+    context: RunContext, attempt: Attempt, tree: str, failed: Evidence
 ) -> tuple[tuple[Candidate, ...], frozenset[str]]:
     """Return the paths that may help, and which of them were not there before the task's first attempt."""
     trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
@@ -213,7 +214,7 @@ def _candidates(
     return _sorted(ignored, context.services.history.uncommitted(differing)), made
 
 
-def _was_left_before(trees: Trees, attempt: Measured, root: str) -> bool:
+def _was_left_before(trees: Trees, attempt: Attempt, root: str) -> bool:
     tree, path = attempt.snapshot.tree, root.rstrip("/")
     name = path.rpartition("/")[2]
     return name not in _NEVER and (trees.is_folder(tree, path) or trees.entry(tree, path) is not None)

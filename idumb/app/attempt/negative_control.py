@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from idumb.app.core.run_context import CONTROLS, Measured, Prepared, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
 from idumb.domain import failures, outcome, wording
@@ -41,7 +42,7 @@ def commands(task: Task) -> dict[str, str]:
     return subjects
 
 
-def start(context: RunContext, attempt: Prepared) -> None:
+def start(context: RunContext, attempt: Attempt) -> None:
     """Begin to run the checks of a task on the tree before its work, beside the builder."""
     services, task = context.services, attempt.task
     configured = services.settings.checks
@@ -55,7 +56,7 @@ def start(context: RunContext, attempt: Prepared) -> None:
     context.checks.start_controls(needed, tree=tree, timeout=limit, delay=0.0 if context.strict else DELAY)
 
 
-def compare(context: RunContext, attempt: Measured, checked: Sequence[Evidence]) -> tuple[Measured, list[Evidence]]:
+def compare(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> tuple[Attempt, list[Evidence]]:
     """Return the evidence with the results before the work.
 
     In strict mode, an attempt ends if nothing else failed and a criterion was proven before the work.

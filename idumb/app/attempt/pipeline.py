@@ -1,16 +1,18 @@
 """One attempt at one task: the table of its stages, from the lock to the checkpoint, and the loop that runs them.
 
-Each stage takes the attempt in one phase (`core/run_context.py`) and returns it in the same or the next one. A failed
+Each stage takes the attempt (`core/attempt.py`) and returns it with what it found. A failed
 attempt is a value too: it skips what would continue it, but what it did is still frozen, compared and recorded.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, measure, record
-from idumb.app.core.run_context import CONTROLS, Attempt, Built, Prepared, Recorded, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.worktree import exposed_secrets
 
 
@@ -33,21 +35,21 @@ def _knows_secrets(context: RunContext, _: Attempt) -> bool:
 class Stage(NamedTuple):
     """`also_failed`: the stage also takes an attempt that has an outcome already. `when`: whether it is needed."""
 
-    run: Callable[[RunContext, Any], Any]
+    run: Callable[[RunContext, Attempt], Attempt]
     also_failed: bool = False
     when: Callable[[RunContext, Attempt], bool] | None = None
 
 
 ENTRY = (
     Stage(entry.check_lock),
-    Stage(entry.take_snapshot),  # Attempt -> Prepared
+    Stage(entry.take_snapshot),
     Stage(entry.check_preconditions),
 )
-BUILD = (Stage(build.build, also_failed=True),)  # Prepared -> Built
+BUILD = (Stage(build.build, also_failed=True),)
 JUDGE = (
     Stage(judge.end_processes, also_failed=True),
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
-    Stage(measure.measure, also_failed=True),  # Built -> Measured
+    Stage(measure.measure, also_failed=True),
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
     Stage(judge.report_beside_clone, also_failed=True, when=_idumb_commits_from_clone),
     Stage(exposed_secrets.judge, when=_knows_secrets),
@@ -55,48 +57,50 @@ JUDGE = (
     Stage(judge.run_checks),
     Stage(judge.ask_people),
     Stage(judge.check_drift, also_failed=True),
-    Stage(judge.reach_verdict, also_failed=True),  # Measured -> Judged
+    Stage(judge.prove_on_head),
+    Stage(judge.reach_verdict, also_failed=True),
 )
-RECORD = (Stage(record.record_checkpoint, also_failed=True),)  # Judged -> Recorded
+RECORD = (Stage(record.record_checkpoint, also_failed=True),)
 
 ADOPT = (
-    Stage(adoption.run_checks, also_failed=True),  # Prepared -> Measured; neither builder nor validator is called
+    Stage(adoption.run_checks, also_failed=True),  # neither builder nor validator is called
     Stage(judge.check_drift, also_failed=True),
     Stage(adoption.reach_verdict, also_failed=True),
 )
 
 
-def make(context: RunContext, attempt: Attempt) -> Recorded:
+def make(context: RunContext, attempt: Attempt) -> Attempt:
     """Lead an attempt through all stages."""
-    recorded: Recorded = lead(context, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
-    return recorded
+    return lead(context, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
 
 
-def prepare(context: RunContext, attempt: Attempt) -> Prepared:
+def prepare(context: RunContext, attempt: Attempt) -> Attempt:
     """Lead an attempt up to the work; a builder that drives idumb itself continues from there."""
-    prepared: Prepared = lead(context, attempt, ENTRY)
-    return prepared
+    return lead(context, attempt, ENTRY)
 
 
-def refuse(context: RunContext, attempt: Prepared) -> Recorded:
+def refuse(context: RunContext, attempt: Attempt) -> Attempt:
     """Record an attempt whose preconditions do not hold."""
-    recorded: Recorded = lead(context, attempt, (*BUILD, *JUDGE, *RECORD))
-    return recorded
+    return lead(context, attempt, (*BUILD, *JUDGE, *RECORD))
 
 
-def submit(context: RunContext, attempt: Built) -> Recorded:
+def submit(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge and record the work of a builder that drives idumb itself."""
-    recorded: Recorded = lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
-    return recorded
+    return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
 
 
-def adopt(context: RunContext, attempt: Attempt) -> Recorded:
+def judge_again(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:
+    """Judge and record an attempt anew, after an answer or a kill. The log has it as `earlier`."""
+    recording = Stage(functools.partial(record.record_checkpoint, earlier=earlier), also_failed=True)
+    return lead(context, attempt, (*JUDGE[-2:], recording))
+
+
+def adopt(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge and record work that was done before idumb took over."""
-    recorded: Recorded = lead(context, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
-    return recorded
+    return lead(context, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
 
 
-def lead(context: RunContext, attempt: Any, stages: tuple[Stage, ...]) -> Any:
+def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
     try:

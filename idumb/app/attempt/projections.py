@@ -11,8 +11,9 @@ from idumb import lazy_pattern
 from idumb.app.attempt import handoff_writer
 from idumb.app.contract import contract_versions
 from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule, task_commits
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Recorded, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
@@ -100,7 +101,7 @@ def _existing(services: Services, path: str) -> str | None:
         return None
 
 
-def checkpoint(context: RunContext, attempt: Recorded) -> None:
+def checkpoint(context: RunContext, attempt: Attempt) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
     if in_ref(context.services, state):

@@ -409,9 +409,3 @@ def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
             Choice(SKIP, "skip it", "tasks that depend on it stay blocked"),
         ),
     )
-
-
-def recorded_answer(context: RunContext, question: Decision) -> Answer | None:
-    """Return the answer to a question that the log has."""
-    recorded = context.journal.state.answers.get(question.id)
-    return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", "")) if recorded else None

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
-from idumb.app.core.run_context import Judged, Recorded, RunContext
+from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
 from idumb.app.worktree import clone_losses, preconditions, staged_changes, task_base
 from idumb.domain import agent, canonical_json, outcome, settings, wording
@@ -20,44 +21,63 @@ from idumb.domain.runs.event import NewEvent
 _DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
-def record_checkpoint(context: RunContext, attempt: Judged) -> Recorded:
+def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | None = None) -> Attempt:
     """Record what the attempt did and, if it is completed, deliver and commit its work.
 
-    The log names what will be delivered and committed before that happens, so that recovery can finish it.
+    The log has the whole attempt before its work is delivered and committed, so that recovery can finish it. `earlier`
+    is the attempt as the log has it already, if it waited or was killed.
     """
-    if context.workspace.kind == "here":
+    if attempt.workspace == "here":
         # Builders do not fsync their files, and a power failure after the checkpoint could empty them.
         context.services.trees.force(attempt.ledger.changed)
-    completed, own = attempt.outcome == outcome.COMPLETED, attempt.commits
-    advances = completed and own is not None and own.has_commits
-    commits = completed and not advances and _commits(context, attempt)
-    delivers = completed and context.workspace.kind != "here" and bool(attempt.ledger.changed)
-    events = [*_finished_events(context, attempt), *_question_events(context, attempt)]
-    if not (advances or commits or delivers):
-        kept = keep_candidate(context, attempt, attempt.candidate)
-        if attempt.outcome != outcome.WAITING:
-            events += completion_events(context, attempt, kept, None)
-        context.journal.write(*events)
-        return attempt.become(Recorded)
-    message = task_message(context, attempt) if commits else ""
-    head = context.services.history.head().commit
-    expected = own.base if own is not None and advances else head
-    context.journal.write(*events, _intention(context, attempt, message, expected))
-    if head != expected:
-        return attempt.become(Recorded, commit_refused=_moved(attempt, expected, head))
-    tree, conflicts = _deliver(context, attempt)
+    completed = attempt.outcome == outcome.COMPLETED
+    commits = completed and not _advances(attempt) and _commits(context, attempt)
+    delivers = completed and attempt.workspace != "here" and bool(attempt.ledger.changed)
+    attempt = attempt.at(attempt.stage, message=task_message(context, attempt) if commits else "")
+    events = [*_finished_events(context, attempt, earlier), *_question_events(context, attempt, earlier)]
+    if _advances(attempt) or commits or delivers:
+        attempt = attempt.at(INTENDED)
+        context.journal.write(*events, _intention(context, attempt))
+        return complete(context, attempt)
+    kept = keep_candidate(context, attempt, attempt.candidate)
+    if attempt.outcome != outcome.WAITING:
+        events += completion_events(context, attempt, kept, None)
+    context.journal.write(*events)
+    return attempt.at(RECORDED)
+
+
+def _advances(attempt: Attempt) -> bool:
+    """Return whether the branch moves to the builder's own commits."""
+    return attempt.outcome == outcome.COMPLETED and attempt.commits is not None and attempt.commits.has_commits
+
+
+def complete(context: RunContext, attempt: Attempt) -> Attempt:
+    """Deliver and commit the work of an attempt that the log has. Recovery uses this too."""
+    done = _complete(context, attempt)
+    if done.commit_refused is None and context.workspace.kind != "here" and attempt.task.id not in context.begun:
+        # This command's clone was made before; the next tasks need the files there too.
+        context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
+    return done
+
+
+def _complete(context: RunContext, attempt: Attempt) -> Attempt:
+    own = attempt.commits if _advances(attempt) else None
+    expected, head = attempt.judged_on if own is None else own.base, context.services.history.head().commit
+    if own is not None and head not in (expected, own.tip):
+        return attempt.at(RECORDED, commit_refused=_moved(attempt, expected, head))
+    conflicts = _deliver(context, attempt)
     if conflicts:
-        return attempt.become(Recorded, commit_refused="; ".join(f"{c.path}: {c.why}" for c in conflicts))
-    kept = keep_candidate(context, attempt, tree)
-    if own is not None and advances:
-        return finish_commits(context, attempt, kept, own)
-    if commits:
-        return finish_commit(context, attempt, kept, head, message)
+        return attempt.at(RECORDED, commit_refused="; ".join(f"{c.path}: {c.why}" for c in conflicts))
+    kept = keep_candidate(context, attempt, attempt.candidate)
+    if own is not None:
+        return _finish_commits(context, attempt, kept, own)
+    if attempt.message:
+        return _finish_commit(context, attempt, kept)
     context.journal.write(*completion_events(context, attempt, kept, None))
-    return attempt.become(Recorded)
+    return attempt.at(RECORDED)
 
 
-def _commits(context: RunContext, attempt: Judged) -> bool:
+def _commits(context: RunContext, attempt: Attempt) -> bool:
     """Return whether idumb commits the work.
 
     People and some builders commit their own work, and an adopted task has nothing to commit. A step of a workflow that
@@ -72,7 +92,7 @@ def _commits(context: RunContext, attempt: Judged) -> bool:
     )
 
 
-def task_message(context: RunContext, attempt: Judged) -> str:
+def task_message(context: RunContext, attempt: Attempt) -> str:
     """Return the message of a task's commit. Its trailers name run, task, attempt and the plan's bytes."""
     trailers = {
         "Idumb-Run": context.run,
@@ -98,28 +118,28 @@ def _title_and_body(task: Task) -> tuple[str, str]:
     return (first, rest.strip()) if len(first) <= len(task.title) else (task.title, words)
 
 
-def _moved(attempt: Judged, base: str | None, head: str | None) -> str:
+def _moved(attempt: Attempt, base: str | None, head: str | None) -> str:
     return (
         f"the commits of {attempt.task.id} are based on {base or 'the empty history'}, but HEAD is now"
         f" {head or 'without a commit'}; the task is built again there"
     )
 
 
-def _deliver(context: RunContext, attempt: Judged) -> tuple[str, tuple[Conflict, ...]]:
-    candidate = attempt.candidate
-    if attempt.outcome != outcome.COMPLETED or context.workspace.kind == "here":
-        return candidate, ()
-    return context.workspace.deliver(attempt.base, candidate, attempt.ledger.changed)
+def _deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
+    """Write work that was done elsewhere into the user's tree; return the paths that hold other bytes."""
+    if attempt.workspace == "here":
+        return ()
+    return context.services.trees.restore(attempt.candidate, attempt.base, attempt.ledger.changed)
 
 
-def keep_candidate(context: RunContext, attempt: Judged, tree: str) -> Snapshot:
+def keep_candidate(context: RunContext, attempt: Attempt, tree: str) -> Snapshot:
     """Keep a tree under the ref of the attempt's checkpoint."""
     why = f"after {attempt.task.id}, attempt {attempt.number}"
     return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why)
 
 
-def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits: BuilderCommits) -> Recorded:
-    """Move the branch to the builder's tip and record the checkpoint. Recovery uses this too."""
+def _finish_commits(context: RunContext, attempt: Attempt, kept: Snapshot, commits: BuilderCommits) -> Attempt:
+    """Move the branch to the builder's tip and record the checkpoint."""
     services = context.services
     if commits.tip is None:
         raise AssertionError("a builder that committed nothing has no tip")
@@ -136,21 +156,21 @@ def finish_commits(context: RunContext, attempt: Judged, kept: Snapshot, commits
     if advanced.unrun:
         _report_hooks(context, attempt, advanced.unrun)
     if advanced.commit is None:
-        return attempt.become(Recorded, commit_refused=advanced.words)
+        return attempt.at(RECORDED, commit_refused=advanced.words)
     context.journal.write(*completion_events(context, attempt, kept, advanced.commit))
-    return attempt.become(Recorded)
+    return attempt.at(RECORDED)
 
 
-def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: str | None, message: str) -> Recorded:
-    """Commit the task's own paths and record the checkpoint. Recovery uses this too."""
+def _finish_commit(context: RunContext, attempt: Attempt, kept: Snapshot) -> Attempt:
+    """Commit the task's own paths and record the checkpoint."""
     hooks, wrote = context.services.settings.git.hooks, context.journal.state.wrote
     entries = context.services.history.staged(attempt.ledger.changed)
     staged = staged_changes.hold_of(context, attempt, entries) if entries else {}
     with context.services.interrupts.armed():  # a hook of the user's may take long
         committed = context.services.history.commit(
             attempt.ledger.changed,
-            message,
-            expected_head=head,
+            attempt.message,
+            expected_head=attempt.judged_on,
             hooks=hooks,
             allow_empty=True,
             wrote=wrote,
@@ -160,24 +180,22 @@ def finish_commit(context: RunContext, attempt: Judged, kept: Snapshot, head: st
     if committed.unrun:
         _report_hooks(context, attempt, committed.unrun)
     if committed.commit is None:
-        return attempt.become(Recorded, commit_refused=committed.words)
+        return attempt.at(RECORDED, commit_refused=committed.words)
     if staged:
         staged_changes.tell_replaced_of(context, attempt, staged)
-    return finish_checkpoint(context, attempt, kept, committed.commit, head)
+    return finish_checkpoint(context, attempt, kept, committed.commit)
 
 
-def finish_checkpoint(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str, parent: str | None
-) -> Recorded:
+def finish_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str) -> Attempt:
     """Record the checkpoint of a commit, once the bytes that it holds are proven. Recovery uses this too."""
-    left_tree = _changed_while_committing(context, attempt, commit, parent)
+    left_tree = _changed_while_committing(context, attempt, commit)
     if left_tree is not None:
         attempt = _prove_again(context, attempt, left_tree)
     context.journal.write(*completion_events(context, attempt, kept, commit, left_tree))
-    return attempt.become(Recorded)
+    return attempt.at(RECORDED)
 
 
-def _report_hooks(context: RunContext, attempt: Judged, unrun: Sequence[str]) -> None:
+def _report_hooks(context: RunContext, attempt: Attempt, unrun: Sequence[str]) -> None:
     written = [path for path in unrun if path in attempt.ledger.changed]
     if written:
         context.services.reporter.note(
@@ -186,7 +204,7 @@ def _report_hooks(context: RunContext, attempt: Judged, unrun: Sequence[str]) ->
         )
 
 
-def _planted(context: RunContext, attempt: Judged, changed: tuple[str, ...]) -> Refusal:
+def _planted(context: RunContext, attempt: Attempt, changed: tuple[str, ...]) -> Refusal:
     """Record the attempt as interrupted, and return the refusal: something planted files of git's own after it ended.
 
     The record keeps every later command from starting git before the files are restored or accepted.
@@ -198,12 +216,12 @@ def _planted(context: RunContext, attempt: Judged, changed: tuple[str, ...]) -> 
     return refusal
 
 
-def _changed_while_committing(context: RunContext, attempt: Judged, commit: str, parent: str | None) -> str | None:
+def _changed_while_committing(context: RunContext, attempt: Attempt, commit: str) -> str | None:
     """Return the present tree if the commit does not hold what was proven: a hook, a filter or the user changed it."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
     if attempt.proven is not None:
         tree = context.services.history.tree_of(commit)
-        return None if tree == attempt.proven or _is_without(context, attempt, tree, parent) else trees.scan(changed)
+        return None if tree == attempt.proven or _is_without(context, attempt, tree) else trees.scan(changed)
     head = context.services.history.head_tree()
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
@@ -214,18 +232,18 @@ def _changed_while_committing(context: RunContext, attempt: Judged, commit: str,
     return None
 
 
-def _is_without(context: RunContext, attempt: Judged, tree: str, parent: str | None) -> bool:
+def _is_without(context: RunContext, attempt: Attempt, tree: str) -> bool:
     """Return whether the commit differs from what was proven only by finished tasks that nobody committed."""
     trees, candidate, changed = context.services.trees, attempt.candidate, attempt.ledger.changed
     uncommitted = context.journal.state.uncommitted()
     return (
         bool(uncommitted)
-        and tree == trees.committed(parent, candidate, changed)
-        and attempt.proven == trees.committed(parent, candidate, (*uncommitted, *changed))
+        and tree == trees.committed(attempt.judged_on, candidate, changed)
+        and attempt.proven == trees.committed(attempt.judged_on, candidate, (*uncommitted, *changed))
     )
 
 
-def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
+def _prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the proofs again on what was committed: bytes that no check has seen prove nothing."""
     services = context.services
     judged_tree = tree
@@ -245,31 +263,21 @@ def _prove_again(context: RunContext, attempt: Judged, tree: str) -> Judged:
     return dataclasses.replace(attempt, deviation=True, verdict=outcome.FAIL).ended(outcome.FAILED, words)
 
 
-def _event(context: RunContext, attempt: Judged, kind: str, **payload: Any) -> NewEvent:
+def _event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
     return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
 
 
-def _intention(context: RunContext, attempt: Judged, message: str, head: str | None) -> NewEvent:
-    """Return the event that names what is about to be delivered and, if there is a message, committed."""
-    own = attempt.commits
-    return _event(
-        context,
-        attempt,
-        "checkpoint.intended",
-        paths=list(attempt.ledger.changed),
-        message=message,
-        head=head,
-        tree=attempt.candidate,
-        base=attempt.base,
-        **({"proven": attempt.proven} if attempt.proven is not None else {}),
-        **({"tip": own.tip} if own is not None and own.has_commits else {}),
-    )
+def _intention(context: RunContext, attempt: Attempt) -> NewEvent:
+    """Return the event that announces the delivery and, if the record has a message, the commit."""
+    return _event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
 
 
-def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
+def _finished_events(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
     task, number, result = attempt.task.id, attempt.number, attempt.result
+    waits = attempt.outcome == outcome.WAITING
+    told = () if earlier is None else earlier.evidence
     # What was made in a clone and will not be delivered never reaches the user's tree.
-    here = context.workspace.kind == "here" or attempt.outcome in _DELIVERED
+    here = attempt.workspace == "here" or attempt.outcome in _DELIVERED
     left_tree = _tree_after(context, attempt)
     events = [
         _event(
@@ -287,9 +295,10 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             plan_hash=attempt.plan.sha256,
             seconds=round(step.seconds, 6),
         )
-        for step in (result.steps if result else ())
+        for step in (result.steps if result and earlier is None else ())
     ]
-    events += [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in attempt.evidence]
+    new = (e for e in attempt.evidence if e not in told)
+    events += [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
     events.append(
         _event(
             context,
@@ -311,14 +320,15 @@ def _finished_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
             builder=_result_payload(result),
             **_optional_fields(context, attempt),
             **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
+            **({"record": attempt.saved(context.services.clock.monotonic())} if waits else {}),
         )
     )
     return events
 
 
-def _tree_after(context: RunContext, attempt: Judged) -> str | None:
+def _tree_after(context: RunContext, attempt: Attempt) -> str | None:
     """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
-    if context.workspace.kind == "here":
+    if attempt.workspace == "here":
         return attempt.candidate
     if attempt.outcome not in _DELIVERED:
         return attempt.snapshot.tree
@@ -330,7 +340,7 @@ def call_id(run: str, task: str, attempt: int, index: int) -> str:
     return canonical_json.digest([run, task, attempt, index])[:16]
 
 
-def _optional_fields(context: RunContext, attempt: Judged) -> dict[str, Any]:
+def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
     fields: dict[str, Any] = {}
     result, verdict = attempt.result, attempt.verdict_of_validator
@@ -378,11 +388,13 @@ def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
     }
 
 
-def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
+def _question_events(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
     task, number = attempt.task.id, attempt.number
     journal, state = context.journal, context.journal.state
     # A question with a time limit is asked anew in each attempt.
-    asked = (q for q in attempt.questions if q.until is not None or q.id not in state.decisions)
+    told = () if earlier is None else earlier.questions
+    new = (q for q in attempt.questions if q not in told)
+    asked = (q for q in new if q.until is not None or q.id not in state.decisions)
     events = [journal.question_event(q, task, number) for q in asked]
     events += [journal.answer_event(a, task, number) for a in attempt.answers if a.decision not in state.answers]
     if attempt.outcome == outcome.WAITING:
@@ -393,13 +405,13 @@ def _question_events(context: RunContext, attempt: Judged) -> list[NewEvent]:
 
 
 def completion_events(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None = None
+    context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None, left_tree: str | None = None
 ) -> tuple[NewEvent, ...]:
     return (_checkpoint_event(context, attempt, kept, commit, left_tree), *_completed_event(context, attempt))
 
 
 def _checkpoint_event(
-    context: RunContext, attempt: Judged, kept: Snapshot, commit: str | None, left_tree: str | None
+    context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None, left_tree: str | None
 ) -> NewEvent:
     head = commit if commit is not None else context.services.history.head().commit
     return _event(
@@ -420,7 +432,7 @@ def _checkpoint_event(
     )
 
 
-def _completed_event(context: RunContext, attempt: Judged) -> list[NewEvent]:
+def _completed_event(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     if attempt.outcome != outcome.COMPLETED:
         return []
     completed = _event(context, attempt, "task.completed", reason=attempt.reason)

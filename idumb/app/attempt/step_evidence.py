@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.domain.agent import StepRecord
 from idumb.domain.plans.plan import STEPS, Criterion, Step
 from idumb.domain.proof import evidence
@@ -15,7 +16,7 @@ _EXECUTABLE = 0o100755
 _MOST_OUTPUT = 4000
 
 
-def of_attempt(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
+def of_attempt(context: RunContext, attempt: Attempt) -> Iterator[Evidence]:
     """Return evidence for each criterion that the steps prove."""
     criteria = [c for c in attempt.task.acceptance if c.proof == STEPS]
     records = {record.index: record for record in (attempt.result.steps if attempt.result else ())}
@@ -24,7 +25,7 @@ def of_attempt(context: RunContext, attempt: Measured) -> Iterator[Evidence]:
             yield _of_step(context, attempt, criterion, step, records.get(step.index))
 
 
-def in_tree(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evidence]:
+def in_tree(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Evidence]:
     """Return the evidence again, with the files of another tree, after something changed them."""
     if any(e.result == evidence.TOLERATED for e in attempt.evidence):
         return
@@ -37,7 +38,7 @@ def in_tree(context: RunContext, attempt: Measured, tree: str) -> Iterator[Evide
 
 
 def _of_step(
-    context: RunContext, attempt: Measured, criterion: Criterion, step: Step, record: StepRecord | None
+    context: RunContext, attempt: Attempt, criterion: Criterion, step: Step, record: StepRecord | None
 ) -> Evidence:
     result, words = _step_result(context, attempt, step, record)
     return Evidence(
@@ -51,7 +52,7 @@ def _of_step(
     )
 
 
-def _step_result(context: RunContext, attempt: Measured, step: Step, record: StepRecord | None) -> tuple[str, str]:
+def _step_result(context: RunContext, attempt: Attempt, step: Step, record: StepRecord | None) -> tuple[str, str]:
     if record is None:
         return evidence.FAILED, "the step was not made"
     if not record.ok and step.continue_on_error:
@@ -62,7 +63,7 @@ def _step_result(context: RunContext, attempt: Measured, step: Step, record: Ste
     return (evidence.FAILED, wrong) if wrong else (evidence.PASSED, "")
 
 
-def _wrong_bytes(context: RunContext, attempt: Measured, step: Step) -> str:
+def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
     """Return which of the step's files differs from what it must leave; "" if none does."""
     from idumb.domain.proof import step_proof
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.attempt.measure import bytes_of
-from idumb.app.core.run_context import Attempt, Judged, Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.domain import outcome, reply
 from idumb.domain.contract import Contract
 from idumb.domain.plans import expression, workflow
@@ -32,8 +33,8 @@ TOLERATED = "tolerated"
 
 
 def of_attempt(
-    context: RunContext, attempt: Measured, flow: Flow, proofs: list[Evidence]
-) -> tuple[Measured, list[Evidence]]:
+    context: RunContext, attempt: Attempt, flow: Flow, proofs: list[Evidence]
+) -> tuple[Attempt, list[Evidence]]:
     """Return the attempt with the outputs of its step, and the evidence about them."""
     criterion = next((c for c in attempt.task.acceptance if c.proof == STEPS), None)
     if flow.condition is not None and criterion is not None:
@@ -55,7 +56,7 @@ def of_attempt(
     return _declared(context, attempt, flow, criterion.id)
 
 
-def _declared(context: RunContext, attempt: Measured, flow: Flow, criterion: str) -> tuple[Measured, list[Evidence]]:
+def _declared(context: RunContext, attempt: Attempt, flow: Flow, criterion: str) -> tuple[Attempt, list[Evidence]]:
     outputs: dict[str, Any] = {}
     proofs = []
     for value, found in _found(context, attempt, flow).items():
@@ -80,7 +81,7 @@ _Found = tuple[Any, str]
 """The value, and why there is none; "" if there is one."""
 
 
-def _found(context: RunContext, attempt: Measured, flow: Flow) -> dict[Value, _Found]:
+def _found(context: RunContext, attempt: Attempt, flow: Flow) -> dict[Value, _Found]:
     """Return the value of each output, with the reason if there is none."""
     printed = [value for value in flow.outputs if not value.file]
     found = {value: _in_file(context, attempt, value) for value in flow.outputs if value.file}
@@ -113,7 +114,7 @@ def _object(text: str, subject: str) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else f"cannot be read: {subject} is not a JSON object"
 
 
-def _in_file(context: RunContext, attempt: Measured, value: Value) -> _Found:
+def _in_file(context: RunContext, attempt: Attempt, value: Value) -> _Found:
     entry = context.work.entry(attempt.candidate, value.file)
     if entry is None or entry.mode in (LINK, SUBMODULE):
         return None, f"is missing: there is no file {value.file}"
@@ -189,7 +190,7 @@ def answered(flow: Flow) -> tuple[Value, ...]:
     return tuple(v for v in flow.outputs if not v.file) if flow.kind == workflow.AGENT else ()
 
 
-def omissions(context: RunContext, attempt: Judged, task: Task) -> list[NewEvent]:
+def omissions(context: RunContext, attempt: Attempt, task: Task) -> list[NewEvent]:
     """Return the events of the tasks that a decided condition omits."""
     flow = task.flow
     if flow is None or flow.condition is None:

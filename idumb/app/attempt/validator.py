@@ -12,7 +12,8 @@ import functools
 from collections.abc import Sequence
 
 from idumb.app.attempt import agent_client, build, questions
-from idumb.app.core.run_context import Measured, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Snapshot, Trees
 from idumb.app.worktree import tree_guard
 from idumb.domain import agent, contract, outcome, paths, reply, wording
@@ -50,7 +51,7 @@ class Verdict:
     judged_from: Snapshot | None = None
 
 
-def judge(context: RunContext, attempt: Measured, proofs: Sequence[Evidence]) -> Verdict:
+def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> Verdict:
     """Ask the validator, if the task has one."""
     name = attempt.validator
     if name is None or name == HUMAN:
@@ -115,7 +116,7 @@ def evidence_of(
     )
 
 
-def _saved(context: RunContext, attempt: Measured, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
+def _saved(context: RunContext, attempt: Attempt, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
     """Return a snapshot of the user's tree before a call; the last one if nothing changed since.
 
     None if the validator starts no program.
@@ -132,7 +133,7 @@ def _saved(context: RunContext, attempt: Measured, name: str, last: Snapshot | N
     return taken
 
 
-def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> frozenset[str]:
+def changed_meanwhile(context: RunContext, attempt: Attempt, present: str) -> frozenset[str]:
     """Report paths of the user's tree that changed while the validator judged; return them if the work is there.
 
     `present` is the present tree of the work.
@@ -152,7 +153,7 @@ def changed_meanwhile(context: RunContext, attempt: Measured, present: str) -> f
     return frozenset(str(row["path"]) for row in report.rows) if here else frozenset()
 
 
-def _ask(context: RunContext, attempt: Measured, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
+def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
@@ -166,7 +167,7 @@ def _ask(context: RunContext, attempt: Measured, name: str, request: AgentReques
 
 
 def _asked_again(
-    context: RunContext, attempt: Measured, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
+    context: RunContext, attempt: Attempt, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
 ) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = context.journal, first.malformed
@@ -186,7 +187,7 @@ def _asked_again(
     return dataclasses.replace(second, result=result)
 
 
-def _read(context: RunContext, attempt: Measured, result: AgentResult) -> Answered:
+def _read(context: RunContext, attempt: Attempt, result: AgentResult) -> Answered:
     if result.failure == agent.MALFORMED:
         return Answered(result, malformed=result.message or "no verdict can be read in it")
     answer = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
@@ -214,13 +215,13 @@ def _within(context: RunContext, shown: ValidatorEvidence) -> ValidatorEvidence:
     return dataclasses.replace(shown, place=Citation(file, shown.place.line))
 
 
-def _proving(attempt: Measured, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
+def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
     """Return what is shown for criteria of the task, or all of it if the task has none."""
     task = attempt.task
     return tuple(item for item in shown if not task.acceptance or validation.proven_criteria(task, (item,)))
 
 
-def question(attempt: Measured) -> Decision | None:
+def question(attempt: Attempt) -> Decision | None:
     """Return the question to a person if only the validator could prove the task, and did not."""
     name = attempt.validator or ""
     subject = _subject(name)
@@ -235,7 +236,7 @@ def question(attempt: Measured) -> Decision | None:
     )
 
 
-def _why_unproven(attempt: Measured, opinion: Evidence, name: str) -> str:
+def _why_unproven(attempt: Attempt, opinion: Evidence, name: str) -> str:
     if opinion.result == evidence.UNPROVEN:
         return f"The validator {name} gave an answer that cannot be used."
     others = [e for e in attempt.evidence if e is not opinion]

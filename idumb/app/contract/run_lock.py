@@ -12,7 +12,8 @@ from typing import Any
 from idumb.app.consent import approval_parts, approvals, irreversible
 from idumb.app.contract import envelopes
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Attempt, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, confidence, outcome, wording
 from idumb.domain import contract as contracts

@@ -49,14 +49,19 @@ class Journal:
     def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
         return self.event("decision.answered", task, attempt, **dataclasses.asdict(answer))
 
+    def answer(self, decision: str) -> Answer | None:
+        """Return the answer to a question that the log has."""
+        row = self.state.answers.get(decision)
+        return None if row is None else Answer(decision, row["choice"], row["by"], row.get("guidance", ""))
+
     def ask_once(self, asker: Asker, question: Decision, *, final: Container[str] | None = None) -> Answer | None:
         """Return the recorded answer, or ask now and record question and answer. None while the question waits.
 
         Only answers in `final` are recorded; None records each one. An answer that is not recorded is asked for again.
         """
-        recorded = self.state.answers.get(question.id)
+        recorded = self.answer(question.id)
         if recorded is not None:
-            return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
+            return recorded
         answer = asker.ask(question)
         events = [] if question.id in self.state.decisions else [self.question_event(question, question.task)]
         if answer is not None and (final is None or answer.choice in final):

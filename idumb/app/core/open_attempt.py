@@ -57,7 +57,7 @@ def find(services: Services) -> OpenAttempt | None:
 
 def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str | None:
     """The task whose work in an editor passed but whose commit git refused. It can be submitted again."""
-    refused = (t for t in contract.order if t in state.tasks and state.tasks[t].intended is not None)
+    refused = (t for t in contract.order if t in state.tasks and state.tasks[t].intended)
     return next((t for t in refused if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
 
 
@@ -95,7 +95,7 @@ def require(state: RunState, task_id: str) -> TaskState:
     """Return the task if it can be submitted: it has an open attempt, or its submit was killed during the commit."""
     run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.id}")
     task_state = state.tasks[task_id]
-    if task_state.attempt.opened is not None or task_state.intended is not None:
+    if task_state.attempt.opened is not None or task_state.intended:
         return task_state
     if task_state.status in outcome.DONE:
         raise Refusal(

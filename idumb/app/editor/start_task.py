@@ -11,9 +11,10 @@ import dataclasses
 from idumb.app.attempt import adoption, build, entry, pipeline, projections
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Prepared, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.engine import runner
 from idumb.app.engine.runner import Ending
@@ -67,7 +68,7 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
     return task
 
 
-def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Prepared | Ending:
+def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt | Ending:
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(context)
     run_lock.lock_in(context)
@@ -138,7 +139,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         )
 
 
-def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
+def _announce(context: RunContext, attempt: Attempt, by: str) -> None:
     services, task = context.services, attempt.task
     if attempt.residue:
         # The base contains what the checks before the work left, and no snapshot refers to that tree.
@@ -152,15 +153,12 @@ def _announce(context: RunContext, attempt: Prepared, by: str) -> None:
             by=by,
             phase=context.contract.phase,
             worktree=services.worktree,
-            base=attempt.base,
-            head=services.history.head().commit,
-            evidence=[e.as_dict() for e in attempt.evidence],
-            residue=list(attempt.residue),
+            record=attempt.saved(services.clock.monotonic()),
         )
     )
 
 
-def _opened(services: Services, state: RunState, contract: Contract, attempt: Prepared) -> Result:
+def _opened(services: Services, state: RunState, contract: Contract, attempt: Attempt) -> Result:
     task = attempt.task
     open_now = open_attempt.find(services)
     return Result(

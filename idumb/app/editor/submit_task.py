@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from idumb.app.attempt import budget, pipeline, projections
+from idumb.app.attempt import pipeline, projections
 from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
+from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.run_context import Built, Recorded, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.engine import recovery, runner
 from idumb.app.engine.runner import Ending
-from idumb.app.ports.repository import Head, RepositoryState, Snapshot
+from idumb.app.ports.repository import RepositoryState
 from idumb.app.review import ask_consent
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
@@ -26,7 +26,6 @@ from idumb.domain import agent, errors, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -71,55 +70,31 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
         return _submitted(services, journal, contract, request, task, attempt, ending)
 
 
-def _judge(context: RunContext, task: Task, report: str) -> tuple[Recorded | None, Ending | None]:
+def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending | None]:
     recovery.recover(context)
     run_lock.lock_in(context)
     task_state = context.journal.state.tasks[task.id]
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, None if task_state.status in outcome.DONE else runner.AGAIN
-    attempt = runner.run_stages(context, _rebuilt(context, task, task_state, report), pipeline.submit)
+    attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
     ending = runner.settle(context, attempt)
     projections.progress(context)
     return attempt, ending
 
 
-def _rebuilt(context: RunContext, task: Task, task_state: TaskState, report: str) -> Built:
-    """Return the attempt as it was when it was opened, from its events."""
-    opened = task_state.attempt.opened or {}
-    begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
-    if begun is None:
-        raise AssertionError(f"{task.id} was never started")
-    payload = begun.payload
-    seconds = max(0.0, _moment(context.services.clock.now()) - _moment(begun.at))
-    state = context.journal.state
-    return context.attempt(
-        task,
-        task_state.attempt.number,
-        base=opened["base"],
-        feedback=task_state.context.feedback,
-        started=context.services.clock.monotonic() - seconds,
-        accepted_paths=task_state.work.accepted_paths,
-        **budget.of_attempt(context, task),
-    ).become(
-        Built,
-        snapshot=Snapshot(payload["snapshot"], payload["present"], payload["ref"]),
-        before=RepositoryState(Head(opened["head"], state.branch), dict(state.guarded.digests or {})),
-        announced={name: payload[name] for name in ("envelope", "request", "context", "present") if name in payload},
+def _built(context: RunContext, task: Task, task_state: TaskState, report: str) -> Attempt:
+    """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
+    opened, state = context.saved(task), context.journal.state
+    since, now = (task_state.attempt.opened or {})["at"], context.services.clock.now()
+    seconds = max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
+    return dataclasses.replace(
+        opened,
+        stage=BUILT,
+        started=opened.started - seconds,
+        before=RepositoryState(opened.before.head, dict(state.guarded.digests or {})),
         result=agent.AgentResult(outcome.COMPLETED, report, reply=report, seconds=seconds),
-        evidence=tuple(map(_recorded_evidence, opened["evidence"])),
-        residue=tuple(opened["residue"]),
     )
-
-
-def _recorded_evidence(row: Mapping[str, Any]) -> Evidence:
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
-    return Evidence(**fields)
-
-
-def _moment(text: str) -> float:
-    """Return a recorded time in seconds since the epoch."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 def _submitted(
@@ -128,7 +103,7 @@ def _submitted(
     contract: Contract,
     request: Request,
     task: Task,
-    attempt: Recorded | None,
+    attempt: Attempt | None,
     ending: Ending | None,
 ) -> Result:
     state = journal.state
@@ -157,7 +132,7 @@ def _submitted(
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
     if ended is not None and ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
-    if ended is not None and ended.failure is not None and task_state.intended is not None:
+    if ended is not None and ended.failure is not None and task_state.intended:
         words = f"{task.id} is accepted, but git refused its commit: {ending.words if ending is not None else ''}"
         return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
     words = f"{task.id} is not accepted: {task_state.reason}"
@@ -165,7 +140,7 @@ def _submitted(
     return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
 
 
-def _verdict(attempt: Recorded | None) -> dict[str, Any]:
+def _verdict(attempt: Attempt | None) -> dict[str, Any]:
     """Return what was judged and how; empty if an earlier submit was judged and only finished now."""
     if attempt is None:
         return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": [], "residue": []}
@@ -197,7 +172,7 @@ def _after(
     if ended is not None:
         task_state = state.tasks[task.id]
         again = [f"idumb start {task.id} --retry"] if task_state.status == outcome.FAILED else []
-        uncommitted = [f"idumb submit {task.id}"] if task_state.intended is not None else []
+        uncommitted = [f"idumb submit {task.id}"] if task_state.intended else []
         return [*uncommitted, *again, *ended.data["next"]]
     if following is None:
         return [f"idumb resume {state.phase}"]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
-from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
+from idumb.app.attempt import adoption, budget, interruption, pipeline, projections, questions, record
 from idumb.app.core import kept_runs, run_lookup
-from idumb.app.core.run_context import Judged, Recorded, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
 from idumb.app.engine import task_failure
-from idumb.app.ports.repository import BuilderCommits, Conflict, RepositoryState, Snapshot
+from idumb.app.ports.repository import BuilderCommits, Conflict
 from idumb.app.worktree import drift, exposed_secrets, staged_changes, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
-from idumb.domain.decision import Answer, seconds_until
+from idumb.domain.decision import seconds_until
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import ledger
+from idumb.domain.proof import evidence
 from idumb.domain.runs.run import ANSWERED, ELSEWHERE
 from idumb.domain.runs.task_state import Checkpoint, TaskState
 
@@ -107,11 +106,9 @@ def resolve_waiting(context: RunContext) -> None:
         if task_state.status != outcome.WAITING:
             continue
         if all(d in state.answers for d in task_state.decisions):
-            _resolve(
-                context, context.contract.tasks[task_id], exposed_secrets.found_again(context.services, task_state)
-            )
+            _resolve(context, context.contract.tasks[task_id], task_state)
         elif _is_unanswered(context, task_state):
-            _end_unanswered(context, context.contract.tasks[task_id], task_state)
+            _end_unanswered(context, context.contract.tasks[task_id])
 
 
 def _is_unanswered(context: RunContext, task_state: TaskState) -> bool:
@@ -121,9 +118,10 @@ def _is_unanswered(context: RunContext, task_state: TaskState) -> bool:
     return any(end is not None and not seconds_until(end, context.services.clock.now()) for end in ends)
 
 
-def _end_unanswered(context: RunContext, task: Task, task_state: TaskState) -> None:
-    attempt = dataclasses.replace(_rebuilt(context, task, task_state), verdict=outcome.FAIL)
-    record.record_checkpoint(context, attempt.ended(outcome.TIMED_OUT, questions.UNANSWERED))
+def _end_unanswered(context: RunContext, task: Task) -> None:
+    saved = context.saved(task)
+    attempt = dataclasses.replace(saved, verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
+    record.record_checkpoint(context, attempt, saved)
     if not task_failure.tries_again(context, task):
         _fail(context, task)
 
@@ -150,39 +148,33 @@ def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     if f"{task.id}.work" in task_state.decisions:
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return
-    current = (
-        *questions.criterion_questions(task, task_state.attempt.number, ()),
-        questions.validator_question(task, task_state.attempt.number, ()),
-    )
-    ids = {q.id for q in current}
-    # A question that this version or plan would not ask is judged as it was asked.
-    all_questions = (
-        *current,
-        *exposed_secrets.recorded(state, task_state, [d for d in task_state.decisions if d not in ids]),
-    )
-    answers = [
-        Answer(a["decision"], a["choice"], a["by"], a.get("guidance", ""))
-        for a in (state.answers[d] for d in task_state.decisions)
-    ]
-    judged = questions.evidence_of_answers(
-        [q for q in all_questions if q.id in task_state.decisions], answers, task_state.work.left_tree
-    )
-    attempt = dataclasses.replace(_rebuilt(context, task, task_state), evidence=judged)
-    failed = [e for e in judged if not e.passed]
-    if failed:
-        words = "; ".join(f"{e.text}: {e.output}" for e in failed)
-        attempt = dataclasses.replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    elif context.workspace.kind == "here" and not _is_present(
-        context, task_state.work.left_tree or "", task_state.work.touched
+    _conclude(context, task, task_state)
+
+
+def _conclude(context: RunContext, task: Task, task_state: TaskState) -> None:
+    """Continue an attempt that waited for people to judge it, with their answers."""
+    saved = exposed_secrets.of_record(context.services, context.saved(task))
+    answers = tuple(filter(None, map(context.journal.answer, task_state.decisions)))
+    asked = [question for question in saved.questions if question.id in task_state.decisions]
+    judged = questions.evidence_of_answers(asked, answers, saved.candidate)
+    if (
+        saved.workspace == "here"
+        and all(e.passed for e in judged)
+        and not _is_present(context, saved.candidate, saved.ledger.changed)
     ):
         raise Refusal(
             "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {wording.listed(task_state.work.touched)}",
+            f"{task.id} was judged, but its files changed since: {wording.listed(saved.ledger.changed)}",
             hint=f"Restore them as they were, or idumb skip {task.id} --why REASON",
             details={"phase": context.contract.phase, "task": task.id},
         )
-    _require_committed(context, record.record_checkpoint(context, attempt))
-    if failed and not task_failure.tries_again(context, task):
+    subjects = {e.subject for e in judged}
+    kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
+    attempt = dataclasses.replace(saved, evidence=(*kept, *judged), answers=(*saved.answers, *answers))
+    attempt = dataclasses.replace(attempt, outcome=None, reason="", verdict=None)
+    done = pipeline.judge_again(context, saved, attempt)
+    _require_committed(context, done)
+    if done.outcome != outcome.COMPLETED and not task_failure.tries_again(context, task):
         _fail(context, task)
 
 
@@ -199,20 +191,8 @@ def _after_failure(context: RunContext, task: Task, choice: str) -> None:
 
 
 def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:
-    if task_state.intended is not None and task_state.intended.get("tip") is not None:
-        _recover_commits(context, task, task_state, task_state.intended)
-    elif task_state.intended is not None:
-        commit = _commit_of(context, task.id, task_state)
-        staged_changes.tell_again(context, task, task_state.attempt.number, committed=commit is not None)
-        if commit is not None:
-            context.services.history.settle_index(commit, tuple(task_state.intended["paths"]))
-            _record(context, task, task_state, commit)
-        elif _is_delivered(context, task, task_state):
-            _commit_again(context, task, task_state)
-        else:
-            interruption.record_interruption(
-                context, task, interruption.KILLED if task_base.made_in(context, task_state) == "here" else UNDELIVERED
-            )
+    if task_state.intended:
+        _finish(context, exposed_secrets.of_record(context.services, context.saved(task)))
     elif task_state.attempt.running:
         if task_base.made_in(context, task_state) == "here":
             drift.report_after_crash(context, task, task_state)
@@ -224,21 +204,49 @@ def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:
     # A recorded failure with attempts left needs nothing: the run continues with the next attempt.
 
 
-def _recover_commits(context: RunContext, task: Task, task_state: TaskState, intended: Mapping[str, Any]) -> None:
-    """Finish or retry the delivery of a builder's own commits. The log names the tip, so nothing is guessed."""
-    history = context.services.history
-    head, offered = history.head().commit, BuilderCommits(intended["head"], intended["tip"])
-    if head != offered.tip and history.descends(intended["tip"]):
-        _record(context, task, task_state, intended["tip"])
-    elif head not in (offered.base, offered.tip):
-        _take_delivered_back(context, intended["tree"], intended["base"], tuple(intended["paths"]))
-        interruption.record_interruption(context, task, MOVED)
-    elif head == offered.tip or _is_delivered(context, task, task_state):
-        attempt = _rebuilt(context, task, task_state)
-        kept = record.keep_candidate(context, attempt, intended["tree"])
-        _require_committed(context, record.finish_commits(context, attempt, kept, offered))
+def _finish(context: RunContext, attempt: Attempt) -> None:
+    """Finish an attempt whose delivery and commit were announced: only the branch and the files show what happened."""
+    if attempt.commits is not None and attempt.commits.tip is not None:
+        _finish_commits(context, attempt, BuilderCommits(attempt.commits.base, attempt.commits.tip))
+        return
+    commit = _commit_of(context, attempt)
+    staged_changes.tell_again(context, attempt.task, attempt.number, committed=commit is not None)
+    if commit is not None:
+        context.services.history.settle_index(commit, attempt.ledger.changed)
+        kept = record.keep_candidate(context, attempt, attempt.candidate)
+        record.finish_checkpoint(context, attempt, kept, commit)
+    elif _is_delivered(context, attempt):
+        _commit_again(context, attempt)
     else:
-        interruption.record_interruption(context, task, UNDELIVERED)
+        why = interruption.KILLED if attempt.workspace == "here" else UNDELIVERED
+        interruption.record_interruption(context, attempt.task, why)
+
+
+def _commit_again(context: RunContext, attempt: Attempt) -> None:
+    """Commit what was announced. If HEAD has moved since it was judged, it is judged again first."""
+    if context.services.history.head().commit == attempt.judged_on or attempt.commits is not None:
+        done = record.complete(context, attempt)
+    else:
+        done = pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
+    _require_committed(context, done)
+    if done.outcome != outcome.COMPLETED and not task_failure.tries_again(context, attempt.task):
+        _fail(context, attempt.task)
+
+
+def _finish_commits(context: RunContext, attempt: Attempt, offered: BuilderCommits) -> None:
+    """Finish or retry the delivery of a builder's own commits. The record names the tip, so nothing is guessed."""
+    history, tip = context.services.history, offered.tip or ""
+    head = history.head().commit
+    if head != tip and history.descends(tip):
+        kept = record.keep_candidate(context, attempt, attempt.candidate)
+        context.journal.write(*record.completion_events(context, attempt, kept, tip))
+    elif head not in (offered.base, tip):
+        _take_delivered_back(context, attempt)
+        interruption.record_interruption(context, attempt.task, MOVED)
+    elif head == tip or _is_delivered(context, attempt):
+        _commit_again(context, attempt)
+    else:
+        interruption.record_interruption(context, attempt.task, UNDELIVERED)
 
 
 def _why_halted(context: RunContext, task: Task) -> str | None:
@@ -257,32 +265,31 @@ MOVED = "HEAD moved before the commits of the task were taken; the task is built
 UNDELIVERED = "its work in the clone conflicts with the files here; the task is built again"
 
 
-def _is_delivered(context: RunContext, task: Task, task_state: TaskState) -> bool:
-    """Return whether the intended files are all in the user's tree, after delivering those that are missing.
+def _is_delivered(context: RunContext, attempt: Attempt) -> bool:
+    """Return whether the announced files are all in the user's tree, after delivering those that are missing.
 
     Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
     """
-    intended, trees = task_state.intended or {}, context.services.trees
-    intended_tree, touched = intended["tree"], tuple(intended["paths"])
-    if _is_present(context, intended_tree, touched):
+    changed = attempt.ledger.changed
+    if _is_present(context, attempt.candidate, changed):
         return True
-    if task_base.made_in(context, task_state) == "here":
+    if attempt.workspace == "here":
         return False
-    conflicts = trees.restore(intended_tree, intended["base"], touched)
+    conflicts = context.services.trees.restore(attempt.candidate, attempt.base, changed)
     if not conflicts:
         return True
     if context.services.history.uncommitted([c.path for c in conflicts]):
-        raise _undelivered(context, task, conflicts)
-    _take_delivered_back(context, intended_tree, intended["base"], touched)
+        raise _undelivered(context, attempt.task, conflicts)
+    _take_delivered_back(context, attempt)
     return False
 
 
-def _take_delivered_back(context: RunContext, delivered: str, base: str, touched: tuple[str, ...]) -> None:
+def _take_delivered_back(context: RunContext, attempt: Attempt) -> None:
     """Restore what a killed command delivered, unless it was committed or changed since."""
-    trees = context.services.trees
-    present = trees.scan(touched)
-    ours = [p for p in touched if trees.entry(present, p) == trees.entry(delivered, p)]
-    trees.restore(base, delivered, context.services.history.uncommitted(ours))
+    trees, delivered = context.services.trees, attempt.candidate
+    present = trees.scan(attempt.ledger.changed)
+    ours = [p for p in attempt.ledger.changed if trees.entry(present, p) == trees.entry(delivered, p)]
+    trees.restore(attempt.base, delivered, context.services.history.uncommitted(ours))
 
 
 def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
@@ -297,15 +304,11 @@ def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...
     )
 
 
-def _commit_of(context: RunContext, task: str, task_state: TaskState) -> str | None:
+def _commit_of(context: RunContext, attempt: Attempt) -> str | None:
     """Return the task's commit if it was made before the crash; its trailers identify it."""
-    intended = task_state.intended or {}
-    for commit, trailers in context.services.history.trailers_since(intended.get("head")):
-        if (trailers.get("Idumb-Run"), trailers.get("Idumb-Task"), trailers.get("Idumb-Attempt")) == (
-            context.run,
-            task,
-            str(task_state.attempt.number),
-        ):
+    ours = (context.run, attempt.task.id, str(attempt.number))
+    for commit, trailers in context.services.history.trailers_since(attempt.judged_on):
+        if tuple(trailers.get(f"Idumb-{name}") for name in ("Run", "Task", "Attempt")) == ours:
             return commit
     return None
 
@@ -317,25 +320,7 @@ def _is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> boo
     return trees.overlay(present, tree, touched) == present
 
 
-def _commit_again(context: RunContext, task: Task, task_state: TaskState) -> None:
-    intended = task_state.intended or {}
-    attempt = _rebuilt(context, task, task_state)
-    kept = record.keep_candidate(context, attempt, intended["tree"])
-    if intended["message"]:
-        head = context.services.history.head().commit
-        _require_committed(context, record.finish_commit(context, attempt, kept, head, intended["message"]))
-    else:
-        context.journal.write(*record.completion_events(context, attempt, kept, None))
-    _take_into_clone(context, kept.tree, tuple(intended["paths"]))
-
-
-def _take_into_clone(context: RunContext, tree: str, done: tuple[str, ...]) -> None:
-    """Bring what recovery finished into the clone, which was made before."""
-    if context.workspace.kind != "here":
-        context.work.restore(tree, tree, done, force=True)
-
-
-def _require_committed(context: RunContext, attempt: Recorded) -> None:
+def _require_committed(context: RunContext, attempt: Attempt) -> None:
     """Raise WorkFailed if git refused the commit."""
     if attempt.commit_refused is None:
         return
@@ -346,34 +331,4 @@ def _require_committed(context: RunContext, attempt: Recorded) -> None:
         "git.commit-refused",
         f"git refused the commit of {task.id}: {attempt.commit_refused}",
         hint=f"Fix what git names, then {again}",
-    )
-
-
-def _record(context: RunContext, task: Task, task_state: TaskState, commit: str | None) -> None:
-    """Record work that was done and proven, but not recorded."""
-    attempt = _rebuilt(context, task, task_state)
-    intended = task_state.intended or {}
-    kept = record.keep_candidate(context, attempt, intended.get("tree") or task_state.work.left_tree or "")
-    if commit is not None and attempt.proven is not None and attempt.commits is None:
-        record.finish_checkpoint(context, attempt, kept, commit, intended["head"])
-    else:
-        context.journal.write(*record.completion_events(context, attempt, kept, commit))
-
-
-def _rebuilt(context: RunContext, task: Task, task_state: TaskState) -> Judged:
-    """Return the attempt as its events describe it: enough to commit and record it."""
-    base, candidate = task_state.work.base or "", task_state.work.left_tree or ""
-    return context.attempt(task, task_state.attempt.number, base=base, feedback="").become(
-        Judged,
-        snapshot=Snapshot(task_state.work.snapshot or "", base, ""),
-        before=RepositoryState(context.services.history.head(), {}),
-        announced={},
-        result=None,
-        commits=builder_commits.recorded(context, task_state),
-        candidate=candidate,
-        proven=(task_state.intended or {}).get("proven"),
-        changes=(),
-        ledger=ledger.Ledger(tuple(ledger.Line(p, ledger.DECLARED, "changed", None) for p in task_state.work.touched)),
-        outcome=outcome.COMPLETED,
-        verdict=outcome.PASS,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TypeVar
 
 from idumb.app.attempt import (
     adoption,
@@ -20,7 +19,8 @@ from idumb.app.attempt import (
 from idumb.app.consent import agent_programs, approval_parts
 from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
-from idumb.app.core.run_context import Attempt, Recorded, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.engine import task_failure
 from idumb.app.worktree import drift, task_base
 from idumb.domain import agent, failures, outcome, wording
@@ -50,9 +50,6 @@ class Ending:
 
 AGAIN = Ending("again")
 LEFT_OUT = Ending("left-out")
-
-_From = TypeVar("_From", bound=Attempt)
-_To = TypeVar("_To", bound=Attempt)
 
 
 def run_tasks(context: RunContext) -> Ending:
@@ -189,7 +186,7 @@ def adopt(context: RunContext, task: Task) -> Ending | None:
     return None if status in outcome.DONE else AGAIN
 
 
-def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, _From], _To]) -> _To:
+def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext, Attempt], Attempt]) -> Attempt:
     """Lead an attempt through stages of the pipeline. If an interruption ends it, record that and raise again."""
     task = attempt.task
     try:
@@ -199,7 +196,7 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
         task_state = context.journal.state.tasks[task.id]
         # If git was about to commit, only the branch shows whether it did, so `resume` checks it. Work begun in the
         # editor is unchanged, and is submitted again.
-        if task_state.intended is None and task_state.attempt.opened is None:
+        if not task_state.intended and task_state.attempt.opened is None:
             if task_state.attempt.running and context.workspace.kind == "here":
                 drift.report_after_crash(context, task, task_state)
             took = context.services.clock.monotonic() - attempt.started
@@ -207,7 +204,7 @@ def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, 
         raise
 
 
-def settle(context: RunContext, attempt: Recorded) -> Ending | None:
+def settle(context: RunContext, attempt: Attempt) -> Ending | None:
     """Return `AGAIN` if another attempt follows, None if the run continues, else how it ends."""
     task = attempt.task
     projections.checkpoint(context, attempt)
@@ -225,7 +222,7 @@ def settle(context: RunContext, attempt: Recorded) -> Ending | None:
     return AGAIN if not attempt.unlike and task_failure.tries_again(context, task) else _failed(context, attempt)
 
 
-def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage) -> Ending | None:
+def _could_not_work(context: RunContext, attempt: Attempt, why: FailureMessage) -> Ending | None:
     """Return what follows if an agent could not work; None if it counts as any failed attempt.
 
     A fresh agent continues after an exhausted context. A failure that the next attempt would meet again stops the run.
@@ -241,7 +238,7 @@ def _could_not_work(context: RunContext, attempt: Recorded, why: FailureMessage)
     return None
 
 
-def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
+def _failed(context: RunContext, attempt: Attempt) -> Ending | None:
     task = attempt.task
     if task_failure.is_left_out(task, attempt.outcome):
         context.journal.write(*task_failure.left_out(context, task, attempt.number))
@@ -268,7 +265,7 @@ def _failed(context: RunContext, attempt: Recorded) -> Ending | None:
     return None
 
 
-def _ask_about_failure(context: RunContext, attempt: Recorded, question: Decision) -> Ending | None:
+def _ask_about_failure(context: RunContext, attempt: Attempt, question: Decision) -> Ending | None:
     """Ask a person what to do about a failed task, now or later; None if the run continues."""
     task, event = attempt.task, context.journal.event
     question_event = context.journal.question_event(question, task.id, attempt.number)

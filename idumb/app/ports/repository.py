@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:  # types that only some commands use; those commands import them
-    from idumb.domain.proof.builder_commits import Commit
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot, Trees
+from idumb.app.ports.repository import BuilderCommits, Snapshot, Trees
 from idumb.lazy_dataclass import dataclass
 
 
@@ -16,12 +16,6 @@ class Workspace(Protocol):
 
     @property
     def trees(self) -> Trees: ...
-
-    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        """Compare and swap the candidate's paths into the user's working tree; nothing to do for `here`.
-
-        Returns the tree id in the user's repository, and the conflicts.
-        """
 
     def close(self) -> None: ...
 

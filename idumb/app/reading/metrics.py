@@ -42,6 +42,7 @@ def metrics(services: Services, phase: str) -> Result:
 def _attempt_calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
     """Yield the calls of builders and validators, in the order in which their attempts ended."""
     started: dict[tuple[str | None, int | None], Event] = {}
+    told = set[tuple[str | None, int | None, str]]()  # an attempt that waited ends twice
     for event in services.log.events(run=state.id):
         key = (event.task, event.attempt)
         if event.kind == "attempt.started":
@@ -50,7 +51,8 @@ def _attempt_calls(services: Services, state: RunState) -> Iterator[dict[str, An
             yield _row(event, started[key], agent.BUILDER, {"outcome": "interrupted", "seconds": None})
         elif event.kind == "attempt.finished" and key in started:
             for role in (agent.BUILDER, agent.VALIDATOR):
-                if event.payload.get(role) is not None:
+                if event.payload.get(role) is not None and (*key, role) not in told:
+                    told.add((*key, role))
                     yield _row(event, started[key], role, event.payload[role])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from idumb.app.core.run_context import Attempt, Built, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import tool_leftovers
@@ -23,7 +24,7 @@ def _note_once(context: RunContext, task: str, lines: Iterable[str]) -> None:
             context.services.reporter.note(f"{task}: {line}")
 
 
-def nested_repositories(context: RunContext, attempt: Built, tree: str) -> list[str]:
+def nested_repositories(context: RunContext, attempt: Attempt, tree: str) -> list[str]:
     """Return why an attempt in a clone fails that created repositories: their files would be lost with the clone."""
     made = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
     if not made or context.workspace.kind == "here" or context.commits is not None:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from idumb import lazy_pattern
 from idumb.app.core import next_actions
-from idumb.app.core.run_context import Measured, Prepared, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref, from_top, kept_at
 from idumb.app.ports.repository import Head, History, RepositoryState, Trees
 from idumb.app.worktree import preconditions, staged_changes
@@ -188,10 +189,10 @@ ENDING = frozenset({"git.own-refs-changed", "git.refs-deleted", "git.refs-moved"
 """Refusals of `require_unchanged` after which the attempt is recorded as interrupted."""
 
 
-def require_unchanged(context: RunContext, attempt: Prepared) -> None:
+def require_unchanged(context: RunContext, attempt: Attempt) -> None:
     """Refuse if the repository is not as it was when the attempt began. What would be lost is kept first."""
     services, state, task, before = context.services, context.journal.state, attempt.task.id, attempt.before
-    history, frozen = services.history, isinstance(attempt, Measured)
+    history, frozen = services.history, attempt.is_measured
     before, after = observe(history, before)
     changed = compare(before, after, history.descends, branch=state.branch)
     lost = restore_own(history, before, changed)
@@ -218,7 +219,7 @@ def require_unchanged(context: RunContext, attempt: Prepared) -> None:
 
 
 def _undeclared(
-    context: RunContext, attempt: Prepared, changed: Sequence[str], after: RepositoryState
+    context: RunContext, attempt: Attempt, changed: Sequence[str], after: RepositoryState
 ) -> tuple[str, ...]:
     """Return the names without the work of the task in the tree.
 
@@ -271,7 +272,7 @@ def report_beside_clone(
     return tuple(change.path for change in theirs)
 
 
-def beside_clone(context: RunContext, attempt: Prepared) -> tuple[str, ...]:
+def beside_clone(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Report and return the same about an attempt that was not interrupted."""
     snapshot, services = attempt.snapshot, context.services
     present = services.trees.scan(attempt.literal_paths)
@@ -317,7 +318,7 @@ def _report_new_commits(context: RunContext, task: Task, place: str, was: str | 
     )
 
 
-def _report_staging(context: RunContext, attempt: Prepared) -> None:
+def _report_staging(context: RunContext, attempt: Attempt) -> None:
     if program_works_here(context, attempt):
         _report_index(context, attempt.task, attempt.number, attempt.snapshot.commit, attempt.accepted_paths)
 
@@ -328,7 +329,7 @@ def _report_index(context: RunContext, task: Task, number: int, snapshot: str, a
         staged_changes.tell(context, task, number, snapshot, moved, accepted)
 
 
-def program_works_here(context: RunContext, attempt: Prepared) -> bool:
+def program_works_here(context: RunContext, attempt: Attempt) -> bool:
     """Return whether a program works in the user's own tree. People may commit and stage there what they like."""
     opened = context.journal.state.tasks[attempt.task.id].attempt.opened
     if context.workspace.kind != "here" or opened is not None or attempt.awaits_verdict:
@@ -364,7 +365,7 @@ def _refs_refusal(context: RunContext, task: str, moved: Sequence[MovedRef], gon
     )
 
 
-def _require_head(context: RunContext, attempt: Prepared, before: RepositoryState, after: RepositoryState) -> None:
+def _require_head(context: RunContext, attempt: Attempt, before: RepositoryState, after: RepositoryState) -> None:
     """Refuse if HEAD moved, except forward where a person works, or by commits of declared files only."""
     was, now, task = before.head.commit, after.head.commit, attempt.task.id
     if was == now:
@@ -392,7 +393,7 @@ def _require_head(context: RunContext, attempt: Prepared, before: RepositoryStat
 
 
 def _committed(
-    context: RunContext, attempt: Prepared, heads: tuple[str | None, str], changed: list[str], strays: list[str]
+    context: RunContext, attempt: Attempt, heads: tuple[str | None, str], changed: list[str], strays: list[str]
 ) -> Refusal:
     """Return the refusal that names the commits on the branch, and how to restore the branch and the index."""
     services, state, task = context.services, context.journal.state, attempt.task

@@ -9,8 +9,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import Measured, Prepared, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
 from idumb.domain import canonical_json, outcome, wording
@@ -57,7 +58,7 @@ def _bytes(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def words_of_names(context: RunContext, attempt: Prepared, paths: Iterable[str]) -> str:
+def words_of_names(context: RunContext, attempt: Attempt, paths: Iterable[str]) -> str:
     """Return why an attempt fails if a changed file has a name that must not be recorded; "" otherwise."""
     head = attempt.before.head.commit
     exposed = _new_names(context.services, paths, head, attempt.base)
@@ -80,6 +81,27 @@ def found_again(services: Services, task_state: TaskState) -> TaskState:
     )
     work = dataclasses.replace(task_state.work, touched=touched, deviations=deviations)
     return dataclasses.replace(task_state, work=work)
+
+
+def of_record(services: Services, attempt: Attempt) -> Attempt:
+    """Return an attempt from the log with the real names of files that the log redacted."""
+    lines = attempt.ledger.lines
+    recorded = [line.path for line in lines]
+    names = {
+        path: names_in(services, (path,), attempt.base, attempt.candidate, recorded)
+        for path in recorded
+        if _REDACTED in path
+    }
+    if not names:
+        return attempt
+    real = (dataclasses.replace(line, path=name) for line in lines for name in names.get(line.path, (line.path,)))
+    changes = (
+        dataclasses.replace(change, path=name)
+        for change in attempt.changes
+        for name in names.get(change.path, (change.path,))
+    )
+    compared = dataclasses.replace(attempt.ledger, lines=tuple(real))
+    return dataclasses.replace(attempt, ledger=compared, changes=tuple(changes))
 
 
 def names_in(
@@ -113,7 +135,7 @@ def names_in(
     return tuple(dict.fromkeys(name for path in recorded for name in candidates.get(path, (path,))))
 
 
-def judge(context: RunContext, attempt: Measured) -> Measured:
+def judge(context: RunContext, attempt: Attempt) -> Attempt:
     """Search what would be committed for secrets.
 
     A strict run fails if there is one; otherwise a person is asked later.
@@ -134,22 +156,9 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     return dataclasses.replace(attempt, exposed=exposed)
 
 
-def question(attempt: Measured) -> Decision:
+def question(attempt: Attempt) -> Decision:
     """Return the question before a known secret is committed. It names file, line and variable, never the value."""
     return _question(f"{attempt.task.id}{MARK}{attempt.number}", attempt.task.id, attempt.exposed, _FAILS)
-
-
-def recorded(state: RunState, task_state: TaskState, ids: Iterable[str]) -> tuple[Decision, ...]:
-    """Return questions as they were asked. Refusal `decision.unknown` if the log lacks one."""
-    rows = {question_id: state.decisions.get(question_id) for question_id in ids}
-    for missing in (question_id for question_id, row in rows.items() if row is None):
-        raise Refusal(
-            "decision.unknown",
-            f"{task_state.id} waits for the question {missing}, which the event log does not have.",
-            hint=f"idumb skip {task_state.id} --why REASON continues without it",
-            details={"task": task_state.id, "decision": missing},
-        )
-    return tuple(Decision.recorded(row) for row in rows.values() if row is not None)
 
 
 def require_consent(services: Services, journal: Journal, task: str, tree: str, paths: Sequence[str]) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from idumb.app.core.run_context import Judged, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.domain import paths, wording
 from idumb.domain.plans.plan import Task
@@ -75,14 +76,14 @@ def unstaged_without_commit(services: Services, tree: str, paths: Sequence[str])
     return services.trees.committed(head, tree, paths) == history.tree_of(head) and history.unstage(paths)
 
 
-def hold_of(context: RunContext, attempt: Judged, entries: Mapping[str, Entry | None]) -> Mapping[str, Entry | None]:
+def hold_of(context: RunContext, attempt: Attempt, entries: Mapping[str, Entry | None]) -> Mapping[str, Entry | None]:
     """Keep what is staged of the task's own paths, before its commit."""
     words = f"what was staged when {attempt.task.id} was committed"
     tree = attempt.candidate
     return hold(context.services, f"{attempt.ref}/{_REPLACED}", entries, (tree,), words)
 
 
-def tell_replaced_of(context: RunContext, attempt: Judged, staged: Mapping[str, Entry | None]) -> None:
+def tell_replaced_of(context: RunContext, attempt: Attempt, staged: Mapping[str, Entry | None]) -> None:
     tell_replaced(context.services, f"{attempt.ref}/{_REPLACED}", staged, attempt.task.id)
 
 

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from idumb.app.core import projection_paths, run_lookup, schedule
-from idumb.app.core.run_context import Attempt, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.repository import NestedChange, Snapshot, Trees
 from idumb.app.worktree import drift, exposed_secrets, tool_leftovers

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
-from idumb.app.core.run_context import Attempt, RunContext
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import drift

@@ -59,7 +59,7 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
         task,
         status=outcome.RUNNING,
         reason="",
-        intended=None,
+        intended=False,
         attempt=AttemptState(
             number=event.attempt or 1,
             running=True,
@@ -74,7 +74,8 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _opened(_: RunState, task: TaskState, event: Event) -> TaskState:
-    return replace(task, attempt=replace(task.attempt, opened={**event.payload, "at": event.at}))
+    opened = {"by": event.payload["by"], "at": event.at}
+    return replace(task, attempt=replace(task.attempt, opened=opened))
 
 
 def _agent_status(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -99,7 +100,7 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
         task,
         status=outcome.PENDING,
         reason=p.get("reason", ""),
-        intended=None,
+        intended=False,
         effect=p.get("effect") or task.effect,
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
         work=replace(
@@ -123,6 +124,8 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     attempt, progress = task.attempt, task.progress
     waits = p["outcome"] == outcome.WAITING
+    first = attempt.running  # later, it goes on: what it used is counted
+    counted = not first and attempt.outcome != outcome.WAITING
     failure = (p.get("reason", ""), p["left"] or "")
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
@@ -152,13 +155,13 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
         ),
         progress=replace(
             progress,
-            attempts=progress.attempts + (counts(p) and not attempt.adopted),
+            attempts=progress.attempts + (counts(p) and not attempt.adopted and not counted),
             settled=progress.settled if waits else event.attempt or attempt.number,
-            exhausted=progress.exhausted + (p.get("failure") == agent.CONTEXT_EXHAUSTED),
+            exhausted=progress.exhausted + (first and p.get("failure") == agent.CONTEXT_EXHAUSTED),
             failure=failure,
             repeated=progress.repeated + 1 if failure == progress.failure else 0,
-            seconds=progress.seconds + p.get("seconds", 0.0),
-            spent=progress.spent + _used(state, task, p),
+            seconds=progress.seconds + (p.get("seconds", 0.0) if first else 0.0),
+            spent=progress.spent + _used(state, task, p, first=first),
         ),
         context=replace(
             task.context,
@@ -181,12 +184,15 @@ def counts(finished: Mapping[str, Any]) -> bool:
     return finished["outcome"] != outcome.WAITING and finished.get("failure") not in failures.UNCOUNTED
 
 
-def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
+def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool) -> Spent:
     """Return what builder and validator of an attempt used, and add it to what the run used."""
     if task.attempt.adopted:
         return Spent()
     built, judged = p.get("builder"), p.get("validator")
-    of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
+    count = int(p["outcome"] != outcome.WAITING and (first or task.attempt.outcome == outcome.WAITING))
+    of_builder = Spent(attempts=count, seconds=p.get("seconds", 0.0) if first else 0.0)
+    if not first:  # what builder and validator used is counted
+        built = judged = None
     if built is not None:
         of_builder += spending.spent_by_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
     spending.charge(state.spent, agent.BUILDER, of_builder)
@@ -197,8 +203,8 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
     return of_builder + of_validator
 
 
-def _checkpoint_intended(_: RunState, task: TaskState, event: Event) -> TaskState:
-    return replace(task, intended=dict(event.payload))
+def _checkpoint_intended(_: RunState, task: TaskState, event: Event) -> TaskState:  # noqa: ARG001 - as the others
+    return replace(task, intended=True)
 
 
 def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -220,7 +226,7 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         commit=p.get("commit"),
     )
     work = replace(task.work, left_tree=p.get("left") or task.work.left_tree)
-    return replace(task, checkpoint=checkpoint, intended=None, work=work)
+    return replace(task, checkpoint=checkpoint, intended=False, work=work)
 
 
 def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:

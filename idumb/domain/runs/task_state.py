@@ -54,7 +54,7 @@ class AttemptState:
     - `crashed`: the builder's process was killed or crashed.
     - `adopted`: nothing was built, because an old iDumb recorded the task as done.
     - `unjudged`: the work waits for an external verdict.
-    - `opened`: the payload of `attempt.opened` and its time, while an editor works on it.
+    - `opened`: while an editor works on it, `by` whom and since when (`at`).
     - `agent_status`: what an agent last reported, until the attempt ends.
     """
 
@@ -133,7 +133,7 @@ class TaskState:
     """The state of one task.
 
     - `decisions`: ids of the questions that the task waits for.
-    - `intended`: the checkpoint that was announced but not recorded yet.
+    - `intended`: a checkpoint was announced and not recorded yet.
     - `accepted_commit`: the commit that a person's acceptance made.
     - `carried_from`: the earlier run whose result the task keeps.
     - `effect`: `made` if a task with effects outside its files may have had them, `compensated` if its own commands
@@ -148,7 +148,7 @@ class TaskState:
     reason: str = ""
     decisions: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
-    intended: Mapping[str, Any] | None = None
+    intended: bool = False
     accepted_commit: str | None = None
     carried_from: str | None = None
     effect: str = ""

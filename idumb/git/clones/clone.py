@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pygit2
 
-from idumb.app.ports.repository import Conflict
 from idumb.domain import errors
 from idumb.git import discover, git_program, open_repository, shadow_folder, status
 from idumb.git.clones import clone_places
@@ -62,10 +61,6 @@ class Clone:
         _make(self._repository, self._folder, commit, tree)
         self.make_folder()
         self.trees.forget()
-
-    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        """Snapshots of the clone are already in the user's repository, so only the paths are written."""
-        return candidate, self._user.restore(candidate, base, paths)
 
     def close(self) -> None:
         """Remove the copy; its snapshots stay. After a takeover, the copy belongs to the new owner."""

@@ -225,7 +225,7 @@ def test_commits_of_a_builder_name_paths_of_the_project(sandbox: GitSandbox) -> 
     assert [change.path for change in offered.commits[0].changes] == ["a", "../web/a"]
     base, candidate = trees.scan(), copy.trees.scan()
     assert commits.uncommitted(offered, base, candidate) == ("a",)
-    assert copy.deliver(base, candidate, ["a"]) == (candidate, ())
+    assert trees.restore(candidate, base, ["a"]) == ()
     assert sandbox.read("apps/api/a") == "2\n"
     inside.remove("")
     commits.take()

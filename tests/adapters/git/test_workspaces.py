@@ -37,7 +37,7 @@ def write(workspace: Workspace, path: str, text: str) -> None:
     place.write_text(text)
 
 
-def test_work_is_scanned_and_delivered(sandbox: GitSandbox, make: Maker) -> None:
+def test_work_is_scanned_and_delivered(sandbox: GitSandbox, make: Maker, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1\r\n", "d/gone": "1", ".gitignore": "*.log\n"})
     sandbox.write("run", "x", mode=0o755)
     sandbox.link("link", "a")
@@ -52,7 +52,7 @@ def test_work_is_scanned_and_delivered(sandbox: GitSandbox, make: Maker) -> None
     candidate = workspace.trees.scan()
     paths = [change.path for change in workspace.trees.changes(base, candidate)]
     assert paths == ["a", "d/gone", "new/x"]
-    assert workspace.deliver(base, candidate, paths) == (candidate, ())
+    assert trees.restore(candidate, base, paths) == ()
     assert sorted(sandbox.status()) == [" D d/gone", " M a", "?? new/"] or sorted(sandbox.status()) == [
         " D d/gone",
         " M a",
@@ -75,12 +75,12 @@ def test_snapshots_outlive_the_workspace(sandbox: GitSandbox, make: Maker, trees
     assert sandbox.kept("refs/idumb/worktrees/main/runs/") == {REF: snapshot.commit}
 
 
-def test_a_workspace_works_before_the_first_commit(sandbox: GitSandbox, make: Maker) -> None:
+def test_a_workspace_works_before_the_first_commit(sandbox: GitSandbox, make: Maker, trees: GitTrees) -> None:
     workspace = make()
     base = workspace.trees.scan()
     write(workspace, "a", "1")
     candidate = workspace.trees.scan()
-    assert workspace.deliver(base, candidate, ["a"]) == (candidate, ())
+    assert trees.restore(candidate, base, ["a"]) == ()
     assert sandbox.read("a") == "1"
 
 
@@ -112,9 +112,9 @@ def test_a_clone_leaves_the_users_tree_alone_until_it_delivers(
     inside = GitSandbox(Path(workspace.trees.root))
     inside.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "an agent commits in its copy")
     assert sandbox.ledger() == ledger
-    assert workspace.deliver(base, candidate, ["a", "b"])[1] == (Conflict("b", "was changed since"),)
+    assert trees.restore(candidate, base, ["a", "b"]) == (Conflict("b", "was changed since"),)
     assert work_tree(sandbox.root) == before
-    assert workspace.deliver(base, candidate, ["a"])[1] == ()
+    assert trees.restore(candidate, base, ["a"]) == ()
     assert (sandbox.read("a"), sandbox.read("b")) == ("2", "mine")
 
 
@@ -195,8 +195,8 @@ def test_a_clone_has_filtered_files_in_the_user_s_form_and_delivers_over_them(
     (root / "a.txt").write_bytes(b"two\r\n")
     (root / "edited.txt").write_bytes(b"two\n")
     candidate = workspace.trees.scan()
-    assert workspace.deliver(base, candidate, ["a.txt"])[1] == ()
+    assert trees.restore(candidate, base, ["a.txt"]) == ()
     assert (sandbox.root / "a.txt").read_bytes() == b"two\r\n"
-    (conflict,) = workspace.deliver(base, candidate, ["edited.txt"])[1]
+    (conflict,) = trees.restore(candidate, base, ["edited.txt"])
     assert conflict.path == "edited.txt"
     assert (sandbox.root / "edited.txt").read_bytes() == b"mine\r\n"

@@ -9,11 +9,9 @@ import pytest
 
 from idumb.app.attempt import builder_commits, pipeline
 from idumb.app.attempt.pipeline import Stage
-from idumb.app.core.run_context import Attempt, Built, Judged, Measured, Prepared, Recorded
-from idumb.app.ports.repository import Head, RepositoryState, Snapshot
+from idumb.app.core.attempt import Attempt
 from idumb.domain import outcome
 from idumb.domain.plans.plan import Plan, Task
-from idumb.domain.proof.ledger import Ledger
 
 TASK = Task("T1-01", "Work")
 PLAN = Plan("p", "h", "1", "01", "A plan", "Work is done", tasks=(TASK,))
@@ -27,13 +25,8 @@ ATTEMPT = Attempt(
     builder="steps",
     validator=None,
     ref="refs/idumb/attempt",
-    written=(),
-    literal_paths=(),
+    workspace="here",
 )
-PREPARED = ATTEMPT.become(
-    Prepared, snapshot=Snapshot("c", "t", "r"), before=RepositoryState(Head("c", "main"), {}), announced={}
-)
-MEASURED = PREPARED.become(Built, result=None).become(Measured, candidate="t", changes=(), ledger=Ledger(()))
 
 
 class Calls:
@@ -64,8 +57,7 @@ class Calls:
 
 
 def led(calls: Calls, *stages: Stage) -> Attempt:
-    ended: Attempt = pipeline.lead(calls, ATTEMPT, stages)  # type: ignore[arg-type]
-    return ended
+    return pipeline.lead(calls, ATTEMPT, stages)  # type: ignore[arg-type]
 
 
 def test_a_lost_working_tree_counts_before_an_interrupt() -> None:
@@ -101,24 +93,3 @@ def test_a_stage_runs_only_when_it_has_something_to_do(*, commits: bool) -> None
     take = next(stage for stage in pipeline.JUDGE if stage.run is builder_commits.take)
     led(calls, calls.stage("takes", when=take.when))
     assert calls.stages == ["takes"] * commits
-
-
-@pytest.mark.parametrize(
-    ("attempt", "phase", "added"),
-    [
-        (ATTEMPT, Prepared, {}),
-        (PREPARED, Built, {}),
-        (PREPARED, Measured, {"result": None}),
-        (MEASURED, Judged, {}),
-    ],
-)
-def test_a_phase_cannot_be_half_filled(attempt: Attempt, phase: type[Attempt], added: dict[str, Any]) -> None:
-    with pytest.raises(TypeError):
-        attempt.become(phase, **added)
-
-
-def test_a_phase_keeps_all_values_of_the_earlier_ones() -> None:
-    judged = MEASURED.become(Judged, outcome=outcome.COMPLETED, verdict=outcome.PASS)
-    recorded = judged.become(Recorded)
-    assert (recorded.task, recorded.snapshot, recorded.candidate) == (TASK, PREPARED.snapshot, "t")
-    assert (recorded.verdict, recorded.commit_refused) == (outcome.PASS, None)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from typing import Any
+
 import pytest
 
 from idumb.app.engine import recovery
-from idumb.domain.agent import AgentRequest
+from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
+from idumb.domain.plans.expression import INTEGER
+from idumb.domain.plans.plan import HUMAN, STEPS, Criterion
+from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 Files = dict[str, bytes]
@@ -209,27 +216,118 @@ def test_work_that_changed_after_it_was_judged_is_not_committed() -> None:
     assert run.repository.files["A"] == b"other"
 
 
+def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
+    """Let every question of the run be answered since it waited."""
+    assert run.run().kind == "waiting"
+    journal = run.process().journal
+    for id, task_state in run.state.tasks.items():
+        for question in task_state.decisions:
+            journal.write(journal.answer_event(Answer(question, choice, "Pat"), id, task_state.attempt.number))
+    return run
+
+
+JUDGED = (Criterion("AC-1", "it looks good", HUMAN),)
+
+
+def test_outputs_of_a_step_reach_the_next_after_a_person_has_judged_it() -> None:
+    steps = [
+        dataclasses.replace(
+            task("T1-a", acceptance=(Criterion("AC-2", "it has outputs", STEPS), *JUDGED)),
+            flow=Flow("a", AGENT, "", outputs=(Value("n", INTEGER),)),
+        ),
+        dataclasses.replace(task("T1-b", "T1-a"), flow=Flow("b", AGENT, "", takes={"N": Take("T1-a", "n")})),
+    ]
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        return AgentResult("completed", reply='{"n": 4}')
+
+    run = answered(EngineRun(*steps, work=work, workflow=Workflow("try", "1", "")))
+    assert run.run().kind == "done"
+    assert run.builder.requests[-1].values["N"] == "4"
+
+
+def test_a_task_has_the_files_of_one_that_waited_for_a_person_in_a_clone() -> None:
+    seen = dict[str, bool]()
+
+    def work(request: AgentRequest, files: Files) -> None:
+        seen[request.subject] = "A" in files
+        make_own_files(request, files)
+
+    run = answered(EngineRun(task("A", acceptance=JUDGED), task("B", "A"), work=work, workspace="clone"))
+    assert run.run().kind == "done"
+    assert seen == {"A": False, "B": True}
+    assert run.commits() == ["A", "B"]
+
+
+def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
+    """R-RUN-3: the evidence is about the tree that is committed."""
+    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=True))
+    run.repository.files["README"] = b"other"
+    run.repository.commit_all("mine")
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "failed"}
+    assert run.commits() == []
+    assert run.repository.files["A"] == b"A"
+
+
+def test_what_is_committed_after_a_commit_of_the_user_was_judged_as_it_is() -> None:
+    run = answered(EngineRun(task("A", acceptance=JUDGED), apart=True))
+    run.repository.files["README"] = b"other"
+    run.repository.commit_all("mine")
+    assert run.run().kind == "done"
+    judged = {event.payload["tree"] for event in run.events("evidence.recorded") if event.payload["command"]}
+    assert run.repository.commits[run.repository.head or ""].tree in judged
+
+
+def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
+    run = answered(EngineRun(task("A", acceptance=JUDGED)))
+    run.run()
+    waited, ended = (event.payload for event in run.events("attempt.finished"))
+    told = ("ledger", "symbols", "residue", "accepted_paths", "builder", "touched", "left")
+    assert [ended[name] for name in told] == [waited[name] for name in told]
+    assert (waited["outcome"], ended["outcome"]) == ("waiting", "completed")
+    assert ended["ledger"][0]["declared"] == "create"
+
+
+def test_what_an_attempt_used_is_counted_once_although_it_waited() -> None:
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        return AgentResult("completed", usage=Usage(10, 20, 0.5))
+
+    run = EngineRun(task("A", acceptance=JUDGED), work=work)
+    spent = answered(run).state.tasks["A"].progress.spent
+    run.run()
+    ended = run.state.tasks["A"].progress
+    assert (ended.spent, ended.attempts) == (dataclasses.replace(spent, attempts=1), 1)
+
+
 # Every point
 
 
-def diamond() -> EngineRun:
+def diamond(**fields: Any) -> EngineRun:
     """Four tasks, one with a second attempt, and files of the user that no task declares."""
 
     def work(request: AgentRequest, files: Files) -> None:
         if request.subject != "B" or request.feedback:
             make_own_files(request, files)
 
-    run = EngineRun(task("A"), task("B", "A"), task("C", "A"), task("D", "B", "C"), work=work)
+    run = EngineRun(task("A"), task("B", "A"), task("C", "A"), task("D", "B", "C"), work=work, **fields)
     run.repository.files |= {"README": b"edited", "notes": b"mine"}
     return run
 
 
-def effects_of(run: EngineRun) -> int:
-    run.run()
-    return len(run.effects)
+def points(**fields: Any) -> range:
+    """Return every durable effect at which such a run can be killed."""
+    rehearsal = diamond(**fields)
+    rehearsal.run()
+    return range(1, len(rehearsal.effects) + 1)
 
 
-POINTS = range(1, effects_of(diamond()) + 1)
+def killed(point: int, **fields: Any) -> EngineRun:
+    run = diamond(**fields)
+    assert run.run_until_killed(point)
+    return run
 
 
 def require_finished(run: EngineRun) -> None:
@@ -239,19 +337,35 @@ def require_finished(run: EngineRun) -> None:
     assert run.log.verify().broken_at is None
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing(point: int) -> None:
-    run = diamond()
-    assert run.run_until_killed(point)
-    assert run.run().kind == "done"
-    require_finished(run)
+PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_kill_during_recovery_is_safe_too(point: int) -> None:
-    for later in (1, 2, 3):
-        run = diamond()
-        assert run.run_until_killed(point)
+@PLACES
+def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing(place: dict[str, Any]) -> None:
+    for point in points(**place):
+        run = killed(point, **place)
+        assert run.run().kind == "done"
+        require_finished(run)
+
+
+@PLACES
+def test_a_kill_during_recovery_is_safe_too(place: dict[str, Any]) -> None:
+    for point, later in itertools.product(points(**place), (1, 2, 3)):
+        run = killed(point, **place)
         run.run_until_killed(len(run.effects) + later)
         assert run.run().kind == "done"
         require_finished(run)
+
+
+@PLACES
+def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill(place: dict[str, Any]) -> None:
+    for point in points(**place):
+        run = killed(point, **{**place, "apart": True})
+        mine = {**run.repository.trees[run.repository.commits[run.repository.head or ""].tree], "notes": "mine"}
+        run.repository.blobs["mine"] = b"mine"
+        run.repository.advance(mine, "my own commit")
+        assert run.run().kind == "done"
+        require_finished(run)
+        judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
+        made = {commit.tree for commit in run.repository.commits.values() if "Idumb-Task" in commit.message}
+        assert made <= judged

@@ -45,7 +45,7 @@ def test_completed_tasks_can_neither_change_nor_disappear_nor_wait() -> None:
     assert refused(contract(task(2), sha="b"), state()) == "amend.done"
     assert refused(contract(task(1, title="Else"), task(2, 1), sha="b"), state(T1_01=outcome.ACCEPTED)) == "amend.done"
     half = state()
-    half.tasks["T1-02"] = dataclasses.replace(half.tasks["T1-02"], intended={"tree": "t"})
+    half.tasks["T1-02"] = dataclasses.replace(half.tasks["T1-02"], intended=True)
     assert refused(contract(task(1), task(2, 1, title="Else"), sha="b"), half) == "amend.done"
 
 

@@ -1,0 +1,170 @@
+"""An attempt at a task: one record, from its announcement to its checkpoint.
+
+Stages only replace fields of it. It is saved whole wherever it may continue in another process: open in an editor,
+waiting for an answer, or about to be committed. It loads as an equal value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import field, replace
+from functools import cache
+from typing import Any, Self
+
+from idumb.app.ports.repository import BuilderCommits, Head, RepositoryState, Snapshot
+from idumb.domain.agent import AgentResult, Conversation
+from idumb.domain.decision import Answer, Decision
+from idumb.domain.failures import FailureMessage
+from idumb.domain.plans.plan import Plan, Task
+from idumb.domain.proof import ledger
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.ledger import Change, Ledger
+from idumb.domain.settings import Ceiling
+
+BEGUN, ANNOUNCED, BUILT, MEASURED, JUDGED, INTENDED, RECORDED = STAGES = (
+    "begun",
+    "announced",
+    "built",
+    "measured",
+    "judged",
+    "intended",
+    "recorded",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)  # noqa: TID251 - `started` is not compared
+class Attempt:
+    """An attempt at a stage of STAGES. What later stages find is empty until then.
+
+    An `outcome` other than None means that the attempt has ended: the stages that would continue it are skipped.
+
+    - `base`: the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
+    - `started`: monotonic seconds of this process, less what the attempt took in earlier processes.
+    - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
+      `workspace`: where the builder works.
+    - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
+    - `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
+      done before idumb took over. `handover`: the summary of an attempt whose context was exhausted.
+
+    From the announcement on:
+
+    - `snapshot`: of the user's tree. `before`: the state of the repository, without git's configuration once it is
+      saved. `announced`: what `attempt.started` recorded of its envelope. `residue`: files that checks left.
+
+    Once it is built:
+
+    - `result`: what the builder answered; None if nobody was asked. `failure`: why an agent could not work.
+    - `commits`: the builder's own, where it commits itself.
+
+    Once it is measured:
+
+    - `candidate`: the tree of the frozen files; `changes` and `ledger`: how it differs from the base.
+    - `tool_files`: what tools left, which is in no ledger. `deviation`: it changed undeclared files.
+    - `exposed`: known secrets that it would commit. `unlike`: deterministic mode refuses it.
+    - `proven`: the tree that checks judged apart from the workspace, None if they judged the workspace.
+    - `judged_on`: HEAD when the checks ran.
+    - `verdict_of_validator`: what the validator answered; `validated_from`: the snapshot before it was asked.
+    - `outputs`: what the step of a workflow gave out.
+
+    Once it is judged:
+
+    - `verdict`: None if it failed before a verdict was reached. `message`: of its commit; "" without one.
+    - `commit_refused`: why its work could not be committed or delivered.
+    """
+
+    task: Task
+    plan: Plan
+    number: int
+    stage: str = BEGUN
+    base: str
+    feedback: str
+    started: float = field(compare=False)
+    builder: str
+    validator: str | None
+    ref: str
+    workspace: str
+    accepted_paths: tuple[str, ...] = ()
+    ceilings: Mapping[str, Any] = field(default_factory=dict)
+    allowance: Ceiling = Ceiling()
+    handover: str = ""
+    conversation: Conversation | None = None
+    awaits_verdict: bool = False
+    adopted: bool = False
+    outcome: str | None = None
+    reason: str = ""
+
+    snapshot: Snapshot = Snapshot("", "", "")
+    before: RepositoryState = RepositoryState(Head(None, None), {})
+    announced: Mapping[str, Any] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    residue: tuple[str, ...] = ()
+
+    result: AgentResult | None = None
+    failure: FailureMessage | None = None
+    questions: tuple[Decision, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    commits: BuilderCommits | None = None
+
+    candidate: str = ""
+    changes: tuple[Change, ...] = ()
+    ledger: Ledger = Ledger(())
+    tool_files: tuple[str, ...] = ()
+    deviation: bool = False
+    exposed: tuple[str, ...] = ()
+    unlike: bool = False
+    proven: str | None = None
+    judged_on: str | None = None
+    verdict_of_validator: AgentResult | None = None
+    validated_from: Snapshot | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+    verdict: str | None = None
+    message: str = ""
+    commit_refused: str | None = None
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The paths and globs that the task may write."""
+        return ledger.written_paths(self.task.files)
+
+    @property
+    def literal_paths(self) -> tuple[str, ...]:
+        """Those among them that name a single file."""
+        return ledger.named_paths(self.task.files)
+
+    @property
+    def is_measured(self) -> bool:
+        return STAGES.index(self.stage) >= STAGES.index(MEASURED)
+
+    def ended(self, result: str, reason: str) -> Self:
+        return replace(self, outcome=result, reason=reason)
+
+    def at(self, stage: str, **found: Any) -> Self:
+        """Return the attempt at its next stage, with what this one found."""
+        return replace(self, stage=stage, **found)
+
+    def saved(self, now: float) -> dict[str, Any]:
+        """Return the record as JSON, for `loaded`. `now` is in monotonic seconds."""
+        import msgspec
+
+        row = {name: getattr(self, name) for name in _types() if name != "started"}
+        row["before"] = replace(self.before, configuration={})
+        plain: dict[str, Any] = msgspec.to_builtins(row)
+        return {**plain, "seconds": round(now - self.started, 3)}
+
+
+def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attempt:
+    """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
+    import msgspec
+
+    values = {name: msgspec.convert(row[name], kind) for name, kind in _types().items() if name != "started"}
+    return Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
+
+
+@cache
+def _types() -> dict[str, Any]:
+    """Return the types of the fields, without those that the contract has."""
+    hints = typing.get_type_hints(Attempt)
+    return {one.name: hints[one.name] for one in dataclasses.fields(Attempt) if one.name not in ("task", "plan")}
