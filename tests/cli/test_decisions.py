@@ -282,7 +282,10 @@ def test_an_undeclared_change_waits_for_an_answer(project: Project) -> None:
 
 def test_acceptance_covers_the_change_of_the_files_that_were_shown(project: Project) -> None:
     """R-ASK-3, R-GIT-5: further undeclared changes of the next attempt are asked about again."""
-    straying(project, command="if test -e .git/second; then echo d > d.txt; fi; touch .git/second; echo b > b.txt")
+    second = "if test -e .git/second; then echo 2 > a.txt; echo d > d.txt; else echo 1 > a.txt; touch .git/second; fi"
+    steps = [shell(f"{second}; echo b > b.txt")]
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q 2 a.txt", steps=steps)])
+    run(project)
     decide(project, STRAYED, "accept")
     again = project.quick("resume", "1", "--json")
     assert [d["id"] for d in again.data["decisions"]] == ["T1-01.deviation.2"], again.out
@@ -314,7 +317,7 @@ def test_a_run_killed_before_its_question_asks_when_it_continues(project: Projec
     steps = [shell("echo a > a.txt; echo b > b.txt")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
     consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    run_killed_before(project, questions.ask_about_strays, "execute-phase", "1", "--approve", consent)
+    run_killed_before(project, questions.strays_question, "execute-phase", "1", "--approve", consent)
     assert project.quick("resume", "1", "--json").code == 5
     assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from idumb.app.attempt import agent_client
-from idumb.app.engine import task_failure
+from idumb.app.engine import moves
 from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
@@ -321,7 +321,7 @@ def test_the_next_command_asks_about_a_failure_recorded_before_a_kill(sandbox: G
     project = projects.create(sandbox)
     project.configure("run: {max_attempts: 1}\n")
     project.plan([dead("T1-01", "a.txt")])
-    run_killed_before(project, task_failure.for_good, "execute-phase", "1", "--approve", project.approval())
+    run_killed_before(project, moves.failed, "execute-phase", "1", "--approve", project.approval())
     assert decisions(project) == []
     assert project.quick("resume", "1", "--json").code == 1
     assert decisions(project) == ["T1-01.exhausted.1"]

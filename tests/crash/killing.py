@@ -139,9 +139,9 @@ def acknowledge(path: str) -> None:
 def plant(fault: str | None) -> None:
     """Plant a fault in this process that the programme must detect."""
     if fault == "commits are not looked for":
-        from idumb.app.engine import recovery
+        from idumb.app.engine import unfinished_attempts
 
-        recovery._commit_of = lambda *_: None
+        unfinished_attempts._commit_of = lambda *_: None
     elif fault == "nothing is put back":
         from idumb.git.trees import GitTrees
 

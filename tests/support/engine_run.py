@@ -14,7 +14,7 @@ from idumb.agents.human import HumanAgent
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Pace, RunContext
 from idumb.app.core.services import Services
-from idumb.app.engine import recovery, runner
+from idumb.app.engine import moves, recovery, runner
 from idumb.domain import contract as contracts
 from idumb.domain.agent import HUMAN, AgentRequest, AgentResult
 from idumb.domain.decision import Answer, Decision
@@ -145,7 +145,7 @@ class EngineRun:
         context.locked.approval = "same.mark"  # a strict plan is approved
         return cast("RunContext", context)
 
-    def run(self, **fields: Any) -> runner.Ending:
+    def run(self, **fields: Any) -> moves.Ending:
         """Recover and run in a new process."""
         context = self.process(**fields)
         recovery.recover(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from idumb.app.core.run_context import RunContext
@@ -93,41 +93,15 @@ def reached(settings: Settings, state: RunState, task: str) -> CeilingReached | 
     return next((ceiling for ceiling in ceilings if ceiling is not None), None)
 
 
-def ask_about_ceiling(context: RunContext, task: Task) -> tuple[str, str] | None:
-    """Return None if the task may continue, else `stop` or `wait` and why.
-
-    An answer covers only the present amount: when a raised ceiling is reached, the question is asked again.
-    """
-    state, settings = context.journal.state, context.services.settings
-    ceiling = reached(settings, state, task.id)
-    if ceiling is None:
-        _tell_blind(context, task)
-        return None
-    question = _question(task, ceiling, _raises(state, task.id, ceiling.scope) + 1)
-    words = f"the ceiling of the {ceiling.scope} is reached: {ceiling.words}"
-    if _stopped(state.answers, question.id, ceiling.scope):
-        return STOP, words
-    event = context.journal.event
-    events = [context.journal.question_event(question, task.id)]
-    answer = context.services.asker.ask(question)
-    if answer is None:
-        events.append(event("task.waiting", task.id, None, decisions=[question.id], reason=words))
-    else:
-        events.append(context.journal.answer_event(answer, task.id))
-    context.journal.write(*events)
-    if answer is None:
-        return "wait", words
-    return ask_about_ceiling(context, task) if answer.choice == RAISE else (STOP, words)
-
-
-def _stopped(answers: Mapping[str, Mapping[str, Any]], question: str, scope: str) -> bool:
+def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
     """Return whether a person chose to stop, at this question or at the run's or role's ceiling of the same amount."""
-    height = question.partition(MARK)[2]
-    same = (a for i, a in answers.items() if i == question or (scope != TASK and i.partition(MARK)[2] == height))
-    return any(answer["choice"] == STOP for answer in same)
+    height = f"{ceiling.scope}.{_raises(state, task, ceiling.scope) + 1}"
+    own = f"{task}{MARK}{height}"
+    stops = (id for id, answer in state.answers.items() if answer["choice"] == STOP)
+    return any(id == own or (ceiling.scope != TASK and id.partition(MARK)[2] == height) for id in stops)
 
 
-def _tell_blind(context: RunContext, task: Task) -> None:
+def tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
     reported = context.notes.setdefault("blind", set())
     for scope, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
@@ -139,7 +113,9 @@ def _tell_blind(context: RunContext, task: Task) -> None:
             )
 
 
-def _question(task: Task, reached: CeilingReached, number: int) -> Decision:
+def question(task: Task, reached: CeilingReached, state: RunState) -> Decision:
+    """Return the question at a ceiling. An answer covers only the present amount: the next one is asked anew."""
+    number = _raises(state, task.id, reached.scope) + 1
     lasting = "Or change `ceilings` in .idumb/config.yaml and start a new run"
     return Decision(
         id=f"{task.id}{MARK}{reached.scope}.{number}",

@@ -37,7 +37,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     accepted, undeclared, changed = attempt.accepted_paths, compared.undeclared, compared.changed
     marked = context.services.redaction.redacted(changed)
     secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
-    if undeclared and not secret_names and _accepts(context, attempt, undeclared):
+    if undeclared and not secret_names and accepts_strays(context, attempt.task, undeclared):
         accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, candidate, changes, accepted)
     compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
@@ -265,12 +265,22 @@ def _report_strays(context: RunContext, attempt: Attempt, strays: tuple[str, ...
         note(f"{path} as it was before {task}: {drift.show_command(context.services, snapshot, path)}")
 
 
-def _accepts(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> bool:
-    """Return whether undeclared changes become part of the task: by option, setting, or a person's answer."""
-    if questions.accepts_strays(context, attempt.task, strays):
+def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
+    """Return whether undeclared changes belong to the task by option, by answer or, if nobody can be asked, by setting.
+
+    In strict mode nobody is asked.
+    """
+    if context.on_deviation is not None:
+        return context.on_deviation == settings.ACCEPT
+    if questions.strays_accepted(context.journal.state, task.id, strays):
         return True
-    asks = context.on_deviation is None and attempt.plan.mode != STRICT and context.services.asker.interactive
-    if not asks:
-        return False
-    answer = context.services.asker.ask(questions.deviation_question(attempt.task, strays))
-    return answer is not None and answer.choice == settings.ACCEPT
+    asks = context.services.asker.interactive and context.plans[task.id].mode != STRICT
+    return not asks and context.services.settings.run.on_deviation == settings.ACCEPT
+
+
+def accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
+    """Return a measured attempt to which undeclared changes belong, because a person accepted them."""
+    accepted = (*attempt.accepted_paths, *strays)
+    compared = _compare(context, attempt, attempt.candidate, attempt.changes, accepted)
+    compared = dataclasses.replace(compared, symbols=attempt.ledger.symbols)
+    return dataclasses.replace(attempt, ledger=compared, accepted_paths=accepted, deviation=False)

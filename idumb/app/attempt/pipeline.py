@@ -46,20 +46,24 @@ ENTRY = (
     Stage(entry.check_preconditions),
 )
 BUILD = (Stage(build.build, also_failed=True),)
-JUDGE = (
+MEASURE = (
     Stage(judge.end_processes, also_failed=True),
     Stage(builder_commits.take, also_failed=True, when=_builders_commit),
     Stage(measure.measure, also_failed=True),
     Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
     Stage(judge.report_beside_clone, also_failed=True, when=_idumb_commits_from_clone),
+)
+PROVE = (
     Stage(exposed_secrets.judge, when=_knows_secrets),
     Stage(determinism.compare, when=_not_the_first),
     Stage(judge.run_checks),
     Stage(judge.ask_people),
-    Stage(judge.check_drift, also_failed=True),
+)
+CONCLUDE = (
     Stage(judge.prove_on_head),
     Stage(judge.reach_verdict, also_failed=True),
 )
+JUDGE = (*MEASURE, *PROVE, Stage(judge.check_drift, also_failed=True), *CONCLUDE)
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)
 
 ADOPT = (
@@ -89,10 +93,18 @@ def submit(context: RunContext, attempt: Attempt) -> Attempt:
     return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
 
 
+def prove(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:
+    """Prove and record an attempt whose changes a person accepted. The log has it as `earlier`."""
+    return lead(context, attempt, (*PROVE, *CONCLUDE, _recording_again(earlier)))
+
+
 def judge_again(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:
     """Judge and record an attempt anew, after an answer or a kill. The log has it as `earlier`."""
-    recording = Stage(functools.partial(record.record_checkpoint, earlier=earlier), also_failed=True)
-    return lead(context, attempt, (*JUDGE[-2:], recording))
+    return lead(context, attempt, (*CONCLUDE, _recording_again(earlier)))
+
+
+def _recording_again(earlier: Attempt) -> Stage:
+    return Stage(functools.partial(record.record_checkpoint, earlier=earlier), also_failed=True)
 
 
 def adopt(context: RunContext, attempt: Attempt) -> Attempt:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from idumb.app.core import next_actions, run_lookup
-from idumb.app.core.run_context import RunContext
+from idumb.app.core import next_actions
 from idumb.app.worktree import exposed_secrets
-from idumb.domain import contract as contracts
-from idumb.domain import outcome, settings, wording
+from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer, Choice, Decision, end_of
 from idumb.domain.plans.plan import (
     COMPENSATABLE,
     HUMAN,
     REVERSIBLE,
-    STRICT,
     Task,
 )
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import ANSWERED, RunState
+from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
 
 DEVIATION_MARK = ".deviation."
@@ -39,52 +35,7 @@ EFFECT_MARK = ".again."
 _REFUSES = frozenset({NO, NOT_DONE})
 
 
-def ask_about_strays(
-    context: RunContext, task: Task, attempt: int, reason: str, statuses: Mapping[str, str]
-) -> tuple[NewEvent, ...]:
-    """Return the events by which a task waits for a person to judge undeclared changes; none if the run halts.
-
-    `statuses` has the status of each path. The run halts in strict mode, if an option decides, if a person at the
-    terminal was asked already, if the builder drives idumb itself and can undo the changes, and if a path is protected
-    or its name holds a secret.
-    """
-    strays = [path for path, status in statuses.items() if status == ledger.UNDECLARED]
-    plan, event = context.plans[task.id], context.journal.event
-    decided = context.on_deviation is not None or context.services.asker.interactive
-    if STRICT in (plan.mode, context.journal.state.mode) or decided:
-        return ()
-    if not strays or ledger.PROTECTED in statuses.values():
-        return ()
-    if contracts.in_editor(plan, task, context.services.settings) or exposed_secrets.any_in(context.services, strays):
-        return ()
-    question = _strays_question(task, attempt, strays)
-    return (
-        context.journal.question_event(question, task.id, attempt),
-        event("task.waiting", task.id, attempt, decisions=[question.id], reason=reason),
-    )
-
-
-def ask_about_recorded_strays(context: RunContext, task: Task, task_state: TaskState) -> tuple[NewEvent, ...]:
-    """Return the same events for an attempt that was recorded before idumb was killed."""
-    lines = run_lookup.last_ledger(context.services, context.run, task.id)
-    statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    return ask_about_strays(context, task, task_state.attempt.number, task_state.reason, statuses)
-
-
-def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
-    """Return whether undeclared changes belong to the task by option, by answer or, if nobody can be asked, by setting.
-
-    In strict mode nobody is asked.
-    """
-    if context.on_deviation is not None:
-        return context.on_deviation == settings.ACCEPT
-    if strays_accepted(context.journal.state, task.id, strays):
-        return True
-    asks = context.services.asker.interactive and context.plans[task.id].mode != STRICT
-    return not asks and context.services.settings.run.on_deviation == settings.ACCEPT
-
-
-def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
+def strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
     return Decision(
         id=f"{task.id}{DEVIATION_MARK}{attempt}",
         kind=DEVIATION,
@@ -93,7 +44,7 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
         why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
         evidence=tuple(strays),
         choices=(
-            Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it"),
+            Choice(ACCEPT, "they belong to the task, this once", "they are checked and committed with it"),
             Choice(
                 RETRY,
                 "they are mine, or wrong",
@@ -104,42 +55,7 @@ def _strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decisio
     )
 
 
-def ask_about_interrupted(
-    context: RunContext, task: Task, strays: Sequence[str], reason: str
-) -> tuple[tuple[NewEvent, ...], str]:
-    """Ask what happens with undeclared changes since an attempt began that was interrupted.
-
-    Return the events and the answer: `WAITS` if it comes later, `HALT` also if nobody may be asked.
-    """
-    state, event = context.journal.state, context.journal.event
-    number, plan = state.tasks[task.id].attempt.number, context.plans[task.id]
-    if STRICT in (plan.mode, state.mode) or context.on_deviation is not None:
-        return (), HALT
-    if exposed_secrets.any_in(context.services, strays):
-        return (), HALT
-    question = _interrupted_question(task, number, strays, protected=_protected(context, task, strays))
-    asked = context.journal.question_event(question, task.id, number)
-    if not context.services.asker.interactive:
-        return (asked, event("task.waiting", task.id, number, decisions=[question.id], reason=reason)), WAITS
-    answer = context.services.asker.ask(question)
-    if answer is None or answer.choice == HALT:
-        return (), HALT
-    answered = context.journal.answer_event(answer, task.id, number)
-    yours = is_yours(context, task, answer.choice)
-    return (asked, answered, event("task.reset", task.id, reason=ANSWERED, **yours)), answer.choice
-
-
-def accepts_interrupted(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
-    """Return whether such changes belong to the task without a question. No task may take a protected path."""
-    return accepts_strays(context, task, strays) and not _protected(context, task, strays)
-
-
-def _protected(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
-    lines = run_lookup.last_ledger(context.services, context.run, task.id)
-    return any(line["status"] == ledger.PROTECTED and line["path"] in strays for line in lines)
-
-
-def _interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, protected: bool) -> Decision:
+def interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, protected: bool) -> Decision:
     accept = Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it")
     return Decision(
         id=f"{task.id}{DEVIATION_MARK}{attempt}",
@@ -155,13 +71,6 @@ def _interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, pr
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),
     )
-
-
-def is_yours(context: RunContext, task: Task, choice: str) -> dict[str, list[str]]:
-    """Return the fields of `task.reset` if a person said that what changed during an interrupted attempt is theirs."""
-    task_state = context.journal.state.tasks[task.id]
-    interrupted = task_state.attempt.outcome == outcome.CANCELLED and bool(task_state.work.deviations)
-    return {"yours": list(task_state.work.deviations)} if interrupted and choice == RETRY else {}
 
 
 def waits_about_strays(task_state: TaskState) -> bool:
@@ -321,21 +230,6 @@ def is_unmet_precondition(ended: str | None, reason: str) -> bool:
     return ended == outcome.REFUSED and reason.startswith(f"{PRECONDITION} ")
 
 
-def deviation_question(task: Task, strays: Sequence[str]) -> Decision:
-    return Decision(
-        id=f"{task.id}.deviation",
-        kind="deviation",
-        task=task.id,
-        what=f"{task.id} changed files it does not declare",
-        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        evidence=tuple(strays),
-        choices=(
-            Choice("accept", "they belong to the task", "they are checked and committed with it"),
-            Choice("halt", "stop here", "the run halts, everything is kept, and you review them first"),
-        ),
-    )
-
-
 def evidence_of_answers(
     questions: Iterable[Decision], answers: Iterable[Answer], tree: str | None
 ) -> tuple[Evidence, ...]:
@@ -361,34 +255,7 @@ def effect_payload(task: Task) -> dict[str, str]:
     return {} if task.rollback.kind == REVERSIBLE or task.is_human else {"effect": EFFECT}
 
 
-def ask_about_effect(context: RunContext, task: Task) -> str | None:
-    """Return None if the task may start, `SKIP` if a person skipped it, else the id of the open question.
-
-    Asked once for each attempt that may have had its effect: idumb cannot see whether it did.
-    """
-    task_state, event = context.journal.state.tasks[task.id], context.journal.event
-    if task_state.effect != EFFECT:
-        return None
-    question = _effect_question(task, task_state.attempt.number, task_state.reason)
-    answered = context.journal.state.answers.get(question.id)
-    if answered is not None:
-        return None if answered["choice"] == AGAIN else SKIP
-    events = [context.journal.question_event(question, task.id, task_state.attempt.number)]
-    answer = context.services.asker.ask(question)
-    if answer is None:
-        reason = "it may have had its effect already"
-        events.append(event("task.waiting", task.id, task_state.attempt.number, decisions=[question.id], reason=reason))
-    else:
-        events.append(context.journal.answer_event(answer, task.id, task_state.attempt.number))
-        if answer.choice == SKIP:
-            events.append(event("task.skipped", task.id, task_state.attempt.number, reason="skipped by a person"))
-    context.journal.write(*events)
-    if answer is None:
-        return question.id
-    return None if answer.choice == AGAIN else SKIP
-
-
-def _effect_question(task: Task, attempt: int, reason: str) -> Decision:
+def effect_question(task: Task, attempt: int, reason: str) -> Decision:
     compensatable = task.rollback.kind == COMPENSATABLE
     how = "can be undone only by the commands of the plan" if compensatable else "cannot be undone"
     lines = (

@@ -53,14 +53,6 @@ def _advances(attempt: Attempt) -> bool:
 
 def complete(context: RunContext, attempt: Attempt) -> Attempt:
     """Deliver and commit the work of an attempt that the log has. Recovery uses this too."""
-    done = _complete(context, attempt)
-    if done.commit_refused is None and context.workspace.kind != "here" and attempt.task.id not in context.begun:
-        # This command's clone was made before; the next tasks need the files there too.
-        context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
-    return done
-
-
-def _complete(context: RunContext, attempt: Attempt) -> Attempt:
     own = attempt.commits if _advances(attempt) else None
     expected, head = attempt.judged_on if own is None else own.base, context.services.history.head().commit
     if own is not None and head not in (expected, own.tip):
@@ -320,7 +312,7 @@ def _finished_events(context: RunContext, attempt: Attempt, earlier: Attempt | N
             builder=_result_payload(result),
             **_optional_fields(context, attempt),
             **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
-            **({"record": attempt.saved(context.services.clock.monotonic())} if waits else {}),
+            **({"record": attempt.saved(context.services.clock.monotonic())} if waits or attempt.deviation else {}),
         )
     )
     return events
@@ -356,6 +348,8 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
     if attempt.adopted:
         fields["adopted"] = True
+    if attempt.deviation:
+        fields["deviation"] = True
     if attempt.tool_files:
         fields["tool_files"] = list(attempt.tool_files)
     if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:

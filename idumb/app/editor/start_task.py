@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import adoption, build, entry, pipeline, projections
+from idumb.app.attempt import build, entry, pipeline, projections
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
@@ -16,12 +16,13 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, attempt_ref
-from idumb.app.engine import runner
-from idumb.app.engine.runner import Ending
+from idumb.app.engine import moves, runner
+from idumb.app.engine.moves import Ending
 from idumb.app.reading import task_brief
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
+from idumb.app.worktree import task_base
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -78,16 +79,15 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt |
     broken = runner.broken_before(context)
     if broken is not None:
         return broken
-    if adoption.claimed(context, task):
-        runner.adopt(context, task)
-        _require_turn(context, task)
-    refused = runner.admit(context, task)
-    if refused is not None:
-        return Ending("halted", f"{task.id} was skipped", task.id) if refused is runner.LEFT_OUT else refused
+    ready = moves.advance(context, task)
+    if ready is not moves.READY:
+        status = context.journal.state.tasks[task.id].status
+        return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
+    task_base.refuse_foreign_changes(context, task)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
-        return runner.settle(context, recorded) or Ending("done", recorded.reason, task.id)
+        return runner.settle(context, recorded) or moves.advance(context, task)
     _announce(context, attempt, by)
     projections.progress(context)
     return attempt
@@ -186,6 +186,6 @@ def _not_opened(
     services: Services, journal: Journal, contract: Contract, request: Request, task: Task, ending: Ending
 ) -> Result:
     """Return the answer of a run that stops there: a precondition does not hold, or a question comes first."""
-    if ending is runner.AGAIN:
+    if ending.kind in (moves.READY.kind, "done"):
         ending = Ending("halted", journal.state.tasks[task.id].reason, task.id)
     return run_lifecycle.close(services, journal, contract, request, ending)

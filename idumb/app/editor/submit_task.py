@@ -14,8 +14,8 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.engine import recovery, runner
-from idumb.app.engine.runner import Ending
+from idumb.app.engine import moves, recovery, runner
+from idumb.app.engine.moves import Ending
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.review import ask_consent
 from idumb.app.running import run_lifecycle
@@ -70,15 +70,15 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
         return _submitted(services, journal, contract, request, task, attempt, ending)
 
 
-def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending | None]:
+def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending]:
     recovery.recover(context)
     run_lock.lock_in(context)
     task_state = context.journal.state.tasks[task.id]
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
-        return None, None if task_state.status in outcome.DONE else runner.AGAIN
+        return None, moves.advance(context, task)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
-    ending = runner.settle(context, attempt)
+    ending = runner.settle(context, attempt) or moves.advance(context, task)
     projections.progress(context)
     return attempt, ending
 
@@ -104,14 +104,14 @@ def _submitted(
     request: Request,
     task: Task,
     attempt: Attempt | None,
-    ending: Ending | None,
+    ending: Ending,
 ) -> Result:
     state = journal.state
     task_state = state.tasks[task.id]
     following = schedule.Schedule(contract, state).next()
     ended = None
-    if ending is not runner.AGAIN and (ending is not None or following is None):
-        ended = run_lifecycle.close(services, journal, contract, request, ending or Ending("done"))
+    if ending is not moves.READY and (ending.kind != "done" or following is None):
+        ended = run_lifecycle.close(services, journal, contract, request, ending)
     shown = schedule.statuses(contract, state)
     accepted = task_state.status in outcome.DONE
     data: dict[str, Any] = {
@@ -133,7 +133,7 @@ def _submitted(
     if ended is not None and ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
     if ended is not None and ended.failure is not None and task_state.intended:
-        words = f"{task.id} is accepted, but git refused its commit: {ending.words if ending is not None else ''}"
+        words = f"{task.id} is accepted, but git refused its commit: {ending.words}"
         return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
     words = f"{task.id} is not accepted: {task_state.reason}"
     details = {} if ended is None else ended.details
@@ -160,14 +160,14 @@ def _after(
     contract: Contract,
     state: RunState,
     task: Task,
-    ending: Ending | None,
+    ending: Ending,
     following: str | None,
     ended: Result | None,
 ) -> list[str]:
     """Return what the builder can do now, the most likely first."""
     if ended is None and state.state == PAUSED:
         return [f"idumb resume {state.phase}"]
-    if ending is runner.AGAIN:
+    if ending is moves.READY:
         return [f"idumb start {task.id}", f"idumb show {task.id}", f"idumb skip {task.id} --why REASON"]
     if ended is not None:
         task_state = state.tasks[task.id]

@@ -8,7 +8,7 @@ from typing import Any
 from idumb.app.core import schedule
 from idumb.domain import outcome
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import EXHAUSTED, RunState
 from idumb.domain.runs.task_state import TaskState
 
@@ -16,18 +16,6 @@ MARK = ".exhausted."
 RETRY, ACCEPT, SKIP, ROLL_BACK = "retry", "accept", "skip", "roll-back"
 REMOVED = "removed"
 """The recorded answer when a dead letter is removed: the question no longer waits, and nothing else changes."""
-
-_PLAN_DECIDES = frozenset({"block", "ask"})
-_NOT_TRIED = frozenset({outcome.REFUSED, outcome.ERRORED})
-
-
-def asks(task: Task, mode: str, task_state: TaskState) -> bool:
-    """Return whether a failure leaves this question: not if strict mode, the plan or another question decides."""
-    if mode == STRICT or task.is_human or task_state.work.deviations or task_state.attempt.outcome in _NOT_TRIED:
-        return False
-    if task_state.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
-        return False
-    return task.on_failure not in _PLAN_DECIDES
 
 
 def question(task: Task, task_state: TaskState, reason: str) -> Decision:

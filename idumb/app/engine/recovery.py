@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 
-from idumb.app.attempt import adoption, budget, interruption, pipeline, projections, questions, record
-from idumb.app.core import kept_runs, run_lookup
-from idumb.app.core.attempt import Attempt
+from idumb.app.attempt import interruption, projections
+from idumb.app.core import kept_runs
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
-from idumb.app.engine import task_failure
-from idumb.app.ports.repository import BuilderCommits, Conflict
-from idumb.app.worktree import drift, exposed_secrets, staged_changes, task_base
-from idumb.domain import contract as contracts
-from idumb.domain import outcome, wording
-from idumb.domain.decision import seconds_until
-from idumb.domain.errors import Refusal, WorkFailed
-from idumb.domain.plans.plan import Task
-from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE
-from idumb.domain.runs.task_state import Checkpoint, TaskState
+from idumb.app.engine import moves
+from idumb.domain import outcome
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.task_state import Checkpoint
 
 
 def recover(context: RunContext) -> None:
@@ -36,7 +27,7 @@ def recover(context: RunContext) -> None:
     ]
     for task_id in running:
         context.checks.end_processes()
-        _recover(context, context.contract.tasks[task_id], context.journal.state.tasks[task_id])
+        moves.settle(context, context.contract.tasks[task_id])
     projections.checkpoints_again(context.services, context.journal.state, context.contract, running)
     _keep_refs(context)
     _refuse_emptied(context)
@@ -101,234 +92,6 @@ def _has_bytes(context: RunContext, tree: str, path: str) -> bool:
 
 def resolve_waiting(context: RunContext) -> None:
     """Continue tasks whose questions have all been answered, and end those whose time to answer is over."""
-    state = context.journal.state
-    for task_id, task_state in list(state.tasks.items()):
-        if task_state.status != outcome.WAITING:
-            continue
-        if all(d in state.answers for d in task_state.decisions):
-            _resolve(context, context.contract.tasks[task_id], task_state)
-        elif _is_unanswered(context, task_state):
-            _end_unanswered(context, context.contract.tasks[task_id])
-
-
-def _is_unanswered(context: RunContext, task_state: TaskState) -> bool:
-    """Return whether the time of a question that nobody answered is over."""
-    state = context.journal.state
-    ends = (state.decisions[d].get("until") for d in task_state.decisions if d not in state.answers)
-    return any(end is not None and not seconds_until(end, context.services.clock.now()) for end in ends)
-
-
-def _end_unanswered(context: RunContext, task: Task) -> None:
-    saved = context.saved(task)
-    attempt = dataclasses.replace(saved, verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
-    record.record_checkpoint(context, attempt, saved)
-    if not task_failure.tries_again(context, task):
-        _fail(context, task)
-
-
-_ABOUT_FAILURES = (
-    questions.FAILURE,
-    questions.PRECONDITION_MARK,
-    questions.EFFECT_MARK,
-    questions.DEVIATION_MARK,
-)
-
-
-def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
-    state = context.journal.state
-    if not task_state.decisions:  # it waits for an answer from elsewhere, and looks for it again
-        context.journal.write(context.journal.event("task.reset", task.id, reason=ELSEWHERE))
-        return
-    if adoption.MARK in task_state.decisions[0]:
-        adoption.resolve(context, task, task_state)
-        return
-    if any(mark in task_state.decisions[0] for mark in (*_ABOUT_FAILURES, budget.MARK)):
-        _after_failure(context, task, state.answers[task_state.decisions[0]]["choice"])
-        return
-    if f"{task.id}.work" in task_state.decisions:
-        context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
-        return
-    _conclude(context, task, task_state)
-
-
-def _conclude(context: RunContext, task: Task, task_state: TaskState) -> None:
-    """Continue an attempt that waited for people to judge it, with their answers."""
-    saved = exposed_secrets.of_record(context.services, context.saved(task))
-    answers = tuple(filter(None, map(context.journal.answer, task_state.decisions)))
-    asked = [question for question in saved.questions if question.id in task_state.decisions]
-    judged = questions.evidence_of_answers(asked, answers, saved.candidate)
-    if (
-        saved.workspace == "here"
-        and all(e.passed for e in judged)
-        and not _is_present(context, saved.candidate, saved.ledger.changed)
-    ):
-        raise Refusal(
-            "task.changed-since",
-            f"{task.id} was judged, but its files changed since: {wording.listed(saved.ledger.changed)}",
-            hint=f"Restore them as they were, or idumb skip {task.id} --why REASON",
-            details={"phase": context.contract.phase, "task": task.id},
-        )
-    subjects = {e.subject for e in judged}
-    kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
-    attempt = dataclasses.replace(saved, evidence=(*kept, *judged), answers=(*saved.answers, *answers))
-    attempt = dataclasses.replace(attempt, outcome=None, reason="", verdict=None)
-    done = pipeline.judge_again(context, saved, attempt)
-    _require_committed(context, done)
-    if done.outcome != outcome.COMPLETED and not task_failure.tries_again(context, task):
-        _fail(context, task)
-
-
-def _after_failure(context: RunContext, task: Task, choice: str) -> None:
-    """Record what a person decided about a failed task: retry, skip, or leave it failed."""
-    again = dict.fromkeys((questions.RETRY, questions.AGAIN, questions.ACCEPT), "task.reset")
-    kinds = {**again, questions.SKIP: "task.skipped"}
-    kind = "task.reset" if choice == budget.RAISE else kinds.get(choice, "task.failed")
-    reason = ANSWERED if kind == "task.reset" else f"answered {choice}"
-    # A raised ceiling does not undo a failed attempt.
-    kept = {"attempts": context.journal.state.tasks[task.id].progress.attempts} if choice == budget.RAISE else {}
-    yours = questions.is_yours(context, task, choice) if kind == "task.reset" else {}
-    context.journal.write(context.journal.event(kind, task.id, reason=reason, **kept, **yours))
-
-
-def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:
-    if task_state.intended:
-        _finish(context, exposed_secrets.of_record(context.services, context.saved(task)))
-    elif task_state.attempt.running:
-        if task_base.made_in(context, task_state) == "here":
-            drift.report_after_crash(context, task, task_state)
-        interruption.record_interruption(context, task, _why_halted(context, task) or interruption.KILLED)
-    elif task_state.attempt.adopted:
-        context.journal.write(*adoption.question_events(context, task))
-    elif not task_failure.tries_again(context, task):
-        _fail(context, task)
-    # A recorded failure with attempts left needs nothing: the run continues with the next attempt.
-
-
-def _finish(context: RunContext, attempt: Attempt) -> None:
-    """Finish an attempt whose delivery and commit were announced: only the branch and the files show what happened."""
-    if attempt.commits is not None and attempt.commits.tip is not None:
-        _finish_commits(context, attempt, BuilderCommits(attempt.commits.base, attempt.commits.tip))
-        return
-    commit = _commit_of(context, attempt)
-    staged_changes.tell_again(context, attempt.task, attempt.number, committed=commit is not None)
-    if commit is not None:
-        context.services.history.settle_index(commit, attempt.ledger.changed)
-        kept = record.keep_candidate(context, attempt, attempt.candidate)
-        record.finish_checkpoint(context, attempt, kept, commit)
-    elif _is_delivered(context, attempt):
-        _commit_again(context, attempt)
-    else:
-        why = interruption.KILLED if attempt.workspace == "here" else UNDELIVERED
-        interruption.record_interruption(context, attempt.task, why)
-
-
-def _commit_again(context: RunContext, attempt: Attempt) -> None:
-    """Commit what was announced. If HEAD has moved since it was judged, it is judged again first."""
-    if context.services.history.head().commit == attempt.judged_on or attempt.commits is not None:
-        done = record.complete(context, attempt)
-    else:
-        done = pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
-    _require_committed(context, done)
-    if done.outcome != outcome.COMPLETED and not task_failure.tries_again(context, attempt.task):
-        _fail(context, attempt.task)
-
-
-def _finish_commits(context: RunContext, attempt: Attempt, offered: BuilderCommits) -> None:
-    """Finish or retry the delivery of a builder's own commits. The record names the tip, so nothing is guessed."""
-    history, tip = context.services.history, offered.tip or ""
-    head = history.head().commit
-    if head != tip and history.descends(tip):
-        kept = record.keep_candidate(context, attempt, attempt.candidate)
-        context.journal.write(*record.completion_events(context, attempt, kept, tip))
-    elif head not in (offered.base, tip):
-        _take_delivered_back(context, attempt)
-        interruption.record_interruption(context, attempt.task, MOVED)
-    elif head == tip or _is_delivered(context, attempt):
-        _commit_again(context, attempt)
-    else:
-        interruption.record_interruption(context, attempt.task, UNDELIVERED)
-
-
-def _why_halted(context: RunContext, task: Task) -> str | None:
-    """Return why the run was stopped during the attempt, if it was."""
-    begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
-    after = 0 if begun is None else begun.seq
-    halted = next(iter(context.services.log.events(run=context.run, kind="run.halted", after=after, limit=1)), None)
-    return None if halted is None else str(halted.payload.get("reason") or "") or None
-
-
-def _fail(context: RunContext, task: Task) -> None:
-    context.journal.write(*task_failure.of_recorded(context, task, context.journal.state.tasks[task.id]))
-
-
-MOVED = "HEAD moved before the commits of the task were taken; the task is built again"
-UNDELIVERED = "its work in the clone conflicts with the files here; the task is built again"
-
-
-def _is_delivered(context: RunContext, attempt: Attempt) -> bool:
-    """Return whether the announced files are all in the user's tree, after delivering those that are missing.
-
-    Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
-    """
-    changed = attempt.ledger.changed
-    if _is_present(context, attempt.candidate, changed):
-        return True
-    if attempt.workspace == "here":
-        return False
-    conflicts = context.services.trees.restore(attempt.candidate, attempt.base, changed)
-    if not conflicts:
-        return True
-    if context.services.history.uncommitted([c.path for c in conflicts]):
-        raise _undelivered(context, attempt.task, conflicts)
-    _take_delivered_back(context, attempt)
-    return False
-
-
-def _take_delivered_back(context: RunContext, attempt: Attempt) -> None:
-    """Restore what a killed command delivered, unless it was committed or changed since."""
-    trees, delivered = context.services.trees, attempt.candidate
-    present = trees.scan(attempt.ledger.changed)
-    ours = [p for p in attempt.ledger.changed if trees.entry(present, p) == trees.entry(delivered, p)]
-    trees.restore(attempt.base, delivered, context.services.history.uncommitted(ours))
-
-
-def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
-    listed = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
-    paths = [c.path for c in conflicts]
-    return Refusal(
-        "task.changed-since",
-        f"{task.id} is done in its clone, but cannot be delivered: {listed}",
-        hint=f"{task_base.ways_out(context.services, paths)}, then idumb resume {context.contract.phase}, which builds"
-        f" {task.id} again if you committed them",
-        details={"phase": context.contract.phase, "paths": paths, "task": task.id},
-    )
-
-
-def _commit_of(context: RunContext, attempt: Attempt) -> str | None:
-    """Return the task's commit if it was made before the crash; its trailers identify it."""
-    ours = (context.run, attempt.task.id, str(attempt.number))
-    for commit, trailers in context.services.history.trailers_since(attempt.judged_on):
-        if tuple(trailers.get(f"Idumb-{name}") for name in ("Run", "Task", "Attempt")) == ours:
-            return commit
-    return None
-
-
-def _is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> bool:
-    """Return whether each path is in the working tree as it is in `tree`."""
-    trees = context.services.trees
-    present = trees.scan(touched)
-    return trees.overlay(present, tree, touched) == present
-
-
-def _require_committed(context: RunContext, attempt: Attempt) -> None:
-    """Raise WorkFailed if git refused the commit."""
-    if attempt.commit_refused is None:
-        return
-    task = attempt.task
-    mine = contracts.in_editor(attempt.plan, task, context.services.settings)
-    again = f"idumb submit {task.id}" if mine else f"idumb resume {context.contract.phase}"
-    raise WorkFailed(
-        "git.commit-refused",
-        f"git refused the commit of {task.id}: {attempt.commit_refused}",
-        hint=f"Fix what git names, then {again}",
-    )
+    for task_id, task_state in list(context.journal.state.tasks.items()):
+        if task_state.status == outcome.WAITING:
+            moves.settle(context, context.contract.tasks[task_id])

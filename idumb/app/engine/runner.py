@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable
 
 from idumb.app.attempt import (
-    adoption,
-    budget,
     builder_commits,
     entry,
     handoff_writer,
     interruption,
     pipeline,
     projections,
-    questions,
 )
 from idumb.app.consent import agent_programs, approval_parts
-from idumb.app.contract import plan_answers
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.engine import task_failure
+from idumb.app.engine import moves
+from idumb.app.engine.moves import Ending
 from idumb.app.worktree import drift, task_base
-from idumb.domain import agent, failures, outcome, wording
+from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
-from idumb.domain.decision import Decision
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
-from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import STRICT, Condition, Setup, Task
-from idumb.lazy_dataclass import dataclass
+from idumb.domain.plans.plan import Condition, Setup, Task
 
 EDITOR = agent.EDITOR
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
-
-    `editor`: the task's builder drives idumb itself, and it is its turn. `fields` are added to the event: `by`
-    and `why` of a pause, `task` and `failure` of an agent that could not work.
-    """
-
-    kind: str
-    words: str = ""
-    task: str | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
-
-
-AGAIN = Ending("again")
-LEFT_OUT = Ending("left-out")
 
 
 def run_tasks(context: RunContext) -> Ending:
@@ -110,80 +85,18 @@ def _paused(context: RunContext) -> Ending | None:
 
 
 def _run_task(context: RunContext, task: Task) -> Ending | None:
-    """Make all attempts at one task; None if the run continues, however the task ended."""
-    if adoption.claimed(context, task):
-        ending = adopt(context, task)
-        if ending is not AGAIN:
-            return ending
+    """Lead a task as far as it goes; None if the run continues, however the task ended."""
     if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
     context = builder_commits.task_context(context, task)
     while True:
-        refused = admit(context, task)
-        if refused is not None:
-            return None if refused is LEFT_OUT else refused
-        ending = settle(context, run_stages(context, entry.begin(context, task), pipeline.make))
-        if ending is not AGAIN:
-            return ending
-
-
-def admit(context: RunContext, task: Task) -> Ending | None:
-    """Return None if an attempt may begin, LEFT_OUT if a person skipped the task, else what the run does instead.
-
-    Refusal if the task's files have uncommitted changes that it must not build on.
-    """
-    task_base.refuse_foreign_changes(context, task)
-    task_state = context.journal.state.tasks[task.id]
-    if task_state.work.deviations and task_state.attempt.outcome == outcome.CANCELLED:
-        undecided = _undecided(context, task)
-        if undecided is not None:
-            return undecided
-    question = None if entry.waits_for_verdict(context, task) else questions.ask_about_effect(context, task)
-    if question is not None:
-        words = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
-        return LEFT_OUT if question == questions.SKIP else Ending("waiting", words, task.id)
-    ceiling = budget.ask_about_ceiling(context, task)
-    if ceiling is None:
-        return None
-    decision, words = ceiling
-    if decision != budget.STOP:
-        return Ending("waiting", f"{task.id}: {words}", task.id)
-    task_state = context.journal.state.tasks[task.id]
-    context.journal.write(task_failure.failed(context, task, task_state.attempt.number, words))
-    return Ending("halted", f"{task.id}: {words}", task.id)
-
-
-def _undecided(context: RunContext, task: Task) -> Ending | None:
-    """Return how the run ends, because nobody decided yet about undeclared changes of an interrupted attempt.
-
-    None if there are none, or if they were accepted or are yours.
-    """
-    strays = task_base.left_by_interruption(context, task)
-    if not strays or questions.accepts_interrupted(context, task, strays):
-        return None
-    reason = f"was interrupted; since it began, files changed that it does not declare: {wording.listed(strays)}"
-    events, answer = questions.ask_about_interrupted(context, task, strays, reason)
-    if answer == questions.HALT:
-        number = context.journal.state.tasks[task.id].attempt.number
-        events = (task_failure.failed(context, task, number, reason),)
-    context.journal.write(*events)
-    ends = {questions.WAITS: "waiting", questions.HALT: "halted"}
-    return Ending(ends[answer], f"{task.id} {reason}", task.id) if answer in ends else None
-
-
-def adopt(context: RunContext, task: Task) -> Ending | None:
-    """Prove work that an old iDumb calls done, or put it to a person; `AGAIN` if it must be built."""
-    task_base.refuse_foreign_changes(context, task)
-    attempt = run_stages(context, adoption.begin(context, task), pipeline.adopt)
-    projections.checkpoint(context, attempt)
-    handoff_writer.after(context, task)
-    if attempt.outcome == outcome.COMPLETED:
-        return None
-    context.journal.write(*adoption.question_events(context, task))
-    status = context.journal.state.tasks[task.id].status
-    if status == outcome.WAITING:
-        return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
-    return None if status in outcome.DONE else AGAIN
+        ending = moves.advance(context, task)
+        if ending is not moves.READY:
+            return None if ending.kind == "done" else ending
+        task_base.refuse_foreign_changes(context, task)
+        stopped = settle(context, run_stages(context, entry.begin(context, task), pipeline.make))
+        if stopped is not None:
+            return stopped
 
 
 def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext, Attempt], Attempt]) -> Attempt:
@@ -205,7 +118,7 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
 
 
 def settle(context: RunContext, attempt: Attempt) -> Ending | None:
-    """Return `AGAIN` if another attempt follows, None if the run continues, else how it ends."""
+    """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
     task = attempt.task
     projections.checkpoint(context, attempt)
     handoff_writer.after(context, task)
@@ -213,78 +126,6 @@ def settle(context: RunContext, attempt: Attempt) -> Ending | None:
         return Ending("commit-refused", attempt.commit_refused, task.id)
     if attempt.outcome == outcome.WAITING:
         return Ending("waiting", attempt.reason, task.id)
-    if attempt.outcome == outcome.COMPLETED:
-        return None
-    if attempt.failure is not None and not attempt.deviation:
-        ending = _could_not_work(context, attempt, attempt.failure)
-        if ending is not None:
-            return ending
-    return AGAIN if not attempt.unlike and task_failure.tries_again(context, task) else _failed(context, attempt)
-
-
-def _could_not_work(context: RunContext, attempt: Attempt, why: FailureMessage) -> Ending | None:
-    """Return what follows if an agent could not work; None if it counts as any failed attempt.
-
-    A fresh agent continues after an exhausted context. A failure that the next attempt would meet again stops the run.
-    """
-    task, state = attempt.task, context.journal.state
-    if why.kind == agent.CONTEXT_EXHAUSTED:
-        return AGAIN if state.tasks[task.id].progress.exhausted <= schedule.MOST_CONTEXTS else None
-    if why.kind == agent.OVER_BUDGET and budget.reached(context.services.settings, state, task.id) is not None:
-        return AGAIN  # which asks a person first
-    if why.kind in failures.STOPPING:
-        details = {"task": task.id, "failure": why.kind}
-        return Ending("halted", f"{task.id}: {why.message}. {why.next_step}", task.id, details)
-    return None
-
-
-def _failed(context: RunContext, attempt: Attempt) -> Ending | None:
-    task = attempt.task
-    if task_failure.is_left_out(task, attempt.outcome):
-        context.journal.write(*task_failure.left_out(context, task, attempt.number))
-        return None
-    question = task_failure.question(task, attempt.number, attempt.outcome, attempt.reason, deviated=attempt.deviation)
-    if question is not None:
-        ending = _ask_about_failure(context, attempt, question)
-        if ending is not None or context.journal.state.tasks[task.id].status != outcome.RUNNING:
-            return ending
-    if attempt.deviation:
-        statuses = {line.path: line.status for line in attempt.ledger.lines}
-        waits = questions.ask_about_strays(context, task, attempt.number, attempt.reason, statuses)
-        if waits:
-            context.journal.write(*waits)
-            return Ending("waiting", f"{task.id} {attempt.reason}", task.id)
-    context.journal.write(*task_failure.for_good(context, task, attempt.number, attempt.reason))
-    if attempt.deviation:
-        return Ending("halted", f"{task.id} {attempt.reason}", task.id)
-    if attempt.plan.mode == STRICT:
-        return Ending("halted", f"{task.id} failed: {attempt.reason}", task.id)
-    if context.journal.state.failures_in_a_row >= context.services.settings.run.halt_after:
-        count = context.journal.state.failures_in_a_row
-        return Ending("halted", f"{count} tasks failed in a row; the last was {task.id}: {attempt.reason}", task.id)
-    return None
-
-
-def _ask_about_failure(context: RunContext, attempt: Attempt, question: Decision) -> Ending | None:
-    """Ask a person what to do about a failed task, now or later; None if the run continues."""
-    task, event = attempt.task, context.journal.event
-    question_event = context.journal.question_event(question, task.id, attempt.number)
-    again = attempt.number < context.max_attempts  # a remembered `retry` does not try for ever
-    remembered = plan_answers.remembered_answer(context.services, question, task) if again else None
-    answer = remembered or context.services.asker.ask(question)
-    if answer is None:
-        context.journal.write(
-            question_event, task_failure.waiting(context, task, attempt.number, question, attempt.reason)
-        )
-        words = "cannot start" if question.kind == questions.PRECONDITION else "failed"
-        return Ending("waiting", f"{task.id} {words} and waits for your decision", task.id)
-    answered = context.journal.answer_event(answer, task.id, attempt.number)
-    if answer.choice == questions.RETRY:
-        context.journal.write(question_event, answered, event("task.reset", task.id, reason="retry"))
-        return _run_task(context, task)
-    context.journal.write(question_event, answered)
-    if answer.choice == questions.SKIP:
-        context.journal.write(event("task.skipped", task.id, attempt.number, reason="skipped by a person"))
     return None
 
 

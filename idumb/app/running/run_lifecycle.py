@@ -14,7 +14,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
-from idumb.app.engine import recovery, runner
+from idumb.app.engine import moves, recovery, runner
 from idumb.app.roles import opinions
 from idumb.app.running import admission, run_request, run_result, unfinished_work
 from idumb.app.running.run_request import Request
@@ -193,7 +193,7 @@ def make_ready(context: RunContext) -> None:
         sandbox_level.announce(context)
 
 
-def run_tasks(context: RunContext) -> runner.Ending:
+def run_tasks(context: RunContext) -> moves.Ending:
     """Run every task that can run, once the run is recovered and locked in."""
     make_ready(context)
     for task in (context.contract.tasks[t] for t in context.contract.order):
@@ -203,7 +203,7 @@ def run_tasks(context: RunContext) -> runner.Ending:
     return runner.run_tasks(context)
 
 
-def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: runner.Ending) -> Result:
+def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: moves.Ending) -> Result:
     """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
     contract = plan_answers.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)

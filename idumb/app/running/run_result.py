@@ -11,7 +11,7 @@ from idumb.app.contract import run_lock
 from idumb.app.core import blocked_tasks, next_actions, projection_paths, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.engine import runner
+from idumb.app.engine import moves, runner
 from idumb.app.session import failure_report, next_steps
 from idumb.domain import errors, outcome
 from idumb.domain.contract import Contract
@@ -24,7 +24,7 @@ def build(
     services: Services,
     state: RunState,
     contract: Contract,
-    ending: runner.Ending,
+    ending: moves.Ending,
     statuses: Mapping[str, str],
     verification: Mapping[str, Any] | None,
     warnings: tuple[str, ...],

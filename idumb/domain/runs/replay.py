@@ -140,6 +140,8 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             outcome=p["outcome"],
             failure=p.get("failure"),
             crashed=bool((p.get("builder") or {}).get("crashed")),
+            deviates=bool(p.get("deviation")),
+            next_step=p.get("mend", ""),
             unjudged=waits and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
             opened=None,
             agent_status=None,
@@ -203,6 +205,10 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool
     return of_builder + of_validator
 
 
+def _nondeterminism(_: RunState, task: TaskState, event: Event) -> TaskState:
+    return replace(task, attempt=replace(task.attempt, unlike=event.payload["refused"]))
+
+
 def _checkpoint_intended(_: RunState, task: TaskState, event: Event) -> TaskState:  # noqa: ARG001 - as the others
     return replace(task, intended=True)
 
@@ -226,7 +232,10 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         commit=p.get("commit"),
     )
     work = replace(task.work, left_tree=p.get("left") or task.work.left_tree)
-    return replace(task, checkpoint=checkpoint, intended=False, work=work)
+    unproven = p["status"] == "failed" and task.attempt.outcome == outcome.COMPLETED  # what a hook made of it
+    attempt = replace(task.attempt, deviates=True) if unproven else task.attempt
+    reason = p["error"] if unproven else task.reason
+    return replace(task, checkpoint=checkpoint, intended=False, work=work, attempt=attempt, reason=reason)
 
 
 def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -347,6 +356,7 @@ _OF_TASKS: Mapping[str, Callable[[RunState, TaskState, Event], TaskState]] = {
     "attempt.interrupted": _interrupted,
     "attempt.finished": _finished,
     "step.finished": _step_finished,
+    "nondeterminism.found": _nondeterminism,
     "checkpoint.intended": _checkpoint_intended,
     "checkpoint.recorded": _checkpoint_recorded,
     "task.carried": _carried,

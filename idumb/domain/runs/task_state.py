@@ -54,6 +54,8 @@ class AttemptState:
     - `crashed`: the builder's process was killed or crashed.
     - `adopted`: nothing was built, because an old iDumb recorded the task as done.
     - `unjudged`: the work waits for an external verdict.
+    - `deviates`: it changed undeclared files, or what was committed is not what was proven. `unlike`: a deterministic
+      run refused it. `next_step`: what helps if its agent could not work.
     - `opened`: while an editor works on it, `by` whom and since when (`at`).
     - `agent_status`: what an agent last reported, until the attempt ends.
     """
@@ -67,6 +69,9 @@ class AttemptState:
     crashed: bool = False
     adopted: bool = False
     unjudged: bool = False
+    deviates: bool = False
+    unlike: bool = False
+    next_step: str = ""
     opened: Mapping[str, Any] | None = None
     agent_status: AgentStatus | None = None
 

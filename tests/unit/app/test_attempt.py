@@ -44,7 +44,7 @@ PLAIN: dict[Any, list[Any]] = {
     float: [0.0, 0.5, 3.25],
     bool: [True, False],
     types.NoneType: [None],
-    **dict.fromkeys((Any, object), [None, "a", 1, ["b"], {"c": 0}]),
+    **{kind: [None, "a", 1, ["b"], {"c": 0}] for kind in (Any, object)},
     frozenset[tuple[str, str]]: [frozenset()],
 }
 

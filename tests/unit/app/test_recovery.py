@@ -302,6 +302,38 @@ def test_what_an_attempt_used_is_counted_once_although_it_waited() -> None:
     assert (ended.spent, ended.attempts) == (dataclasses.replace(spent, attempts=1), 1)
 
 
+def straying(**fields: Any) -> EngineRun:
+    """A task whose builder also writes a file that the task does not declare."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+
+    return EngineRun(task("A"), work=work, **fields)
+
+
+@pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
+@pytest.mark.parametrize("later", [False, True])
+def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place: dict[str, Any], later: bool) -> None:
+    """R-ASK-2, R-GIT-5: whoever accepted them is in the log, and the builder is not called again."""
+    run = straying(answers={} if later else {"deviation": "accept"}, **place)
+    if later:
+        answered(run, "accept")
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1)]
+    assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
+    assert sorted(run.repository.trees[run.repository.commits[run.repository.head or ""].tree]) == ["A", "B", "README"]
+
+
+def test_accepted_changes_that_changed_since_are_not_committed() -> None:
+    run = answered(straying(), "accept")
+    run.repository.files["B"] = b"mine"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert caught.value.code == "task.changed-since"
+    assert run.commits() == []
+
+
 # Every point
 
 

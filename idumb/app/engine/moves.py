@@ -1,0 +1,183 @@
+"""Carries out what follows for a task: asks, records, or continues the attempt that was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from idumb.app.attempt import budget, entry, measure, questions
+from idumb.app.contract import plan_answers
+from idumb.app.core import run_lookup
+from idumb.app.core.run_context import RunContext
+from idumb.app.engine import follow, unfinished_attempts
+from idumb.app.engine.follow import Limits, Move
+from idumb.app.worktree import exposed_secrets, task_base
+from idumb.domain import contract as contracts
+from idumb.domain import outcome
+from idumb.domain.decision import Answer, Decision, seconds_until
+from idumb.domain.plans.plan import Task
+from idumb.domain.proof import ledger
+from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.task_state import TaskState
+from idumb.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the loop ended: `kind` is done, halted, paused, waiting, editor or commit-refused; `words` say why.
+
+    `editor`: the task's builder drives idumb itself, and it is its turn. `fields` are added to the event: `by`
+    and `why` of a pause, `task` and `failure` of an agent that could not work.
+    """
+
+    kind: str
+    words: str = ""
+    task: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def following(context: RunContext, task: Task) -> Move:
+    """Return what follows for a task now."""
+    record = context.journal.state.tasks[task.id]
+    return follow.follow(task, context.plans[task.id], record, context.journal.state, _limits(context, task, record))
+
+
+_CONTINUING: Mapping[str, Callable[[RunContext, Task], None]] = {
+    follow.FINISH: unfinished_attempts.finish,
+    follow.JUDGE: unfinished_attempts.judge,
+    follow.INTERRUPT: unfinished_attempts.interrupt,
+    follow.EXPIRE: unfinished_attempts.expire,
+}
+READY = Ending("ready")
+"""Another attempt may begin."""
+
+
+def advance(context: RunContext, task: Task) -> Ending:
+    """Lead a task until an attempt may begin (READY), the run goes on without it (`done`), or the run ends."""
+    while (move := following(context, task)).kind != follow.START:
+        if move.kind == follow.DONE:
+            return Ending("done")
+        ending = perform(context, task, move)
+        if ending is not None:
+            return ending
+    return READY
+
+
+def settle(context: RunContext, task: Task) -> None:
+    """Bring a task to a state from which a new attempt can start, or in which it waits or has ended. Asks nobody.
+
+    What a person must decide before an attempt is asked when it is the task's turn.
+    """
+    while (move := following(context, task)).kind not in (follow.START, follow.WAIT, follow.DONE):
+        if move.kind == follow.ASK and context.journal.state.tasks[task.id].status != outcome.RUNNING:
+            return
+        perform(context, task, move, ask=False)
+
+
+def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
+    """Carry out a move other than START. Return how the run ends, None if it goes on."""
+    if move.kind in _CONTINUING:
+        _CONTINUING[move.kind](context, task)
+        return None
+    number, event = context.journal.state.tasks[task.id].attempt.number, context.journal.event
+    match move.kind:
+        case follow.ASK:
+            return _put(context, task, move, ask=ask)
+        case follow.RESET:
+            # A raised ceiling does not undo a failed attempt.
+            attempts = context.journal.state.tasks[task.id].progress.attempts
+            kept = {"attempts": attempts} if move.keeps_attempts else {}
+            yours = {"yours": list(move.yours)} if move.yours else {}
+            context.journal.write(event("task.reset", task.id, reason=move.reason, **kept, **yours))
+        case follow.SKIP:
+            context.journal.write(*_skipped(context, task, number, move.reason))
+        case follow.FAIL:
+            beside = () if move.question is None else (context.journal.question_event(move.question, task.id, number),)
+            context.journal.write(*beside, failed(context, task, move.reason))
+            return Ending("halted", move.says, task.id) if move.says else None
+        case follow.HALT:
+            failure = context.journal.state.tasks[task.id].attempt.failure or ""
+            return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
+        case follow.WAIT:
+            return Ending("waiting", move.says, task.id)
+    return None
+
+
+def failed(context: RunContext, task: Task, reason: str) -> NewEvent:
+    record = context.journal.state.tasks[task.id]
+    return context.journal.event(
+        "task.failed", task.id, record.attempt.number, reason=reason, attempts=record.progress.attempts
+    )
+
+
+def _put(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending | None:
+    """Record a question with its answer, or that the task waits for it."""
+    question = move.question
+    if question is None:
+        raise AssertionError("there is nothing to ask")
+    number = context.journal.state.tasks[task.id].attempt.number
+    put = context.journal.question_event(question, task.id, number)
+    answer = _answer(context, task, question, number) if ask else None
+    if answer is not None:
+        context.journal.write(put, context.journal.answer_event(answer, task.id, number))
+        return None
+    waits = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
+    context.journal.write(put, waits)
+    return Ending("waiting", move.says, task.id)
+
+
+def _answer(context: RunContext, task: Task, question: Decision, number: int) -> Answer | None:
+    # A remembered `retry` does not try for ever.
+    remembered = (
+        plan_answers.remembered_answer(context.services, question, task)
+        if question.kind in (questions.FAILURE_KIND, questions.PRECONDITION) and number < context.max_attempts
+        else None
+    )
+    return remembered or context.services.asker.ask(question)
+
+
+def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple[NewEvent, ...]:
+    """Return the events of a task that is left out. In a workflow, one that timed out blocks nothing."""
+    timed_out = context.journal.state.tasks[task.id].attempt.outcome == outcome.TIMED_OUT
+    if task.flow is None or not timed_out:
+        return (context.journal.event("task.skipped", task.id, number, reason=reason),)
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return tuple(step_outputs.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
+
+
+def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
+    state, services, plan = context.journal.state, context.services, context.plans[task.id]
+    strays, protected = _strays(context, task, record)
+    if record.status != outcome.WAITING and not record.intended:
+        budget.tell_blind(context, task)
+    waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
+    until = (question.get("until") for question in waiting)
+    return Limits(
+        services.settings,
+        context.max_attempts,
+        decided=context.on_deviation is not None,
+        strays=strays,
+        protected=protected,
+        secret=bool(strays) and exposed_secrets.any_in(services, strays),
+        in_editor=contracts.in_editor(plan, task, services.settings),
+        judges_only=record.attempt.unjudged and entry.waits_for_verdict(context, task),
+        overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
+        just_ended=task.id in context.begun,
+    )
+
+
+def _strays(context: RunContext, task: Task, record: TaskState) -> tuple[tuple[str, ...], bool]:
+    """Return the undeclared changes to decide about, and whether some are protected."""
+    interrupted = record.attempt.outcome == outcome.CANCELLED and bool(record.work.deviations)
+    if not interrupted and not record.attempt.deviates:
+        return (), False
+    lines = run_lookup.last_ledger(context.services, context.run, task.id)
+    statuses = {line["path"]: line["status"] for line in lines if "path" in line}
+    if not interrupted:
+        strays = tuple(path for path, status in statuses.items() if status == ledger.UNDECLARED)
+        return strays, ledger.PROTECTED in statuses.values()
+    strays = task_base.left_by_interruption(context, task)
+    protected = any(statuses.get(path) == ledger.PROTECTED for path in strays)
+    accepted = measure.accepts_strays(context, task, strays) and not protected
+    return (() if accepted else strays), protected
