@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, measure, record
+from idumb.app.attempt import build, builder_commits, determinism, entry, judge, measure, record
 from idumb.app.core.run_context import CONTROLS, Attempt, Built, Prepared, Recorded, RunContext
 from idumb.app.worktree import exposed_secrets
 
@@ -59,12 +59,6 @@ JUDGE = (
 )
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)  # Judged -> Recorded
 
-ADOPT = (
-    Stage(adoption.run_checks, also_failed=True),  # Prepared -> Measured; neither builder nor validator is called
-    Stage(judge.check_drift, also_failed=True),
-    Stage(adoption.reach_verdict, also_failed=True),
-)
-
 
 def make(context: RunContext, attempt: Attempt) -> Recorded:
     """Lead an attempt through all stages."""
@@ -87,12 +81,6 @@ def refuse(context: RunContext, attempt: Prepared) -> Recorded:
 def submit(context: RunContext, attempt: Built) -> Recorded:
     """Judge and record the work of a builder that drives idumb itself."""
     recorded: Recorded = lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
-    return recorded
-
-
-def adopt(context: RunContext, attempt: Attempt) -> Recorded:
-    """Judge and record work that was done before idumb took over."""
-    recorded: Recorded = lead(context, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
     return recorded
 
 

@@ -136,8 +136,8 @@ class Attempt:
     `builder` and `validator` are bindings; the validator is None if there is none. `ref` is the prefix of its refs.
     `written` are the paths and globs that the task may write, `literal_paths` those that name a single file.
     `ceilings` are those that limit it, with what is used of them; `allowance` is what is left.
-    `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
-    done before idumb took over. `handover` is the summary of an attempt whose context was exhausted.
+    `awaits_verdict`: the work is done, only the verdict is pending. `handover` is the summary of an attempt whose
+    context was exhausted.
     `started` is in monotonic seconds.
     """
 
@@ -158,7 +158,6 @@ class Attempt:
     handover: str = ""
     conversation: Conversation | None = None
     awaits_verdict: bool = False
-    adopted: bool = False
     outcome: str | None = None
     reason: str = ""
 

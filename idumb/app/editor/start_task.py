@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from idumb.app.attempt import adoption, build, entry, pipeline, projections
+from idumb.app.attempt import build, entry, pipeline, projections
 from idumb.app.contract import run_lock
 from idumb.app.core import open_attempt, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -77,9 +77,6 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Prepared 
     broken = runner.broken_before(context)
     if broken is not None:
         return broken
-    if adoption.claimed(context, task):
-        runner.adopt(context, task)
-        _require_turn(context, task)
     refused = runner.admit(context, task)
     if refused is not None:
         return Ending("halted", f"{task.id} was skipped", task.id) if refused is runner.LEFT_OUT else refused

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import adoption, budget, builder_commits, interruption, projections, questions, record
+from idumb.app.attempt import budget, builder_commits, interruption, projections, questions, record
 from idumb.app.core import kept_runs, run_lookup
 from idumb.app.core.run_context import Judged, Recorded, RunContext
 from idumb.app.core.services import attempt_ref, kept_at, run_ref
@@ -141,9 +141,6 @@ def _resolve(context: RunContext, task: Task, task_state: TaskState) -> None:
     if not task_state.decisions:  # it waits for an answer from elsewhere, and looks for it again
         context.journal.write(context.journal.event("task.reset", task.id, reason=ELSEWHERE))
         return
-    if adoption.MARK in task_state.decisions[0]:
-        adoption.resolve(context, task, task_state)
-        return
     if any(mark in task_state.decisions[0] for mark in (*_ABOUT_FAILURES, budget.MARK)):
         _after_failure(context, task, state.answers[task_state.decisions[0]]["choice"])
         return
@@ -217,8 +214,6 @@ def _recover(context: RunContext, task: Task, task_state: TaskState) -> None:
         if task_base.made_in(context, task_state) == "here":
             drift.report_after_crash(context, task, task_state)
         interruption.record_interruption(context, task, _why_halted(context, task) or interruption.KILLED)
-    elif task_state.attempt.adopted:
-        context.journal.write(*adoption.question_events(context, task))
     elif not task_failure.tries_again(context, task):
         _fail(context, task)
     # A recorded failure with attempts left needs nothing: the run continues with the next attempt.

@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import TypeVar
 
 from idumb.app.attempt import (
-    adoption,
     budget,
     builder_commits,
     entry,
@@ -90,7 +89,7 @@ def _left_nothing(context: RunContext, task_id: str) -> bool:
     """Return whether other tasks can run while this one waits: no builder began it."""
     attempt = context.journal.state.tasks[task_id].attempt
     not_started = attempt.outcome == outcome.REFUSED and not context.strict
-    return context.contract.tasks[task_id].is_human or attempt.adopted or not_started
+    return context.contract.tasks[task_id].is_human or not_started
 
 
 def broken_before(context: RunContext) -> Ending | None:
@@ -114,10 +113,6 @@ def _paused(context: RunContext) -> Ending | None:
 
 def _run_task(context: RunContext, task: Task) -> Ending | None:
     """Make all attempts at one task; None if the run continues, however the task ended."""
-    if adoption.claimed(context, task):
-        ending = adopt(context, task)
-        if ending is not AGAIN:
-            return ending
     if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
     context = builder_commits.task_context(context, task)
@@ -172,21 +167,6 @@ def _undecided(context: RunContext, task: Task) -> Ending | None:
     context.journal.write(*events)
     ends = {questions.WAITS: "waiting", questions.HALT: "halted"}
     return Ending(ends[answer], f"{task.id} {reason}", task.id) if answer in ends else None
-
-
-def adopt(context: RunContext, task: Task) -> Ending | None:
-    """Prove work that an old iDumb calls done, or put it to a person; `AGAIN` if it must be built."""
-    task_base.refuse_foreign_changes(context, task)
-    attempt = run_stages(context, adoption.begin(context, task), pipeline.adopt)
-    projections.checkpoint(context, attempt)
-    handoff_writer.after(context, task)
-    if attempt.outcome == outcome.COMPLETED:
-        return None
-    context.journal.write(*adoption.question_events(context, task))
-    status = context.journal.state.tasks[task.id].status
-    if status == outcome.WAITING:
-        return Ending("waiting", f"{task.id}: {attempt.reason}", task.id)
-    return None if status in outcome.DONE else AGAIN
 
 
 def run_stages(context: RunContext, attempt: _From, lead: Callable[[RunContext, _From], _To]) -> _To:

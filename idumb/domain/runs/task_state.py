@@ -52,7 +52,6 @@ class AttemptState:
     - `adapter`: the adapter of its builder. `failure`: why its agent could not work, None if it could.
     - `failed_step`: the index of the declared step that ended it.
     - `crashed`: the builder's process was killed or crashed.
-    - `adopted`: nothing was built, because an old iDumb recorded the task as done.
     - `unjudged`: the work waits for an external verdict.
     - `opened`: the payload of `attempt.opened` and its time, while an editor works on it.
     - `agent_status`: what an agent last reported, until the attempt ends.
@@ -65,7 +64,6 @@ class AttemptState:
     failure: str | None = None
     failed_step: int | None = None
     crashed: bool = False
-    adopted: bool = False
     unjudged: bool = False
     opened: Mapping[str, Any] | None = None
     agent_status: AgentStatus | None = None
