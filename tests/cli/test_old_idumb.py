@@ -158,14 +158,15 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
 
 def test_completed_work_is_accepted_before_a_run_or_built_as_any_other(project: Project) -> None:
     """R-LOG-9: `init` names it and the command; `accept` begins the run, starts no program, and `resume` continues."""
-    project.repo.write(f"{EXECUTION}/progress.json", json.dumps({**PROGRESS, "completed": ["T1-01", "T1-02"]}))
+    project.repo.write(f"{EXECUTION}/progress.json", json.dumps({**PROGRESS, "completed": ["T1-01", "T1-02", "a; b"]}))
     shown = project.quick("init").out
     assert [line.split(": ")[1] for line in shown.splitlines() if "count as done here" in line] == [
-        f"idumb accept T1-0{number} --why REASON" for number in (1, 2)
+        f"idumb accept {task} --why REASON" for task in ("T1-01", "T1-02", "'a; b'")
     ]
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01")])
     accepted = project.json("accept", "T1-01", "--why", "I read it")
     assert (accepted.code, accepted.data["next"]) == (0, ["idumb resume 1"])
+    assert project.json("status").data["phases"][0]["state"] == "halted"
     assert project.events("--kind", "attempt.started") == []
     assert project.resume("--approve", project.approval(), "--no-verify").code == 0
     assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
