@@ -31,13 +31,8 @@ class HistoryEntry:
     phase: str
 
     def as_dict(self) -> dict[str, str]:
-        return {
-            "timestamp": self.timestamp,
-            "action": self.action,
-            "agent": AGENT,
-            "result": self.result,
-            "run": self.run,
-        }
+        line = {"timestamp": self.timestamp, "action": self.action, "agent": AGENT, "result": self.result}
+        return {**line, "run": self.run}
 
 
 @dataclass(frozen=True, slots=True)
