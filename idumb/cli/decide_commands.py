@@ -110,7 +110,7 @@ def accept_command(task: str, why: str) -> Result:
     """Accept a task as it is, with a reason.
 
     Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
-    stay uncommitted and are listed.
+    stay uncommitted and are listed. In a phase without a run, this begins the run: no program starts until you resume.
     """
     from idumb.app.running import task_overrides
 

@@ -9,12 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from idumb.app.attempt import adoption
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, task
+from tests.support.project import Project, making
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 HASH = "0123456789012345678901234567890123456789"
@@ -46,15 +45,17 @@ CHECKPOINT = {
 MARKDOWN = "---\nid: checkpoint-T1-02\ntask_id: T1-02\nstatus: failed\ngit_hash: no-git\n---\n\n# It failed\n"
 
 
+EXECUTION = ".idumb/brain/execution/1"
+
+
 def old_files() -> dict[str, str | bytes]:
-    execution = ".idumb/brain/execution/1"
     return {
         "README.md": "# A project\n",
         ".idumb/brain/state.json": json.dumps(STATE),
-        f"{execution}/progress.json": json.dumps(PROGRESS, indent=2),
-        f"{execution}/checkpoint-T1-01.json": json.dumps(CHECKPOINT),
-        f"{execution}/checkpoint-T1-02.md": MARKDOWN,
-        f"{execution}/checkpoint-T1-03.json": '{"id": "checkpoint-T1-03", ',
+        f"{EXECUTION}/progress.json": json.dumps(PROGRESS, indent=2),
+        f"{EXECUTION}/checkpoint-T1-01.json": json.dumps(CHECKPOINT),
+        f"{EXECUTION}/checkpoint-T1-02.md": MARKDOWN,
+        f"{EXECUTION}/checkpoint-T1-03.json": '{"id": "checkpoint-T1-03", ',
         ".idumb/brain/context/notes.bin": b"\x00\xff\xfe",
     }
 
@@ -155,188 +156,31 @@ def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSan
     assert clone.json("status").data["phases"][0]["elsewhere"]["counts"]["completed"] == 2
 
 
-AGENT = 'cat >> "$HOME/asked"; printf "\\0" >> "$HOME/asked"; echo made > a.txt'
+def test_completed_work_is_accepted_before_a_run_or_built_as_any_other(project: Project) -> None:
+    """R-LOG-9: `init` names it and the command; `accept` begins the run, starts no program, and `resume` continues."""
+    project.repo.write(f"{EXECUTION}/progress.json", json.dumps({**PROGRESS, "completed": ["T1-01", "T1-02", "a; b"]}))
+    shown = project.quick("init").out
+    assert [line.split(": ")[1] for line in shown.splitlines() if "count as done here" in line] == [
+        f"idumb accept {task} --why REASON" for task in ("T1-01", "T1-02", "'a; b'")
+    ]
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-01")])
+    accepted = project.json("accept", "T1-01", "--why", "I read it")
+    assert (accepted.code, accepted.data["next"]) == (0, ["idumb resume 1"])
+    assert project.json("status").data["phases"][0]["state"] == "halted"
+    assert project.events("--kind", "attempt.started") == []
+    assert project.resume("--approve", project.approval(), "--no-verify").code == 0
+    assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
+    assert sorted(project.trailers("Idumb-Task")) == ["T1-02", "T1-03"]
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
+def test_a_strict_phase_needs_its_approval_before_a_task_is_accepted(project: Project) -> None:
+    assert project.quick("init").code == 0
+    project.plan([making("T1-01", "a.txt", fields="- **Requirements:** REQ-1\n- **Change:** extending\n")], head=STRICT)
+    assert project.json("accept", "T1-01", "--why", "so").error["code"] == "approval.missing"
+    assert project.events("--kind", "run.started") == []
 
 
 STRICT = (
     "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
     "success_criteria: [{text: all is there, check: 'true'}]\n"
 )
-JUDGE = "  judge: {adapter: command, argv: ['true']}\nvalidator: judge\n"
-
-
-def calls(home: Path) -> list[str]:
-    """The prompts of the builder, call by call."""
-    prompts = home / "asked"
-    return prompts.read_text(encoding="utf-8").split("\0")[:-1] if prompts.exists() else []
-
-
-def taken_over(
-    project: Project, home: Path, *tasks: str, content: str = "made\n", head: str = "", settings: str = ""
-) -> Project:
-    """A phase whose T1-01 an old iDumb completed, with its file committed."""
-    project.repo.write("a.txt", content)
-    project.repo.write("kept.txt", "kept\n")
-    project.repo.commit("work of the old one")
-    assert project.quick("init").code == 0
-    argv = json.dumps(["sh", "-c", AGENT])
-    project.configure(f"builder: coder\nbindings:\n  coder: {{adapter: command, argv: {argv}}}\n{settings}")
-    project.plan(tasks or [task("T1-01", files="create `a.txt`", check="grep -q made a.txt")], head=head)
-    return project
-
-
-def begun(project: Project) -> list[tuple[str, bool | None]]:
-    """The tasks of all attempts, and whether each only judged what was there."""
-    return [(event["task"], event["payload"].get("adopted")) for event in project.events("--kind", "attempt.started")]
-
-
-def test_completed_work_is_proven_once_by_its_checks_and_nothing_is_built(project: Project, home: Path) -> None:
-    """R-LOG-9, R-RUN-8: no builder, no commit of its own, no failed attempt; a dry run does the same."""
-    taken_over(project, home)
-    codes = [one["code"] for one in project.json("check-plan", "1").data["findings"]]
-    assert "path.exists" not in codes
-    before = project.repo.head()
-    assert (project.execute("--dry-run").code, calls(home), begun(project)) == (0, [], [])
-    answer = project.execute()
-    assert (answer.code, calls(home)) == (0, [])
-    row = answer.data["tasks"][0]
-    assert (row["status"], row["attempts"]) == ("completed", 0)
-    assert project.trailers("Idumb-Task") == []
-    assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
-    (proof,) = (e["payload"] for e in project.events("--kind", "evidence.recorded") if e["task"] == "T1-01")
-    assert (proof["subject"], proof["result"], proof["command"]) == ("AC-1", "passed", "grep -q made a.txt")
-    shown = project.quick("show", "T1-01").out
-    assert "an old iDumb says that it is done, and its checks hold" in shown
-    assert project.json("metrics", "1").data["calls"] == []
-    project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), making("T1-02", "b.txt")])
-    assert project.execute("--no-verify").code == 0
-    assert begun(project) == [("T1-01", True), ("T1-02", None)]
-
-
-def test_completed_work_that_fails_its_checks_waits_while_other_tasks_continue(project: Project, home: Path) -> None:
-    """R-LOG-9: the user can accept it or build on the present files; no attempt of the builder is used.
-
-    Checks judge the commit, and the question says what it lacks; they prove no criterion for a person.
-    """
-    project.repo.write_all({"d.txt": "d\n", "e.txt": "e\n"})
-    done = {**PROGRESS, "completed": ["T1-01", "T1-04", "T1-05"]}
-    project.repo.write(".idumb/brain/execution/1/progress.json", json.dumps(done))
-    both = "  - [ ] it is there — check: `test -s e.txt`\n  - [ ] it reads well — human\n"
-    taken_over(
-        project, home,
-        task("T1-01", files="create `a.txt`, create `kept.txt`", check="grep -q made a.txt"),
-        making("T1-02", "b.txt"),
-        making("T1-03", "c.txt", after="T1-01"),
-        task("T1-04", files="create `d.txt`", check="test -s mine.txt"),
-        task("T1-05", files="create `e.txt`", criteria=both),
-        content="no\n",
-    )  # fmt: skip
-    project.repo.write("mine.txt", "x\n")
-    answer = project.execute()
-    assert (answer.code, calls(home)) == (5, [])
-    waiting = dict.fromkeys(("T1-01", "T1-04", "T1-05"), "waiting")
-    assert project.statuses() == {**waiting, "T1-02": "completed", "T1-03": "pending"}
-    failed, lacking, human = sorted(project.json("decisions").data["decisions"], key=lambda one: str(one["id"]))
-    jsonschema.validate(failed, json.loads((SCHEMAS / "decision.json").read_text(encoding="utf-8")))
-    assert [choice["id"] for choice in failed["choices"]] == ["accept", "build"]
-    assert "AC-1 failed: grep -q made a.txt" in failed["evidence"]
-    assert lacking["evidence"][0].endswith("AC-1 needs your uncommitted mine.txt. Commit it")
-    assert human["id"] == "T1-05.taken-over.1"
-    assert project.quick("accept", "T1-05", "--why", "I read it").code == 0
-    assert project.quick("decide", lacking["id"], "accept").code == 0
-    assert project.quick("decide", failed["id"], "build").code == 0
-    ended = project.resume("--no-verify")
-    assert ended.code == 0, ended
-    completed = dict.fromkeys(("T1-01", "T1-02", "T1-03"), "completed")
-    assert project.statuses() == {**completed, "T1-04": "accepted", "T1-05": "accepted"}
-    assert ended.data["tasks"][0]["attempts"] == 1
-    (prompt,) = calls(home)
-    assert "grep -q made a.txt" in prompt
-
-
-def test_completed_work_without_a_check_is_offered_for_acceptance(project: Project, home: Path) -> None:
-    """R-LOG-9: an accepted task stays done, also in a later run."""
-    unproven = task("T1-01", files="create `a.txt`", criteria="  - [ ] it reads well\n")
-    taken_over(project, home, unproven, making("T1-02", "b.txt", after="T1-01"), settings=JUDGE)
-    assert project.execute().code == 5
-    (decision,) = project.json("decisions").data["decisions"]
-    before = project.repo.head()
-    assert project.json("decide", decision["id"], "accept").code == 0
-    assert project.resume("--no-verify").code in (0, 1)
-    assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed"}
-    assert calls(home) == []
-    assert project.repo.git("diff", "--name-only", before, "HEAD", "--", "a.txt") == ""
-    project.plan([unproven, making("T1-02", "b.txt", after="T1-01"), making("T1-03", "c.txt")])
-    project.execute("--no-verify")
-    assert project.statuses() == {"T1-01": "accepted", "T1-02": "completed", "T1-03": "completed"}
-    assert calls(home) == []
-
-
-def test_tasks_whose_file_is_missing_or_that_a_person_does_run_normally(project: Project, home: Path) -> None:
-    """R-LOG-9."""
-    done = {**PROGRESS, "completed": ["T1-01", "T1-02"], "failed": []}
-    project.repo.write(".idumb/brain/execution/1/progress.json", json.dumps(done))
-    missing = task("T1-01", files="create `b/a.txt`", check="test -s a.txt")
-    taken_over(project, home, missing, task("T1-02", fields="- **Kind:** human-action\n", check="test -s a.txt"))
-    project.execute("--max-attempts", "1", "--no-verify")
-    assert begun(project) == [("T1-01", None), ("T1-02", None)]
-
-
-def test_tasks_of_a_strict_plan_run_normally(project: Project, home: Path) -> None:
-    """R-LOG-9."""
-    fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    proven = task("T1-01", files="create `a.txt`", check="grep -q made a.txt", fields=fields)
-    taken_over(project, home, proven, head=STRICT)
-    assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
-    project.execute("--max-attempts", "1", "--no-verify")
-    assert begun(project) == [("T1-01", None)]
-
-
-def test_a_rollback_removes_the_proof_and_keeps_the_work(project: Project, home: Path) -> None:
-    """R-GIT-3: idumb does not remove what it did not create; the proof is repeated."""
-    taken_over(project, home)
-    assert project.execute("--no-verify").code == 0
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert project.read("a.txt") == "made\n"
-    assert project.resume("--no-verify").code == 0
-    assert (project.statuses(), calls(home)) == ({"T1-01": "completed"}, [])
-
-
-def test_a_kill_before_the_question_loses_neither_the_question_nor_an_attempt(
-    project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-LOG-6, R-LOG-9."""
-
-    class Killed(BaseException):
-        pass
-
-    def killed(*_: object) -> None:
-        raise Killed
-
-    taken_over(project, home, content="no\n")
-    with monkeypatch.context() as ended:
-        ended.setattr(adoption, "question_events", killed)
-        with pytest.raises(Killed):
-            project.quick("execute-phase", "1", "--approve", project.approval())
-    assert project.json("decisions").data["decisions"] == []
-    assert (project.resume().code, calls(home)) == (5, [])
-    assert [decision["id"] for decision in project.json("decisions").data["decisions"]] == ["T1-01.taken-over.1"]
-
-
-def test_start_reports_that_the_task_is_already_completed(project: Project, home: Path) -> None:
-    """R-LOG-9: `start` proves it as a run does, without opening an attempt."""
-    wrong = task("T1-02", files="create `kept.txt`", check="false")
-    taken_over(project, home, task("T1-01", files="create `a.txt`", check="grep -q made a.txt"), wrong)
-    project.configure("builder: editor\n")
-    execution = ".idumb/brain/execution/1/progress.json"
-    assert json.loads(project.read(execution))["completed"] == ["T1-01"]
-    answer = project.json("start", "T1-01", "--by", "me", "--approve", project.approval())
-    assert (answer.code, answer.error["code"]) == (4, "task.already-done")
-    assert project.statuses()["T1-01"] == "completed"
-    assert project.json("start", "T1-02", "--by", "me").data["task"]["id"] == "T1-02"

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from idumb.app.engine import state_file
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, task, write
-
-if TYPE_CHECKING:
-    import pytest
 
 STATE = ".idumb/brain/state.json"
 EXECUTION = ".idumb/brain/execution/1"
@@ -122,30 +118,6 @@ def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(sandbox: Gi
     (project.folder / EXECUTION / "checkpoint-T1-02.md").unlink()
     (project.folder / EXECUTION / "context-T1-02-1.md").unlink()
     assert len(fixed(project)) == 3
-    assert brain(project) == before
-
-
-def test_runs_of_an_idumb_that_recorded_no_line_counts_keep_theirs(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-LOG-4: lines that `state.json` lacks come from their runs, in order, and once."""
-    project = projects.create(sandbox)
-    with monkeypatch.context() as older:
-        older.setattr(state_file, "record", lambda services, journal: None)
-        for phase in ("1", "2"):
-            project.plan([making(f"T{phase}-01", f"{phase}.txt")], phase=phase)
-            assert project.quick("execute-phase", phase, "--approve", project.approval(phase), "--json").code == 0
-    project.plan([making("T3-01", "c.txt")], phase="3")
-    assert project.execute(phase="3").code == 0
-    assert history(project) == [(f"execute-phase:{n}", "pass") for n in (1, 2, 3)]
-    ended = [e["at"] for e in project.events("--kind", "run.completed")]
-    assert [line["timestamp"] for line in state(project)["history"]][:2] == ended[:2]
-    earlier = [event["payload"].get("earlier", []) for event in project.events("--kind", "history.recorded")]
-    assert [len(lines) for lines in earlier] == [2]
-    assert project.json("accept", "T3-01", "--why", "x").code != 0
-    before = brain(project)
-    forget(project)
-    fixed(project)
     assert brain(project) == before
 
 

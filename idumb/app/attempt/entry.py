@@ -132,7 +132,7 @@ def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
 def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     """Take a durable snapshot, read it back, then record that the attempt started."""
     services, task = context.services, attempt.task
-    if not attempt.builder and not attempt.adopted:  # intake refuses such a plan before a run starts
+    if not attempt.builder:  # intake refuses such a plan before a run starts
         raise Refusal("task.no-builder", f"Nothing can build {task.id}.")
     before = services.history.state()
     snapshot = services.trees.snapshot(
@@ -147,9 +147,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
         # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
         services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from")
     attempt = dataclasses.replace(attempt, base=base)
-    # An adopted attempt builds nothing, so no envelope describes its builder.
-    binding = "" if attempt.adopted else attempt.builder
-    environment = {"adopted": True} if attempt.adopted else _environment_payload(context, attempt)
+    environment = _environment_payload(context, attempt)
     context.journal.write(
         context.journal.event(
             "attempt.started",
@@ -159,7 +157,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
             snapshot=snapshot.commit,
             ref=snapshot.ref,
             present=present,
-            builder=binding,
+            builder=attempt.builder,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
             **environment,
             **_only_known_now(context, before),
@@ -216,11 +214,7 @@ def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
     if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
         return attempt  # there are none, or they held when the work was done
-    first = (
-        bool(attempt.task.tests)
-        and not context.journal.state.is_to_be_built(attempt.task.id)
-        and context.work.scan(attempt.literal_paths) == attempt.base
-    )
+    first = bool(attempt.task.tests) and context.work.scan(attempt.literal_paths) == attempt.base
     with context.services.interrupts.armed():
         checked = _check_before(context, attempt, first=first)
     attempt = dataclasses.replace(attempt, evidence=checked)

@@ -27,19 +27,19 @@ _LONGEST_RECORDED = 1024 * 1024
 def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
     candidate, changes, left_by_tools = freeze(context, attempt)
-    compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+    compared = _compare(context, attempt, changes, attempt.accepted_paths)
     saved, work = attempt.snapshot.tree, context.work
     uncovered = {p for p in compared.strays if work.entry(saved, p) is None and work.is_older(p)}
     if uncovered:
         # A task that changes ignore rules did not make the files that git no longer ignores.
         changes = tuple(c for c in changes if c.path not in uncovered)
-        compared = _compare(context, attempt, candidate, changes, attempt.accepted_paths)
+        compared = _compare(context, attempt, changes, attempt.accepted_paths)
     accepted, undeclared, changed = attempt.accepted_paths, compared.undeclared, compared.changed
     marked = context.services.redaction.redacted(changed)
     secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
     if undeclared and not secret_names and accepts_strays(context, attempt.task, undeclared):
         accepted = (*accepted, *undeclared)
-        compared = _compare(context, attempt, candidate, changes, accepted)
+        compared = _compare(context, attempt, changes, accepted)
     compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
     compared = _add_nested_changes(context, attempt, candidate, compared)
     compared = _add_changes_outside(context, attempt, candidate, compared)
@@ -134,13 +134,8 @@ def _report_hidden(context: RunContext, task: Task, hidden: Mapping[str, str]) -
         note(f"Since {task.id} ran, git ignores, because of {rules}: {wording.listed(ignored)}")
 
 
-def _compare(
-    context: RunContext, attempt: Attempt, candidate: str, changes: Sequence[Change], accepted: Sequence[str]
-) -> Ledger:
-    compared = ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
-    if compared.holds or not context.journal.state.is_to_be_built(attempt.task.id):
-        return compared
-    return ledger.allow_existing(compared, lambda path: context.work.entry(candidate, path) is not None)
+def _compare(context: RunContext, attempt: Attempt, changes: Sequence[Change], accepted: Sequence[str]) -> Ledger:
+    return ledger.compare(attempt.task.files, changes, context.protected(attempt.plan), accepted)
 
 
 def _compare_symbols(
@@ -281,6 +276,6 @@ def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bo
 def accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
     """Return a measured attempt to which undeclared changes belong, because a person accepted them."""
     accepted = (*attempt.accepted_paths, *strays)
-    compared = _compare(context, attempt, attempt.candidate, attempt.changes, accepted)
+    compared = _compare(context, attempt, attempt.changes, accepted)
     compared = dataclasses.replace(compared, symbols=attempt.ledger.symbols)
     return dataclasses.replace(attempt, ledger=compared, accepted_paths=accepted, deviation=False)

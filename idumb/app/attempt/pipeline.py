@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from idumb.app.attempt import adoption, build, builder_commits, determinism, entry, judge, measure, record
+from idumb.app.attempt import build, builder_commits, determinism, entry, judge, measure, record
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.worktree import exposed_secrets
@@ -66,12 +66,6 @@ CONCLUDE = (
 JUDGE = (*MEASURE, *PROVE, Stage(judge.check_drift, also_failed=True), *CONCLUDE)
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)
 
-ADOPT = (
-    Stage(adoption.run_checks, also_failed=True),  # neither builder nor validator is called
-    Stage(judge.check_drift, also_failed=True),
-    Stage(adoption.reach_verdict, also_failed=True),
-)
-
 
 def make(context: RunContext, attempt: Attempt) -> Attempt:
     """Lead an attempt through all stages."""
@@ -105,11 +99,6 @@ def judge_again(context: RunContext, earlier: Attempt, attempt: Attempt) -> Atte
 
 def _recording_again(earlier: Attempt) -> Stage:
     return Stage(functools.partial(record.record_checkpoint, earlier=earlier), also_failed=True)
-
-
-def adopt(context: RunContext, attempt: Attempt) -> Attempt:
-    """Judge and record work that was done before idumb took over."""
-    return lead(context, attempt, (*ENTRY[:2], *ADOPT, *RECORD))
 
 
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:

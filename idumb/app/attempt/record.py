@@ -72,15 +72,14 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
 def _commits(context: RunContext, attempt: Attempt) -> bool:
     """Return whether idumb commits the work.
 
-    People and some builders commit their own work, and an adopted task has nothing to commit. A step of a workflow that
-    changed nothing, such as a condition, makes no empty commit.
+    People and some builders commit their own work. A step of a workflow that changed nothing, such as a condition,
+    makes no empty commit.
     """
     return (
         context.policy in settings.COMMITTED
         and not attempt.task.is_human
         and (attempt.task.flow is None or bool(attempt.ledger.changed))
         and attempt.commits is None
-        and not attempt.adopted
     )
 
 
@@ -346,8 +345,6 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         fields["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
         fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
-    if attempt.adopted:
-        fields["adopted"] = True
     if attempt.deviation:
         fields["deviation"] = True
     if attempt.tool_files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from idumb.app.contract import legacy_claims, loading
+from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
@@ -90,7 +90,6 @@ def _present(services: Services, contract: Contract) -> StartState:
         protected=_protected(services, contract),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
-        claimed=legacy_claims.claims(services, contract, state or RunState()),
     )
 
 

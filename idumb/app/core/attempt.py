@@ -45,8 +45,8 @@ class Attempt:
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
       `workspace`: where the builder works.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
-    - `awaits_verdict`: the work is done, only the verdict is pending. `adopted`: nothing is built, because the task was
-      done before idumb took over. `handover`: the summary of an attempt whose context was exhausted.
+    - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
+      context was exhausted.
 
     From the announcement on:
 
@@ -91,7 +91,6 @@ class Attempt:
     handover: str = ""
     conversation: Conversation | None = None
     awaits_verdict: bool = False
-    adopted: bool = False
     outcome: str | None = None
     reason: str = ""
 

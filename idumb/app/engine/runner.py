@@ -62,7 +62,7 @@ def _left_nothing(context: RunContext, task_id: str) -> bool:
     """Return whether other tasks can run while this one waits: no builder began it."""
     attempt = context.journal.state.tasks[task_id].attempt
     not_started = attempt.outcome == outcome.REFUSED and not context.strict
-    return context.contract.tasks[task_id].is_human or attempt.adopted or not_started
+    return context.contract.tasks[task_id].is_human or not_started
 
 
 def broken_before(context: RunContext) -> Ending | None:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
-from idumb.app.contract import legacy_claims
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.domain.runs import legacy, state_file
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.legacy import OldFile
-from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import ACTIVE, RunState
 from idumb.domain.runs.state_file import HistoryEntry, ImportedState
 
 RECORDED = "history.recorded"
+FOLDER = ".idumb"
+ATTIC = "legacy"
 
 
 def text(services: Services) -> str | None:
     """Return the whole file; None if the log has nothing to put in it."""
-    history = _recorded_lines(services)
-    history += _unrecorded(services, _runs(history))
-    return services.documents.state([line for _, line in sorted(history, key=_place)]) if history else None
+    lines = _lines(services)
+    return services.documents.state(lines) if lines else None
 
 
 def record(services: Services, journal: Journal) -> None:
@@ -43,7 +42,7 @@ def record(services: Services, journal: Journal) -> None:
         return
     kept = _is_kept(services, journal)
     if new:
-        journal.write(journal.event(RECORDED, **summary, **_earlier(services, state.id)))
+        journal.write(journal.event(RECORDED, **summary))
     if kept:
         projections.write(services, projection_paths.STATE_FILE, text(services) or "")
 
@@ -66,7 +65,7 @@ def keep(services: Services, journal: Journal) -> None:
 
 
 def beyond(services: Services, present: dict[str, Any]) -> ImportedState | None:
-    return state_file.missing_from_log(present, [line for _, line in _recorded_lines(services)])
+    return state_file.missing_from_log(present, _lines(services))
 
 
 def runs_here(services: Services) -> list[str]:
@@ -79,58 +78,25 @@ def _entry_fields(state: RunState) -> dict[str, str]:
     return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
 
 
-def _place(line: tuple[int, HistoryEntry | ImportedState]) -> int:
-    return line[0]
-
-
-def _recorded_lines(services: Services) -> list[tuple[int, HistoryEntry | ImportedState]]:
-    """Return what was recorded for this file, each line with its place in the log."""
+def _lines(services: Services) -> list[HistoryEntry | ImportedState]:
+    """Return what was recorded for this file, in the order of the log."""
     here = frozenset(runs_here(services))
-    recorded = [e for e in services.log.events(kind=RECORDED) if e.run in here]
-    came = [(e.seq, line) for e in services.log.events(kind=legacy_claims.IMPORTED) for line in _imported(services, e)]
-    return sorted([*came, *(line for event in recorded for line in _entries(event))], key=_place)
+    lines: list[tuple[int, HistoryEntry | ImportedState]] = [
+        (e.seq, _entry(e)) for e in services.log.events(kind=RECORDED) if e.run in here
+    ]
+    lines += [(e.seq, line) for e in services.log.events(kind=legacy.IMPORTED) for line in _imported(services, e)]
+    return [line for _, line in sorted(lines, key=lambda row: row[0])]
 
 
-def _entries(event: Event) -> Iterator[tuple[int, HistoryEntry]]:
-    """Return the line of an event, and those of runs that ended before lines were recorded."""
-    for line in event.payload.get("earlier", ()):
-        yield line["seq"], _entry(line["timestamp"], line["run"], line)
-    yield event.seq, _entry(event.at, event.run or "", event.payload)
-
-
-def _entry(timestamp: str, run: str, fields: Mapping[str, Any]) -> HistoryEntry:
-    return HistoryEntry(timestamp, fields["action"], fields["result"], run, fields["phase"])
+def _entry(event: Event) -> HistoryEntry:
+    p = event.payload
+    return HistoryEntry(event.at, p["action"], p["result"], event.run or "", p["phase"])
 
 
 def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
     payload = event.payload
-    if payload.get("worktree", services.worktree) == services.worktree and (
-        payload["state"] or payload["anchors"] or payload["history"]
-    ):
+    if payload["worktree"] == services.worktree and (payload["state"] or payload["anchors"] or payload["history"]):
         yield ImportedState(event.at, payload["state"], payload["anchors"], payload["history"])
-
-
-def _earlier(services: Services, run: str) -> dict[str, Any]:
-    """Return lines of earlier runs, recorded once so that no later command must replay those runs."""
-    lines = _unrecorded(services, {run, *_runs(_recorded_lines(services))})
-    rows = [{"seq": seq, "phase": line.phase, **line.as_dict()} for seq, line in lines]
-    return {"earlier": rows} if rows else {}
-
-
-def _runs(recorded: Sequence[tuple[int, HistoryEntry | ImportedState]]) -> Collection[str]:
-    return state_file.runs([line for _, line in recorded])
-
-
-def _unrecorded(services: Services, recorded: Collection[str]) -> list[tuple[int, HistoryEntry]]:
-    """Return lines of the ended runs other than these, each at the place of the run's end."""
-    states = [replay(services.log.events(run=run)) for run in runs_here(services) if run not in recorded]
-    return [(s.last_seq, _entry(s.moved_at, s.id, _entry_fields(s))) for s in states if s.state != ACTIVE]
-
-
-FOLDER = ".idumb"
-
-
-ATTIC = "legacy"
 
 
 def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
@@ -157,7 +123,7 @@ def write(services: Services, journal: Journal, old_files: Sequence[tuple[OldFil
         "files": files,
         "worktree": services.worktree,
     }
-    journal.write(dataclasses.replace(journal.event(legacy_claims.IMPORTED, **report), run=None))
+    journal.write(dataclasses.replace(journal.event(legacy.IMPORTED, **report), run=None))
     return report
 
 

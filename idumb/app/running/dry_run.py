@@ -14,7 +14,7 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.app.attempt import questions, record
-from idumb.app.contract import carried_tasks, contract_versions, legacy_claims, run_lock
+from idumb.app.contract import carried_tasks, contract_versions, run_lock
 from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -70,12 +70,9 @@ def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Re
         contract, newest = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    claims = legacy_claims.claims(services, contract, newest or RunState())
     with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
-        legacy_fields = legacy_claims.import_payload(copy, contract.phase, claims) if claims else {}
-        return _answer(
-            _run(copy, contract, newest, request, sorted(named_paths), legacy_fields), services.settings.git.commit, run
-        )
+        rehearsal = _run(copy, contract, newest, request, sorted(named_paths))
+        return _answer(rehearsal, services.settings.git.commit, run)
 
 
 def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
@@ -138,18 +135,11 @@ def _suggesting_dry_runs(commands: re.Pattern[str], instead: str = r"\g<run> --d
 
 
 def _run(
-    copy: Services,
-    contract: Contract,
-    newest: RunState | None,
-    request: Request,
-    also: Sequence[str],
-    legacy_fields: Mapping[str, Any],
+    copy: Services, contract: Contract, newest: RunState | None, request: Request, also: Sequence[str]
 ) -> _Rehearsal:
-    """Rehearse the run in the copy. `legacy_fields` is what an old iDumb recorded, as far as a run uses it."""
+    """Rehearse the run in the copy."""
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
-        if legacy_fields:
-            journal.write(journal.event(legacy_claims.IMPORTED, **legacy_fields))
         before = copy.trees.scan(also)
         unfinished_work.put_back(copy, contract, newest)
         run_branch.begin(copy, contract, request.branch)

@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.contract import legacy_claims
 from idumb.app.core import projection_paths, run_lookup
 from idumb.app.core.services import Services
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
+from idumb.domain.runs import legacy
 
 PASSED = "passed"
 
@@ -34,7 +34,7 @@ class OutsideWork:
 
     def lookup(self, phase: str, folder: str | None) -> dict[str, Any]:
         """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
-        return self._reports(folder) or self._commits.get(legacy_claims.normalized(phase), {}) or self._old(phase)
+        return self._reports(folder) or self._commits.get(_normalized(phase), {}) or self._old(phase)
 
     def _reports(self, folder: str | None) -> dict[str, Any]:
         reports = self.services.plans.recorded(folder) if folder is not None else {}
@@ -63,9 +63,8 @@ class OutsideWork:
         return from_commits(trailers for _, trailers in commits if trailers.get("Idumb-Run") not in recorded)
 
     def _old(self, phase: str) -> dict[str, Any]:
-        claim = {
-            legacy_claims.normalized(name): row for name, row in legacy_claims.by_phase(self.services).items()
-        }.get(legacy_claims.normalized(phase))
+        rows = (row for event in self.services.log.events(kind=legacy.IMPORTED) for row in event.payload["phases"])
+        claim = {_normalized(str(row["phase"])): row for row in rows}.get(_normalized(phase))
         if claim is None:
             return {}
         counts = {word: len(claim[word]) for word in ("completed", "failed", "blocked")}
@@ -122,9 +121,14 @@ def _by_phase(tasks: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any
                 phase, name = run_lookup.find_task(task)
             except IdumbError:
                 continue
-            runs_by_phase.setdefault(legacy_claims.normalized(phase), {}).setdefault(name, run)
+            runs_by_phase.setdefault(_normalized(phase), {}).setdefault(name, run)
     rows = runs_by_phase.items()
     return {p: _row("commits", next(iter(name.values())), None, {"completed": len(name)}) for p, name in rows}
+
+
+def _normalized(phase: str) -> str:
+    """Normalize a phase number: `01` and `1` are the same phase."""
+    return ".".join(part.lstrip("0") or "0" for part in phase.split("."))
 
 
 def _row(by: str, run: str | None, created: object, counts: Mapping[str, int]) -> dict[str, Any]:

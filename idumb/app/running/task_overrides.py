@@ -7,17 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from idumb.app.attempt import handoff_writer, projections
+from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
+from idumb.app.running import run_lifecycle
+from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint, TaskState
@@ -29,7 +33,7 @@ _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 def accept(
     services: Services, task: str, why: str, who: str, *, then: Callable[[Journal], None] = lambda _: None
 ) -> Result:
-    """Accept a task as it is, and commit what it changed, with the reason.
+    """Accept a task as it is, and commit what it changed, with the reason. In a phase without a run, begin the run.
 
     `then` runs in the same operation.
     """
@@ -104,7 +108,7 @@ def _override(
 ) -> Result:
     if not why.strip():
         raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {task}")
-    contract, state, task_id = _find(services, task)
+    contract, state, task_id = _find(services, task, begins=kind == "task.accepted")
     preconditions.require_settled(state)
     task_state = state.tasks[task_id]
     taken_back = task_state.status == outcome.SKIPPED and kind == "task.accepted"
@@ -224,12 +228,27 @@ def _commit(
     return commit
 
 
-def _find(services: Services, task: str) -> tuple[Contract, RunState, str]:
-    """Return the contract and newest run of a task's phase, and the id as the plan spells it."""
+def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, RunState, str]:
+    """Return the contract and newest run of a task's phase, and the id as the plan spells it.
+
+    `begins`: in a phase without a run, begin one.
+    """
     phase, task_id = run_lookup.find_task(task)
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     run_lookup.require_task(contract.tasks, task_id, phase)
+    if begins and run_lookup.latest_run(services, contract.phase) is None:
+        _begin_run(services, contract)
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     return contract, state, task_id
+
+
+def _begin_run(services: Services, contract: Contract) -> None:
+    """Begin the run of a phase and halt it at once, so that work done before can be accepted. No program starts."""
+    if contract.mode == STRICT:
+        approvals.require(services, contract)
+    preconditions.require_repository(services)
+    with operation.owned(services, _WORDS["task.accepted"]) as owned:
+        journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="accept"))
+        journal.write(journal.event("run.halted", reason="it began with an accepted task"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.contract import legacy_claims
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
@@ -132,9 +131,7 @@ delete them without losing anything. Plans are in `.planning/phases/`.
 def pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     """Return files whose history is not in the event log, with their bytes."""
     imported = {
-        (f["path"], f["digest"])
-        for event in services.log.events(kind=legacy_claims.IMPORTED)
-        for f in event.payload["files"]
+        (f["path"], f["digest"]) for event in services.log.events(kind=legacy.IMPORTED) for f in event.payload["files"]
     }
     read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
     files = (file for file in read if file is not None)

@@ -76,16 +76,16 @@ def unmet_claims(contract: Contract, present: StartState) -> Iterator[UnmetClaim
         claims = task.files or ()
         if id not in present.done and task.notation != "step":
             for claim in claims:
-                yield from _unmet(id, claim, files, by_hand=by_hand, claimed=id in present.claimed)
+                yield from _unmet(id, claim, files, by_hand=by_hand)
         for claim in claims:
             files.apply(claim)
 
 
-def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool, claimed: bool) -> Iterator[UnmetClaim]:
+def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool) -> Iterator[UnmetClaim]:
     if claim.verb in _NEEDS and not paths.has_wildcard(claim.path) and not by_hand and not files.usable(claim.path):
         yield UnmetClaim(task, claim, claim.path, exists=False)
     created = claim.path if claim.verb == "create" else claim.target
-    if created is not None and not claimed and not paths.has_wildcard(created) and files.taken(created):
+    if created is not None and not paths.has_wildcard(created) and files.taken(created):
         yield UnmetClaim(task, claim, created, exists=True)
 
 

@@ -39,7 +39,7 @@ class StartState:
     - `folders`: folders that steps make and that exist.
     - `protected`: protected files, collected only if the contract has globs.
     - `no_programs`: programs of its checks that cannot be started.
-    - `done`: its completed tasks. `claimed`: tasks that an old iDumb recorded as done, whose files can exist.
+    - `done`: its completed tasks.
     """
 
     requirements: str = ""
@@ -51,7 +51,6 @@ class StartState:
     protected: tuple[str, ...] = ()
     no_programs: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
-    claimed: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots

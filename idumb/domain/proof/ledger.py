@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -154,21 +153,6 @@ def compare(
         if claim.verb in _DEMANDING and claim.path not in changed
     )
     return Ledger(tuple(lines))
-
-
-def allow_existing(ledger: Ledger, exists: Callable[[str], bool]) -> Ledger:
-    """Return the ledger of a task whose work existed before its first attempt: files that already match need no change.
-
-    `exists` tells whether a path is in the candidate.
-    """
-    lines = (replace(x, status=DECLARED) if _is_as_wanted(x, exists) else x for x in ledger.lines)
-    return replace(ledger, lines=tuple(lines))
-
-
-def _is_as_wanted(line: Line, exists: Callable[[str], bool]) -> bool:
-    if line.status == MISSING:
-        return exists(line.path) == (line.declared != "delete")
-    return line.status == MISMATCH and line.actual == MODIFIED and (line.declared or "").startswith("create")
 
 
 def _line(

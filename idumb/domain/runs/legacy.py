@@ -8,6 +8,9 @@ from typing import Any
 
 from idumb.lazy_dataclass import dataclass
 
+IMPORTED = "legacy.imported"
+"""The kind of the event that keeps what such files contain."""
+
 STATE = "state"
 PROGRESS = "progress"
 CHECKPOINT = "checkpoint"

@@ -65,7 +65,6 @@ def _started(state: RunState, task: TaskState, event: Event) -> TaskState:
             running=True,
             adapter=envelope.get("adapter", ""),
             crashed=task.attempt.crashed,
-            adopted=bool(p.get("adopted")),
             unjudged=task.attempt.unjudged,
         ),
         work=replace(task.work, base=p["base"], snapshot=p["snapshot"]),
@@ -92,10 +91,8 @@ def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     state.guarded = replace(state.guarded, unchecked=bool(p.get("guarded")))
-    used = Spent()
-    if not task.attempt.adopted:
-        used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
-        spending.charge(state.spent, agent.BUILDER, used)
+    used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
+    spending.charge(state.spent, agent.BUILDER, used)
     return replace(
         task,
         status=outcome.PENDING,
@@ -157,7 +154,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
         ),
         progress=replace(
             progress,
-            attempts=progress.attempts + (counts(p) and not attempt.adopted and not counted),
+            attempts=progress.attempts + (counts(p) and not counted),
             settled=progress.settled if waits else event.attempt or attempt.number,
             exhausted=progress.exhausted + (first and p.get("failure") == agent.CONTEXT_EXHAUSTED),
             failure=failure,
@@ -188,8 +185,6 @@ def counts(finished: Mapping[str, Any]) -> bool:
 
 def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool) -> Spent:
     """Return what builder and validator of an attempt used, and add it to what the run used."""
-    if task.attempt.adopted:
-        return Spent()
     built, judged = p.get("builder"), p.get("validator")
     count = int(p["outcome"] != outcome.WAITING and (first or task.attempt.outcome == outcome.WAITING))
     of_builder = Spent(attempts=count, seconds=p.get("seconds", 0.0) if first else 0.0)

@@ -29,11 +29,8 @@ ELSEWHERE = "elsewhere"
 
 EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
-TAKEN_OVER = "taken-over"
-"""The kind of the question whether a task that an old iDumb recorded as done really is."""
 REGRESSION = "regression"
 """The kind of the question about a completed task whose own check fails after a later task."""
-BUILD = "build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +209,6 @@ class RunState(_KnowsChanges):
     def wrote(self, path: str) -> bool:
         """Return whether a task of this run changed the file, also where that is undeclared."""
         return any(path in task.work.touched or path in task.work.deviations for task in self.tasks.values())
-
-    def is_to_be_built(self, task: str) -> bool:
-        """Whether a person answered that a task which an old iDumb recorded as done must be built."""
-        questions = (
-            i for i, decision in self.decisions.items() if decision["kind"] == TAKEN_OVER and decision["task"] == task
-        )
-        return any(self.answers.get(i, {}).get("choice") == BUILD for i in questions)
 
     def answers_about(self, tasks: Collection[str]) -> dict[str, Mapping[str, Any]]:
         """Return the answers to questions about these tasks and about the phase as a whole."""

@@ -11,6 +11,7 @@ from idumb.lazy_dataclass import dataclass
 
 VERSION = "1.0.0"
 MOST_HISTORY = 50
+AGENT = "idumb"
 _VERIFIED = "verified"
 _COUNTED = ("lastValidation", "validationCount")
 _LISTS = ("history", "anchors")
@@ -26,13 +27,12 @@ class HistoryEntry:
     timestamp: str
     action: str
     result: str
-    run: str = ""
-    phase: str = ""
-    agent: str = "idumb"
+    run: str
+    phase: str
 
     def as_dict(self) -> dict[str, str]:
-        line = {"timestamp": self.timestamp, "action": self.action, "agent": self.agent, "result": self.result}
-        return {**line, "run": self.run} if self.run else line
+        line = {"timestamp": self.timestamp, "action": self.action, "agent": AGENT, "result": self.result}
+        return {**line, "run": self.run}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def fields(report: HistoryReport) -> dict[str, Any]:
     content: dict[str, Any] = {
         "version": VERSION,
         "initialized": report[0].timestamp if report else "",
-        "framework": "idumb",
+        "framework": AGENT,
         "phase": "init",
         "lastValidation": None,
         "validationCount": 0,
@@ -74,7 +74,7 @@ def _follow(content: dict[str, Any], entry: HistoryEntry) -> None:
     if entry.phase == _VERIFIED and content["phase"] != _VERIFIED:
         content["lastValidation"] = entry.timestamp
         content["validationCount"] = _whole(content["validationCount"]) + 1
-    content["phase"] = entry.phase or content["phase"]
+    content["phase"] = entry.phase
 
 
 def _take(content: dict[str, Any], imported: ImportedState) -> None:
@@ -85,7 +85,7 @@ def _take(content: dict[str, Any], imported: ImportedState) -> None:
 
 
 def _same_run(other: object, line: Mapping[str, str]) -> bool:
-    return isinstance(other, dict) and "run" in line and other.get("run") == line["run"]
+    return isinstance(other, dict) and other.get("run") == line["run"]
 
 
 def _whole(value: object) -> int:

@@ -52,7 +52,6 @@ class AttemptState:
     - `adapter`: the adapter of its builder. `failure`: why its agent could not work, None if it could.
     - `failed_step`: the index of the declared step that ended it.
     - `crashed`: the builder's process was killed or crashed.
-    - `adopted`: nothing was built, because an old iDumb recorded the task as done.
     - `unjudged`: the work waits for an external verdict.
     - `deviates`: it changed undeclared files, or what was committed is not what was proven. `unlike`: a deterministic
       run refused it. `next_step`: what helps if its agent could not work.
@@ -67,7 +66,6 @@ class AttemptState:
     failure: str | None = None
     failed_step: int | None = None
     crashed: bool = False
-    adopted: bool = False
     unjudged: bool = False
     deviates: bool = False
     unlike: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from idumb.domain import health
@@ -35,20 +36,19 @@ def _taken_over(imported: phrases.Data | None) -> list[str]:
     files = quantities.counted(len(imported["files"]), "file")
     lines = ["", f"Imported from an old iDumb: {files}. None of it counts as proven."]
     lines += [f"  phase {markup.one_line(p['phase'])}: {_old_phase(p)}" for p in imported["phases"]]
+    done = [markup.one_line(shlex.quote(task)) for phase in imported["phases"] for task in phase["completed"]]
+    lines += [f"  count as done here: idumb accept {task} --why REASON" for task in done]
     lines += [f"  state: phase {markup.one_line(imported['phase'])}"] if imported.get("phase") else []
     parts = [
         quantities.counted(len(imported[key]), singular, plural) for key, singular, plural in _COUNTED if imported[key]
     ]
     lines += [f"  {', '.join(parts)}"] if parts else []
-    lines += [f"  not understood: {markup.one_line(_unread(f))}" for f in imported["not_understood"]]
+    unread = [f"{file['path']} ({file['why']})" for file in imported["not_understood"]]
+    lines += [f"  not understood: {markup.one_line(words)}" for words in unread]
     return [*lines, "  copies of the files are in idumb/legacy/ in the git folder"]
 
 
 _COUNTED = (("history", "line of history", "lines of history"), ("anchors", "anchor", "anchors"))
-
-
-def _unread(file: phrases.Data) -> str:
-    return f"{file['path']} ({file['why']})"
 
 
 def _old_phase(imported: phrases.Data) -> str:

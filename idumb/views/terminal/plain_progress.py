@@ -143,8 +143,6 @@ def _locked(event: Event, context: LineContext) -> str:
 
 
 def _attempt_started(event: Event, context: LineContext) -> str:
-    if event.payload.get("adopted"):
-        return f"{context.task_label(event)} … done according to an old iDumb; its checks decide"
     return f"{context.task_label(event)} … attempt {event.attempt or 1}"
 
 
@@ -161,7 +159,7 @@ def _attempt_interrupted(event: Event, context: LineContext) -> str:
 def _attempt_finished(event: Event, context: LineContext) -> str | None:
     """Return a line for an attempt that failed; completed and waiting ones are shown by the line of the task."""
     ended = str(event.payload["outcome"])
-    if ended in (outcome.COMPLETED, outcome.WAITING) or event.payload.get("adopted"):
+    if ended in (outcome.COMPLETED, outcome.WAITING):
         return None
     return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{context.because(event.payload)}"
 

@@ -81,24 +81,6 @@ def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() 
     assert ledger.named_paths(declared) == ("pages/[id].tsx",)
 
 
-def test_the_work_of_a_task_that_existed_before_its_first_attempt_needs_no_change() -> None:
-    files = claims(("create", "there"), ("create", "old"), ("modify", "kept"), ("delete", "gone"), ("create", "new/*"))
-    compared = ledger.compare(files, [modified("there"), modified("new/a")])
-    assert not compared.holds
-    assert ledger.allow_existing(compared, {"there", "old", "kept", "new/a"}.__contains__).holds
-
-
-def test_existing_work_that_is_not_as_declared_is_not_allowed() -> None:
-    files = claims(
-        ("create", "removed"), ("create", "never"), ("modify", "absent"), ("modify", "new"), ("delete", "there"),
-        ("delete", "changed"),
-    )  # fmt: skip
-    compared = ledger.compare(files, [deleted("removed"), modified("changed"), created("new"), created("stray")])
-    allowed = ledger.allow_existing(compared, {"there", "changed", "new", "stray"}.__contains__)
-    assert allowed.paths(ledger.DECLARED) == ()
-    assert allowed.lines == compared.lines
-
-
 def test_the_rows_of_a_ledger_are_its_files_and_then_its_symbols() -> None:
     """A row says only of a path in a nested repository whether its previous bytes are kept."""
     nested = ledger.Line("lib/a", ledger.UNDECLARED, ledger.MODIFIED, None, within="lib")
