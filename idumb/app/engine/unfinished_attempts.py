@@ -58,7 +58,8 @@ def judge(context: RunContext, task: Task) -> None:
     judged = questions.evidence_of_answers(
         [question for question in saved.questions if question.id in asked], answers, saved.candidate
     )
-    if saved.workspace == "here" and all(e.passed for e in judged):
+    rejected = [e for e in judged if not e.passed]
+    if saved.workspace == "here" and not rejected:
         _require_present(context, saved)
     _take_into_clone(context, saved)
     subjects = {e.subject for e in judged}
@@ -71,6 +72,9 @@ def judge(context: RunContext, task: Task) -> None:
         reason="",
         verdict=None,
     )
+    if rejected:
+        attempt = dataclasses.replace(attempt, verdict=outcome.FAIL)
+        attempt = attempt.ended(outcome.FAILED, "; ".join(f"{e.text}: {e.output}" for e in rejected))
     if saved.deviation:
         done = pipeline.prove(context, saved, measure.accepting(context, attempt, saved.ledger.undeclared))
     else:
