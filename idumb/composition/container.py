@@ -44,7 +44,13 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """Implements `idumb.app.core.services.Services` for one repository."""
+    """What a use case gets from outside, for one repository.
+
+    `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `start` is
+    the absolute path of the folder in which the command was started, for the commands that it prints. `worktree`
+    identifies the project and its working tree in the repository; `version` is idumb's own. `adapters` only describe
+    agents: what they would start, and in which version.
+    """
 
     version = __version__
 
@@ -81,6 +87,7 @@ class Container:
 
     @cached_property
     def inner_projects(self) -> tuple[str, ...]:
+        """The folders below with a configuration of their own, relative to `root`. It starts git."""
         from idumb.git.projects import known_projects
 
         return tuple(known_projects.below(self.repository, self.folder))
@@ -210,11 +217,13 @@ class Container:
         return registry.build(Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact))
 
     def present_settings(self) -> Settings:
+        """The configuration file as it is now; `settings` are from the start of the command."""
         from idumb.markdown.settings import configuration
 
         return configuration.load(self.root)
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
+        """Line and column of a key in the present configuration file, such as `bindings` and a name."""
         from idumb.markdown.settings import configuration
 
         return configuration.place(self.root, *keys)
@@ -323,6 +332,7 @@ class Container:
         return GitClones(self.repository, self.folder)
 
     def open_commits(self, workspace: Workspace) -> CommittingClone:
+        """The commits of builders in this workspace, which must be a clone."""
         from idumb.git.clones.builder_clone import BuilderClone
         from idumb.git.clones.clone import Clone
 
@@ -332,6 +342,7 @@ class Container:
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
+        """A temporary copy of all files that are not ignored; yields its absolute path."""
         from idumb.git.clones import dry_run_clone
 
         with dry_run_clone.present_files(self.repository, self.history.head()) as copy:
@@ -339,6 +350,10 @@ class Container:
 
     @contextlib.contextmanager
     def open_fresh_clone(self, work: Collection[str]) -> Iterator[tuple[FreshClone, Checks]]:
+        """A temporary place for a clone outside the repository, and the checks that run in it.
+
+        A check that changes a path of `work` fails.
+        """
         from idumb.composition import check_environments
         from idumb.domain.settings import CheckSettings
         from idumb.gates.checks import ShellChecks
@@ -373,6 +388,7 @@ class Container:
             )
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
+        """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""
         from idumb.agents import registry
         from idumb.agents.adapter import Equipment
         from idumb.app.history.recordings import Recordings
@@ -400,6 +416,7 @@ class Container:
         return registry.build(equipment, aside=aside)
 
     def open_checks(self, workspace: Workspace, run: str, *, continued: bool = False) -> Checks:
+        """The checks of a run; `continued` if an attempt of it began in another process and has not ended."""
         from idumb.domain.settings import IN_COMMIT, CheckSettings
         from idumb.gates.checks import ShellChecks
 

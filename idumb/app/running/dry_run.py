@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb import lazy_pattern
 from idumb.app.attempt import questions, record
@@ -18,7 +18,7 @@ from idumb.app.contract import carried_tasks, contract_versions, legacy_claims, 
 from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.services import Rehearsals, Services
+from idumb.app.core.services import Services
 from idumb.app.running import admission, run_lifecycle, unfinished_work
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
@@ -35,6 +35,9 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.composition.rehearsal import Rehearsals
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
