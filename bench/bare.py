@@ -153,7 +153,7 @@ class BareServices(Container):
         return UnchangedTrees(self.root, self._memory)
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> History:  # type: ignore[override]
         return UnchangedHistory(self._memory)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:

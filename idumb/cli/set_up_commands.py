@@ -149,12 +149,10 @@ def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
     if backup is not None and not keep:
         raise click.UsageError("Use either --backup or --no-backup.")
     from idumb.app.upkeep import deinit
-    from idumb.composition import maintenance
 
     folder = None if backup is None else os.path.abspath(backup)
     with options.services(progress=True) as services:
-        kept, own = maintenance.local_data(services)
-        return deinit.deinit(services, kept, own, backup=folder, keep=keep, **flags)
+        return deinit.deinit(services, backup=folder, keep=keep, **flags)
 
 
 SNIPPETS = "snippets"

@@ -16,31 +16,44 @@ from idumb.system.files import user_folders
 
 TYPE_CHECKING = False  # importing `typing` is slow, and `idumb status` loads this module; type checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from idumb.app.ports.agents import Agents
-    from idumb.app.ports.checks import Checks, Gates
-    from idumb.app.ports.consent import ConsentStore, SavedAnswers, Signatures
-    from idumb.app.ports.event_log import LogFiles, RunIndex
-    from idumb.app.ports.host import Clock, Files, Sandboxes, Toolchain
-    from idumb.app.ports.ownership import Ownership
-    from idumb.app.ports.planning import Definitions, PlanFiles
-    from idumb.app.ports.reports import Documents, Reports
-    from idumb.app.ports.repository import History
+    from idumb.app.ports.checks import Checks
     from idumb.app.ports.ui import Asker, Reporter
-    from idumb.app.ports.workspace import Clones, CommittingClone, FreshClone, Workspace
+    from idumb.app.ports.workspace import Workspace
     from idumb.composition.check_sandbox import CheckSandbox
+    from idumb.composition.kept_plans import KeptPlans
+    from idumb.composition.sandboxes import LocalSandboxes
     from idumb.domain.settings import CheckSettings, Policy, Settings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment
     from idumb.gates.proving import Proving
+    from idumb.gates.registry import StepGates
+    from idumb.git.clones.abandoned_clones import GitClones
+    from idumb.git.clones.builder_clone import BuilderClone
+    from idumb.git.clones.fresh_clone import FreshClone
+    from idumb.git.history import GitHistory
+    from idumb.git.refs import GitKeptRefs
     from idumb.git.trees import GitTrees
+    from idumb.markdown.workflows.definition_files import DefinitionFolders
     from idumb.store.connection import Database
-    from idumb.store.event_log import SqliteEventLog
+    from idumb.store.consent import FileConsentStore
+    from idumb.store.event_log import SqliteEventLog, SqliteRunIndex
+    from idumb.store.local_data import FileLocalData
+    from idumb.store.log_files import SqliteLogFiles
+    from idumb.store.ownership import FileOwnership
+    from idumb.store.saved_answers import FileSavedAnswers
+    from idumb.store.signing import SshSignatures
+    from idumb.system.clock import SystemClock
     from idumb.system.files.backup_store import FileBackupStore
+    from idumb.system.files.named_files import LocalToolchain, NamedFiles
+    from idumb.system.files.report_files import FileReports
     from idumb.system.processes.signals import SignalInterrupts
     from idumb.system.redaction import Redactor
+    from idumb.views.documents import MarkdownDocuments
 
 
 class Container:
@@ -108,13 +121,13 @@ class Container:
         return policy.load(self.root, user_folders.system_wide())
 
     @cached_property
-    def sandboxes(self) -> Sandboxes:
+    def sandboxes(self) -> LocalSandboxes:
         from idumb.composition.sandboxes import LocalSandboxes
 
         return LocalSandboxes(self.root)
 
     @cached_property
-    def toolchain(self) -> Toolchain:
+    def toolchain(self) -> LocalToolchain:
         from idumb.git import git_program
         from idumb.system.files.named_files import LocalToolchain
 
@@ -125,13 +138,13 @@ class Container:
         return LocalToolchain(lambda: git_program.path(self.root), git_version)
 
     @cached_property
-    def clock(self) -> Clock:
+    def clock(self) -> SystemClock:
         from idumb.system.clock import SystemClock
 
         return SystemClock()
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> GitHistory:
         from idumb.git.history import GitHistory
 
         return GitHistory(self.repository, lambda: self.redaction, self.project)
@@ -164,7 +177,7 @@ class Container:
         )
 
     @cached_property
-    def log_files(self) -> LogFiles:
+    def log_files(self) -> SqliteLogFiles:
         from idumb.store.log_files import SqliteLogFiles
 
         return SqliteLogFiles(self._database, self.clock)
@@ -174,13 +187,13 @@ class Container:
         return self.log.database
 
     @cached_property
-    def runs(self) -> RunIndex:
+    def runs(self) -> SqliteRunIndex:
         from idumb.store.event_log import SqliteRunIndex
 
         return SqliteRunIndex(self._database, self.worktree)
 
     @cached_property
-    def owner(self) -> Ownership:
+    def owner(self) -> FileOwnership:
         from idumb.store.ownership import FileOwnership
 
         # All projects of a working tree share its HEAD and index, and so its lock.
@@ -192,19 +205,19 @@ class Container:
         self.repository.guard()
 
     @cached_property
-    def consent(self) -> ConsentStore:
+    def consent(self) -> FileConsentStore:
         from idumb.store.consent import FileConsentStore
 
         return FileConsentStore(self.repository.common_dir, self.folder)
 
     @cached_property
-    def signatures(self) -> Signatures:
+    def signatures(self) -> SshSignatures:
         from idumb.store.signing import SshSignatures
 
         return SshSignatures(self.root)
 
     @cached_property
-    def files(self) -> Files:
+    def files(self) -> NamedFiles:
         from idumb.system.files.named_files import NamedFiles
 
         return NamedFiles(self.root)
@@ -229,25 +242,25 @@ class Container:
         return configuration.place(self.root, *keys)
 
     @cached_property
-    def saved_answers(self) -> SavedAnswers:
+    def saved_answers(self) -> FileSavedAnswers:
         from idumb.store.saved_answers import FileSavedAnswers
 
         return FileSavedAnswers(self.repository.common_dir, self.folder)
 
     @cached_property
-    def plans(self) -> PlanFiles:
+    def plans(self) -> KeptPlans:
         from idumb.composition.kept_plans import KeptPlans
 
         return KeptPlans(self)
 
     @cached_property
-    def definitions(self) -> Definitions:
+    def definitions(self) -> DefinitionFolders:
         from idumb.markdown.workflows.definition_files import DefinitionFolders
 
         return DefinitionFolders(self.root)
 
     @cached_property
-    def reports(self) -> Reports:
+    def reports(self) -> FileReports:
         from idumb.system.files.report_files import FileReports
 
         return FileReports(self.root, self._guard, lambda: self.redaction)
@@ -259,7 +272,7 @@ class Container:
         return FileBackupStore(os.path.join(self.repository.common_dir, "idumb"))
 
     @cached_property
-    def documents(self) -> Documents:
+    def documents(self) -> MarkdownDocuments:
         from idumb.agents import prompt
         from idumb.views.documents import MarkdownDocuments
 
@@ -281,7 +294,7 @@ class Container:
         return SignalInterrupts(Interrupted, self._farewell)
 
     @cached_property
-    def gates(self) -> Gates:
+    def gates(self) -> StepGates:
         from idumb.gates import registry
 
         return registry.StepGates()
@@ -326,12 +339,30 @@ class Container:
         return Here(self.trees)
 
     @cached_property
-    def clones(self) -> Clones:
+    def clones(self) -> GitClones:
         from idumb.git.clones.abandoned_clones import GitClones
 
         return GitClones(self.repository, self.folder)
 
-    def open_commits(self, workspace: Workspace) -> CommittingClone:
+    @cached_property
+    def kept_refs(self) -> GitKeptRefs:
+        from idumb.git.refs import GitKeptRefs
+
+        return GitKeptRefs(self.repository)
+
+    @cached_property
+    def local_data(self) -> FileLocalData:
+        from idumb.domain.errors import Refusal
+        from idumb.git.projects import known_projects
+        from idumb.store.local_data import FileLocalData
+
+        clones = None
+        with contextlib.suppress(Refusal):
+            clones = self.clones.place()
+        folders = tuple(folder for folder in known_projects.with_state(self.repository) if folder)
+        return FileLocalData(self.repository.common_dir, clones, folders)
+
+    def open_commits(self, workspace: Workspace) -> BuilderClone:
         """The commits of builders in this workspace, which must be a clone."""
         from idumb.git.clones.builder_clone import BuilderClone
         from idumb.git.clones.clone import Clone
@@ -386,6 +417,21 @@ class Container:
                     sandbox=self._check_sandbox(chosen, private),
                 ),
             )
+
+    def forget_consent(self) -> None:
+        """Record no consent from now on: it is asked for a dry run."""
+        from idumb.store.consent import ForgetfulConsent
+
+        self.consent = ForgetfulConsent(self.repository.common_dir, self.folder)
+
+    def open_rehearsal(self, also: Iterable[str]) -> AbstractContextManager[Container]:
+        """The services of a copy, which has HEAD, the branch, all files that are not ignored, and the ignored `also`.
+
+        The copy is removed at the end.
+        """
+        from idumb.composition import rehearsal
+
+        return rehearsal.opened(self, also)
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:
         """The agents of a run. Unless they work `aside` of a run, homes of other runs are removed."""

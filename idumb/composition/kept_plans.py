@@ -16,10 +16,9 @@ Sources = tuple[tuple[str, bytes], ...]
 
 
 class KeptPlans(PlanningFolder):
-    """Implements the port `PlanFiles` for a repository with a log.
+    """The plans in files, and those that runs keep (`git.reports: ref`), so that such a run continues without files.
 
-    A run with `git.reports: ref` keeps its plans, so that it continues without the files. `hold` does so for a plan
-    until its run has begun.
+    `hold` does so for a plan until its run has begun.
     """
 
     def __init__(self, services: Services) -> None:
@@ -28,9 +27,11 @@ class KeptPlans(PlanningFolder):
         self._held: dict[str, tuple[str, Sources]] = {}
 
     def hold(self, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> None:
+        """Give these plans of a folder from now on, although no file has them: a run is about to keep them."""
         self._held[folder] = (phase, tuple(sources))
 
     def is_kept(self, path: str) -> bool:
+        """Whether only a run keeps this plan, and no file has it."""
         folder = path.rpartition("/")[0]
         return path not in dict(super().plans(folder)) and path in dict(self.plans(folder))
 

@@ -12,8 +12,6 @@ from idumb.composition.container import Container
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from idumb.app.ports.host import LocalData
-    from idumb.app.ports.repository import KeptRefs
     from idumb.app.upkeep.install import Place
     from idumb.domain.health import Check
     from idumb.domain.hosts import Host
@@ -29,7 +27,7 @@ def machine_checks(repository: str = "") -> tuple[Check, ...]:
     return (
         *doctor_checks.program_checks(),
         *doctor_machine.user_checks(LocalMachine("/", "/", "/")),
-        doctor_machine.sandbox_check(LocalSandboxes(repository)),
+        doctor_machine.sandbox_check(LocalSandboxes(repository).support),
     )
 
 
@@ -79,20 +77,6 @@ def project_in(services: Container, folder: str) -> Iterator[Container]:
         yield inner
     finally:
         inner.close()
-
-
-def local_data(services: Container) -> tuple[KeptRefs, LocalData]:
-    """What `idumb deinit` removes."""
-    from idumb.domain.errors import Refusal
-    from idumb.git.projects import known_projects
-    from idumb.git.refs import GitKeptRefs
-    from idumb.store.local_data import FileLocalData
-
-    clones = None
-    with contextlib.suppress(Refusal):
-        clones = services.clones.place()
-    folders = tuple(folder for folder in known_projects.with_state(services.repository) if folder)
-    return GitKeptRefs(services.repository), FileLocalData(services.repository.common_dir, clones, folders)
 
 
 def command_folder(start: str, host: Host, *, user: bool) -> Place:

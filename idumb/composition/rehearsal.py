@@ -12,7 +12,6 @@ from idumb.composition.container import Container
 from idumb.git import discover
 
 if TYPE_CHECKING:
-    from idumb.app.core.services import Services
     from idumb.git.discover import Repository
     from idumb.store.event_log import SqliteEventLog
 
@@ -60,27 +59,14 @@ class RehearsalContainer(Container):
             self.log.database.close()
 
 
-class Rehearsals:
-    """Opens dry runs for one user. From then on, the user's container records no consent."""
+@contextlib.contextmanager
+def opened(user: Container, also: Iterable[str]) -> Iterator[Container]:
+    """Clone HEAD, its branch, every file that is not ignored, and the ignored files in `also`."""
+    from idumb.git.clones import dry_run_clone
+    from idumb.markdown.settings import configuration
 
-    def __init__(self, user: Container) -> None:
-        from idumb.store.consent import ForgetfulConsent
-
-        self._user = user
-        user.consent = ForgetfulConsent(user.repository.common_dir, user.folder)
-
-    @contextlib.contextmanager
-    def open(self, also: Iterable[str]) -> Iterator[Services]:
-        """Clone HEAD, its branch, every file that is not ignored, and the ignored files in `also`."""
-        from idumb.git.clones import dry_run_clone
-        from idumb.markdown.settings import configuration
-
-        project = self._user.project
-        copied = [f"{project.folder}/{path}" if project.folder else path for path in (*also, configuration.PATH)]
-        with dry_run_clone.present_files(self._user.repository, self._user.history.head(), copied) as repository:
-            os.makedirs(discover.Project(repository, project.folder).root, exist_ok=True)
-            services = RehearsalContainer(self._user, repository)
-            try:
-                yield services
-            finally:
-                services.close()
+    copied = [f"{user.folder}/{path}" if user.folder else path for path in (*also, configuration.PATH)]
+    with dry_run_clone.present_files(user.repository, user.history.head(), copied) as repository:
+        os.makedirs(discover.Project(repository, user.folder).root, exist_ok=True)
+        with contextlib.closing(RehearsalContainer(user, repository)) as services:
+            yield services

@@ -7,10 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from idumb.app.ports.host import LocalFolder
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
+from idumb.lazy_dataclass import dataclass
 from idumb.store import ownership
 from idumb.system.files import atomic_write, private_folders, user_folders
 
@@ -24,8 +24,18 @@ _ANYWHERE = frozenset({UNPACKED})
 _REMOVED = "idumb.removed-"
 
 
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder that idumb keeps for this repository, and its size."""
+
+    contents: str
+    path: str
+    files: int
+    bytes: int
+
+
 class FileLocalData:
-    """Implements the port `LocalData` for the repository of one common dir."""
+    """What idumb keeps for the repository of one common dir besides plans, commits, refs and `.idumb/`."""
 
     def __init__(self, common_dir: str, clones: str | None, projects: tuple[str, ...] = ()) -> None:
         """`clones` is where the repository's private copies are created; None if unknown.
@@ -57,6 +67,7 @@ class FileLocalData:
         yield "event log and state of working trees", self._folder
 
     def projects(self) -> tuple[str, ...]:
+        """Return the subfolders that are projects and have state here."""
         return self._projects
 
     def held(self) -> contextlib.AbstractContextManager[None]:
@@ -90,6 +101,7 @@ class FileLocalData:
         _copy(source, os.path.join(folder, name))
 
     def remove_files(self, path: str) -> None:
+        """Remove a folder of the working tree with its content."""
         remove_tree(path)
 
     def remove(self) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.run_context import Attempt, Built, Measured, RunContext
 from idumb.app.ports.repository import BuilderCommits
-from idumb.app.ports.workspace import CommittingClone
 from idumb.app.worktree import drift, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
@@ -26,6 +25,9 @@ from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.task_state import TaskState
 from idumb.domain.settings import COMMIT_BUILDER, Settings
+
+if TYPE_CHECKING:
+    from idumb.git.clones.builder_clone import BuilderClone
 
 CLONE = "clone"
 HERE = "here"
@@ -103,7 +105,7 @@ def judge(context: RunContext, attempt: Measured) -> Measured:
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, clone: CommittingClone) -> str:
+def _why_not(context: RunContext, attempt: Measured, offered: BuilderCommits, clone: BuilderClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task

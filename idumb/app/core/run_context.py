@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.checks import Checks, Gates
+from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import BuilderCommits, RepositoryState, Snapshot, Trees
-from idumb.app.ports.workspace import CommittingClone, Workspace
+from idumb.app.ports.workspace import Workspace
 from idumb.domain import agent, contract, paths
 from idumb.domain.agent import Conversation
 from idumb.domain.decision import Answer, Decision
@@ -23,6 +23,10 @@ from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import Ceiling
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.gates.registry import StepGates
+    from idumb.git.clones.builder_clone import BuilderClone
 
 CONTROLS = "controls"
 """The note of an attempt whose checks also run before its work."""
@@ -71,7 +75,7 @@ class RunContext:
     workspace: Workspace
     agents: Agents
     checks: Checks
-    gates: Gates
+    gates: StepGates
     policy: str
     on_deviation: str | None
     max_attempts: int
@@ -81,7 +85,7 @@ class RunContext:
     sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
-    commits: CommittingClone | None = None
+    commits: BuilderClone | None = None
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:

@@ -388,15 +388,3 @@ class History(Protocol):
 
         Files of a live process stay. With None, only idumb's own files are removed.
         """
-
-
-class KeptRefs(Protocol):
-    """All refs under `refs/idumb/`, of every working tree."""
-
-    def list(self) -> Mapping[str, str]: ...
-
-    def bundle(self, path: str) -> int:
-        """Write them as a bundle to a file; return their number."""
-
-    def delete(self, expected: Mapping[str, str]) -> None:
-        """Delete all or none, each only if it has its expected value."""

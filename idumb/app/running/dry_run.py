@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb import lazy_pattern
 from idumb.app.attempt import questions, record
@@ -35,9 +35,6 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from idumb.composition.rehearsal import Rehearsals
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
@@ -64,17 +61,18 @@ class _Rehearsal:
     earlier: frozenset[str]
 
 
-def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Result:
+def rehearse(services: Services, request: Request) -> Result:
     """Run a phase in a temporary copy; return the predicted diff and the commands that made it.
 
     A rehearsal runs commands, so it needs the same consent as a run, with the same refusals.
     """
+    services.forget_consent()
     with _suggesting_dry_runs(_STARTING):
         contract, newest = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     claims = legacy_claims.claims(services, contract, newest or RunState())
-    with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
+    with services.open_rehearsal(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
         legacy_fields = legacy_claims.import_payload(copy, contract.phase, claims) if claims else {}
         return _answer(
             _run(copy, contract, newest, request, sorted(named_paths), legacy_fields), services.settings.git.commit, run
