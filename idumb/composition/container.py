@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from idumb.markdown.workflows.definition_files import DefinitionFolders
     from idumb.store.connection import Database
     from idumb.store.consent import FileConsentStore
-    from idumb.store.event_log import SqliteEventLog, SqliteRunIndex
+    from idumb.store.event_log import SqliteEventLog
     from idumb.store.local_data import FileLocalData
     from idumb.store.log_files import SqliteLogFiles
     from idumb.store.ownership import FileOwnership
@@ -185,12 +185,6 @@ class Container:
     @property
     def _database(self) -> Database:
         return self.log.database
-
-    @cached_property
-    def runs(self) -> SqliteRunIndex:
-        from idumb.store.event_log import SqliteRunIndex
-
-        return SqliteRunIndex(self._database, self.worktree)
 
     @cached_property
     def owner(self) -> FileOwnership:

@@ -64,7 +64,7 @@ class KeptPlans(PlanningFolder):
 
     def _unfinished(self, present: set[str]) -> Iterator[tuple[str, str]]:
         """Yield (phase, folder) of plans that idumb wrote, that no file has, and that are not verified."""
-        for phase in self._services.runs.phases():
+        for phase in self._services.log.phases():
             if phase in present or not numbered_phases.is_numbered(phase):
                 continue
             state = self._newest_run(phase)

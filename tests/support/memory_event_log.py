@@ -14,7 +14,7 @@ from tests.support.memory_ownership import MemoryWorktree
 
 
 class MemoryEventLog:
-    """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one working tree and one process."""
+    """Implements the port `EventLog` for one working tree and one process."""
 
     def __init__(self, clock: Clock, worktree: MemoryWorktree) -> None:
         self.clock = clock
@@ -77,7 +77,7 @@ class MemoryEventLog:
             previous = event.hash
         return ChainCheck(len(self.stored), previous)
 
-    def latest(self, phase: str) -> str | None:
+    def latest_run(self, phase: str) -> str | None:
         return next((event.run for event in reversed(self._starts()) if event.payload["phase"] == phase), None)
 
     def last_number(self, phase: str) -> int:

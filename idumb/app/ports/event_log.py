@@ -37,14 +37,11 @@ class EventLog(Protocol):
     def verify(self) -> ChainCheck:
         """Recompute every hash and follow the chain to the first break."""
 
-
-class RunIndex(Protocol):
-    """Finds runs without replaying them. A row is in the same transaction as its event."""
-
-    def latest(self, phase: str) -> str | None:
-        """Id of the newest run of a phase in this working tree."""
+    def latest_run(self, phase: str) -> str | None:
+        """Id of the newest run of a phase in this working tree. A run is found without a replay."""
 
     def last_number(self, phase: str) -> int:
         """Number of the newest run of a phase in this working tree; 0 if there is none."""
 
-    def phases(self) -> tuple[str, ...]: ...
+    def phases(self) -> tuple[str, ...]:
+        """The phases that were run in this working tree, in the order of their first run."""

@@ -106,7 +106,7 @@ def _phases_without_files(services: Services) -> list[str]:
     """Return the phases whose plan only a run keeps."""
     phases: list[str] = []
     with suppress(StoreError):
-        for phase in services.runs.phases():
+        for phase in services.log.phases():
             with suppress(IdumbError):
                 folder = services.plans.phase_folder(phase)
                 if any(services.plans.is_kept(path) for path, _ in services.plans.plans(folder)):
