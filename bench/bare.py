@@ -35,15 +35,6 @@ class UnchangedTrees(MemoryTrees):
     def tree_at(self, snapshot: str) -> str:
         return self._tree
 
-    def outside_target(self, link: str) -> str | None:
-        return None
-
-    def inside_target(self, link: str) -> str | None:
-        return None
-
-    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        return {}
-
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         return source
 
@@ -52,9 +43,6 @@ class UnchangedTrees(MemoryTrees):
 
     def make_folders(self, folders: Iterable[str]) -> None:
         pass
-
-    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        return False, "nothing is applied here"
 
     def omitted(self) -> Mapping[str, str]:
         return {}

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb import lazy_pattern
 from idumb.app.ports.host import Clock
@@ -22,10 +22,7 @@ from idumb.store import event_chain, log_errors, segments
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
 from idumb.store.witnesses import nothing_kept
-
-if TYPE_CHECKING:
-    from idumb.system.redaction import Redactor
-
+from idumb.system.redaction import Redactor
 
 PAGE = 500
 _LAST = 2**63 - 1
@@ -143,6 +140,7 @@ class SqliteEventLog:
         return ChainCheck(count, previous, witnessed=min(count, self.database.witnesses.newest()))
 
     def latest_run(self, phase: str) -> str | None:
+        """Id of the newest run of a phase in this working tree. A run is found without a replay."""
         query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
         rows = self.database.rows(query, (phase, self._worktree))
         return rows[0][0] if rows else None

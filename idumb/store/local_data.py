@@ -6,11 +6,11 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
-from idumb.lazy_dataclass import dataclass
 from idumb.store import ownership
 from idumb.system.files import atomic_write, private_folders, user_folders
 
@@ -24,8 +24,7 @@ _ANYWHERE = frozenset({UNPACKED})
 _REMOVED = "idumb.removed-"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
+class LocalFolder(NamedTuple):
     """A folder that idumb keeps for this repository, and its size."""
 
     contents: str

@@ -57,9 +57,6 @@ def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
     assert store.log.head() == (0, GENESIS)
     assert list(store.log.events()) == []
     assert store.log.verify().broken_at is None
-    assert store.log.latest_run("1") is None
-    assert store.log.last_number("1") == 0
-    assert store.log.phases() == ()
 
 
 def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one(store: Store) -> None:
@@ -239,13 +236,3 @@ def test_an_active_reader_does_not_block_a_writer(store: Store) -> None:
     next(reader)
     store.log.append([note("r")], operation="o", fence=fence)
     assert store.log.head()[0] == 601
-
-
-def test_runs_are_found_by_phase(store: Store) -> None:
-    fence = store.owner.acquire("test")
-    store.log.append([started("a", "2"), started("b", "1"), started("c", "2", 2)], operation="o", fence=fence)
-    assert store.log.latest_run("2") == "c"
-    assert store.log.latest_run("1") == "b"
-    assert store.log.latest_run("3") is None
-    assert (store.log.last_number("2"), store.log.last_number("3")) == (2, 0)
-    assert store.log.phases() == ("2", "1")

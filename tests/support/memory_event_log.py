@@ -77,18 +77,6 @@ class MemoryEventLog:
             previous = event.hash
         return ChainCheck(len(self.stored), previous)
 
-    def latest_run(self, phase: str) -> str | None:
-        return next((event.run for event in reversed(self._starts()) if event.payload["phase"] == phase), None)
-
-    def last_number(self, phase: str) -> int:
-        return max((event.payload["number"] for event in self._starts() if event.payload["phase"] == phase), default=0)
-
-    def phases(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(event.payload["phase"] for event in self._starts()))
-
-    def _starts(self) -> list[Event]:
-        return [event for event in self.stored if event.kind == "run.started"]
-
     def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
         seq, previous = self.head()
         row = event_chain.chain([(new, text)], seq, previous, operation=operation, fence=self.worktree.fence, at=at)[0]

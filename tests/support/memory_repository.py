@@ -87,16 +87,32 @@ class MemoryRepository:
 
 
 class MemoryTrees:
-    """Implements `Trees` as far as an attempt in the user's own working tree needs it."""
+    """Implements `Trees` for files without links, filters and submodules."""
 
     root = "/workspace"
-    converted = ()
+    converted: tuple[str, ...] = ()
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         return frozenset()
+
+    def outside_target(self, link: str) -> str | None:
+        return None
+
+    def inside_target(self, link: str) -> str | None:
+        return None
+
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        return {}
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        tree = self._repository.store_tree({}) if head is None else self._repository.commits[head].tree
+        return self.overlay(tree, source, paths)
+
+    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        return False, "nothing is applied in memory"
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._repository.store_tree(self._repository.present(also))
@@ -225,7 +241,7 @@ def _why(path: str, expected: Tree, present: Tree) -> str:
 
 
 class MemoryHistory:
-    """Implements `History` as far as an attempt under the policies `task` and `none` needs it."""
+    """Implements `History`: commits, refs, and no index."""
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
@@ -265,9 +281,6 @@ class MemoryHistory:
         for ref in [ref for ref in self._repository.refs if ref.startswith(run) and not is_kept(ref[len(run) :])]:
             self.delete_ref(ref, self._repository.refs[ref])
 
-    def kept_bytes(self) -> int | None:
-        return None
-
     def delete_ref(self, ref: str, expected: str) -> None:
         if self._repository.refs.get(ref) == expected:
             del self._repository.refs[ref]
@@ -285,9 +298,6 @@ class MemoryHistory:
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
-
-    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
-        return ()
 
     def uncommitted(self, paths_: Sequence[str]) -> tuple[str, ...]:
         head, present = self._repository.trees[self.tree_of(self._repository.head)], self._repository.present()

@@ -36,12 +36,3 @@ class EventLog(Protocol):
 
     def verify(self) -> ChainCheck:
         """Recompute every hash and follow the chain to the first break."""
-
-    def latest_run(self, phase: str) -> str | None:
-        """Id of the newest run of a phase in this working tree. A run is found without a replay."""
-
-    def last_number(self, phase: str) -> int:
-        """Number of the newest run of a phase in this working tree; 0 if there is none."""
-
-    def phases(self) -> tuple[str, ...]:
-        """The phases that were run in this working tree, in the order of their first run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from idumb.app.ports.checks import Borrowed
 from idumb.domain import wording
@@ -16,7 +17,6 @@ from idumb.domain.errors import Refusal
 from idumb.git import borrowed_paths, git_program, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.projects.project_paths import ProjectPaths
-from idumb.lazy_dataclass import dataclass
 from idumb.system.files import private_folders, user_folders
 from idumb.system.processes import child_process, process_tree
 
@@ -80,8 +80,7 @@ def _end_processes(folder: str) -> None:
     process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE])
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedOut:
+class CheckedOut(NamedTuple):
     """`missing` says why a fresh clone does not have what was asked for, or is empty; `notes` name what it lacks."""
 
     missing: str
