@@ -39,10 +39,9 @@ class KeptPlans(PlanningFolder):
         try:
             return super().phase_folder(phase)
         except InputError as problem:
-            folder = self._folder(phase) if problem.code == "phase.not-found" else None
-            if folder is None:
-                raise
-            return folder
+            if problem.code == "phase.not-found" and (folder := self._folder(phase)) is not None:
+                return folder
+            raise
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         rows = super().phases()

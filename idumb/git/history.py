@@ -285,6 +285,7 @@ class GitHistory:
         index_file.settle(self._place, self.repository, commit, self._paths.all_own(paths))
 
     def unstage(self, paths: Sequence[str]) -> bool:
+        """Give the index HEAD's entries for these paths. Return whether git could."""
         self._place.guard()
         return index_file.set_to_head(self._place, self.repository, self._paths.all_own(paths))
 
@@ -354,9 +355,11 @@ class GitHistory:
         names.keep(self.repository, self._place, ref, oid)
 
     def fold(self, run: str) -> None:
+        """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
         names.fold(self.repository, self._place, self._writer, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
         names.free(self.repository, self._place, self._writer, run, is_kept)
 
     def kept_bytes(self) -> int | None:

@@ -272,6 +272,10 @@ class GitTrees:
         return self.paths.rows(conflicts)
 
     def release_displaced(self) -> tuple[str, ...]:
+        """Remove the files that restores displaced; return the absolute paths of those that were written to since.
+
+        Call it when the operation ends.
+        """
         return self._shelf().release()
 
     def _shelf(self) -> Shelf:

@@ -71,7 +71,7 @@ FORBIDDEN = [
     ("gates/types.py", "from idumb import store", LAYERS, "idumb.gates.types -> idumb.store "),
     ("git/trees.py", "from idumb import cli", LAYERS, "idumb.git.trees -> idumb.cli "),
     ("app/core/run.py", "from idumb.app import engine", LAYERS_OF_APP, "idumb.app.core.run -> idumb.app.engine "),
-    ("app/core/now.py", "from idumb import system", "app reaches the system through ports only",
+    ("app/core/now.py", "from idumb import system", "app reaches the system through its services only",
      "idumb.app.core.now -> idumb.system "),
     ("gates/ledger.py", "def late():\n    import pygit2", "pygit2 is imported in git/ only",
      "idumb.gates.ledger -> pygit2 "),

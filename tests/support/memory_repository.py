@@ -200,9 +200,6 @@ class MemoryTrees:
                 repository.files[path] = repository.blobs[target_tree[path]]
         return ()
 
-    def release_displaced(self) -> tuple[str, ...]:
-        return ()
-
     def force(self, paths: Iterable[str]) -> None:
         """Nothing: memory has no disk."""
 
@@ -273,13 +270,6 @@ class MemoryHistory:
             raise Refusal("git.object-missing", f"The commit {commit} is missing.")
         self._repository.effect("keep")
         self._repository.refs[ref] = self._repository.expected[ref] = commit
-
-    def fold(self, run: str) -> None:
-        """Names of finished runs are found as before."""
-
-    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
-        for ref in [ref for ref in self._repository.refs if ref.startswith(run) and not is_kept(ref[len(run) :])]:
-            self.delete_ref(ref, self._repository.refs[ref])
 
     def delete_ref(self, ref: str, expected: str) -> None:
         if self._repository.refs.get(ref) == expected:
@@ -356,9 +346,6 @@ class MemoryHistory:
 
     def settle_index(self, commit_id: str, paths: Sequence[str]) -> None:
         """Nothing: there is no index."""
-
-    def unstage(self, paths: Sequence[str]) -> bool:
-        return True
 
 
 def _trailers(message: str) -> Mapping[str, str]:

@@ -207,12 +207,6 @@ class Trees(Protocol):
         another program at any moment stays at its path, or is displaced and named.
         """
 
-    def release_displaced(self) -> tuple[str, ...]:
-        """Remove the files that restores displaced; return the absolute paths of those that were written to since.
-
-        Call it when the operation ends.
-        """
-
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""
 
@@ -298,9 +292,6 @@ class History(Protocol):
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
-    def unstage(self, paths: Sequence[str]) -> bool:
-        """Give the index HEAD's entries for these paths. Return whether git could."""
-
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
 
@@ -315,11 +306,5 @@ class History(Protocol):
 
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
-
-    def fold(self, run: str) -> None:
-        """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-
-    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
-        """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
 
     def delete_ref(self, ref: str, expected: str) -> None: ...

@@ -37,7 +37,7 @@ def view(
     `roadmap` and `trailers` return the phases of the roadmap and what commits say. Without them, both are read.
     """
     initialised = services.reports.exists(".idumb/config.yaml")
-    inner = () if initialised else services.inner_projects
+    inner = () if initialised else tuple(services.inner_projects)
     listed = {number: (title, line) for number, title, line in (roadmap or services.plans.roadmap)()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
