@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 10_067,
     "app, use cases": 10_907,
     "composition": 800,
-    "cli, views": 5_589,
+    "cli, views": 5_584,
     "git": 6_633,
     "store": 2_696,
     "system": 3_128,
