@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import CommitAttempt, Conflict, History, Snapshot, Trees
+from idumb.app.ports.repository import Conflict, History, Snapshot, Trees
 from idumb.app.ports.workspace import Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.proof.ledger import Entry
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees, StoredCommit
 
@@ -35,48 +34,24 @@ class UnchangedTrees(MemoryTrees):
     def tree_at(self, snapshot: str) -> str:
         return self._tree
 
-    def outside_target(self, link: str) -> str | None:
-        return None
-
-    def inside_target(self, link: str) -> str | None:
-        return None
-
-    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        return {}
-
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         return source
 
-    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return tuple(folders)
-
-    def make_folders(self, folders: Iterable[str]) -> None:
-        pass
-
-    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        return False, "nothing is applied here"
-
     def omitted(self) -> Mapping[str, str]:
         return {}
+
+    def release_displaced(self) -> tuple[str, ...]:
+        return ()
 
 
 class UnchangedHistory(MemoryHistory):
     """A history to which nothing is ever committed."""
 
-    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        return ()
-
-    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        return {}
-
-    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        return b""
-
-    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
-        return frozenset()
-
     def obstacle(self) -> tuple[str, str] | None:
         return None
+
+    def fold(self, run: str) -> None:
+        pass
 
     def unsupported(self) -> tuple[str, str] | None:
         return None
@@ -89,20 +64,6 @@ class UnchangedHistory(MemoryHistory):
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         return ()
-
-    def begin_branch(self, name: str) -> None:
-        raise NotImplementedError
-
-    def advance(
-        self,
-        tip: str,
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        wrote: Callable[[str], bool] = lambda _: False,
-    ) -> CommitAttempt:
-        raise NotImplementedError
 
     def remove_stale_files(self, since: str | None) -> Sequence[str]:
         return ()
@@ -153,7 +114,7 @@ class BareServices(Container):
         return UnchangedTrees(self.root, self._memory)
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> History:  # type: ignore[override]
         return UnchangedHistory(self._memory)
 
     def open_workspace(self, kind: str, run: str) -> Workspace:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "design" / "house.md"
 _IMPORT = re.compile(r"^[ \t]*from (idumb[\w.]*) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
+_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:.*\n(?:(?: .*)?\n)+", re.MULTILINE)
 BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
 
 
@@ -80,7 +81,8 @@ def _imports(package: str, room: str, order: list[str]) -> frozenset[str]:
 
 
 def _names(file: pathlib.Path) -> Iterator[str]:
-    for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
+    """What a module imports when it runs."""
+    for module, names in _IMPORT.findall(_TYPES_ONLY.sub("", file.read_text(encoding="utf-8"))):
         yield from (f"{module}.{name}" for name in re.findall(r"(\w+)(?: as \w+)?", names))
 
 

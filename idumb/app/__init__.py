@@ -1,1 +1,1 @@
-"""Use cases and the engine. Knows ports, never click, git, databases, processes, files or the clock."""
+"""Use cases and the engine. Knows services by type, never click, git, databases, processes, files or the clock."""

@@ -98,10 +98,12 @@ def fake_model_command(script: str | None, port: int, log: str | None) -> None:
     Costs nothing and needs no key. Speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini,
     streaming or not, and listens only on 127.0.0.1. Prints its address and serves until Ctrl-C or SIGTERM.
     """
-    from idumb.composition import maintenance
+    from idumb.domain.model_script import Script
+    from idumb.fake_model import server
+    from idumb.markdown.documents import model_script
 
     def ready(address: str) -> None:
         data = {"address": address, "script": script, "log": log}
         output.show("fake-model", data, as_json=options.flag("as_json"))
 
-    maintenance.fake_model(script, port, log, ready)
+    server.serve(Script() if script is None else model_script.load(script), port, log, ready)

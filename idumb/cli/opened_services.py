@@ -8,17 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
+from idumb.app.ports.ui import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
-
-TYPE_CHECKING = False  # importing `typing` is slow; type checkers know the names
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from idumb.app.ports.ui import Asker, Reporter
-    from idumb.git.discover import Project
+from idumb.domain.errors import IdumbError, Interrupted, Refusal
+from idumb.domain.settings import ASK_TIMEOUT
+from idumb.git import discover
 
 
 @contextlib.contextmanager
@@ -28,8 +26,6 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
     With `progress` or `writes`, a signal does not end the process: tasks stop at the next safe point.
     """
     if progress and sys.platform == "win32":
-        from idumb.domain.errors import Refusal
-
         raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
     container = Container(
         os.getcwd(),
@@ -52,10 +48,8 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         container.close()
 
 
-def _note_unused_project(project: Project) -> None:
+def _note_unused_project(project: discover.Project) -> None:
     """Warn if the command was started in a folder whose own plans or configuration are not used."""
-    from idumb.git import discover
-
     folder = discover.unused_project(os.getcwd(), project)
     if folder is not None:
         output.note(
@@ -74,9 +68,6 @@ def _asker(container: Container, *, as_json: bool) -> Asker:
 
 def _ask_timeout(container: Container) -> float:
     """Return how many seconds a question waits; the default if the configuration is unreadable, reported elsewhere."""
-    from idumb.domain.errors import IdumbError
-    from idumb.domain.settings import ASK_TIMEOUT
-
     try:
         return float(container.settings.ask.get("timeout", ASK_TIMEOUT))
     except (IdumbError, OSError):
@@ -99,7 +90,6 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
         return  # the command has its answer and is about to exit
     import json
 
-    from idumb.domain.errors import Interrupted
     from idumb.domain.refusals import table
     from idumb.views import answer
 

@@ -63,13 +63,13 @@ def plan_command(action: str, phase: str, tasks: tuple[tuple[str, str, str], ...
     A file .idumb/templates/NAME.md is a template of your own, or replaces the one of that name.
     """
     from idumb.app.planning import add_task, new_plan
-    from idumb.composition import maintenance
     from idumb.domain.documents.new_task import NewTask
+    from idumb.system.files import shipped_files
     from idumb.views.terminal import ask
 
     given = {**_flags_of(action, flags), "tasks": tuple(NewTask(*task) for task in tasks)}
     with options.services(writes=True) as services:
-        asker, shipped = services.asker, maintenance.shipped_plan
+        asker, shipped = services.asker, lambda name: shipped_files.template(f"plans/{name}.md")
         read = asker.words if isinstance(asker, ask.Terminal) else None
         if action == "new":
             return new_plan.create(services, new_plan.Request(phase, **given), shipped, read)
@@ -117,7 +117,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     With --ask, nothing is run or written: give the prompt to any agent, and its answer to --from.
     """
     from idumb.app.planning import plan_phase
-    from idumb.composition import maintenance
+    from idumb.system.files import shipped_files
 
     if sum((from_template, flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --template, --from and --ask.")
@@ -125,7 +125,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
         raise click.UsageError("--gaps needs a planner or --from; a template cannot fill gaps.")
     request = plan_phase.Request(
         phase,
-        template=maintenance.plan_template() if from_template else None,
+        template=shipped_files.template("phase-plan.md") if from_template else None,
         offered=None if source is None else options.read_text(source, "plan-phase"),
         **flags,
     )

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +14,6 @@ from idumb.app.core.result import Result
 from idumb.app.running import resume
 from idumb.cli import options
 from idumb.system.files import user_folders
-
-if TYPE_CHECKING:
-    from idumb.app.running.run_request import Request
-    from idumb.composition.container import Container
 
 _dry_run = click.option(
     "--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy and print the change; keep nothing."
@@ -51,21 +47,14 @@ def execute_phase_command(phase: str, ask: bool, all_tasks: bool, out: str | Non
         return _print_prompts(phase, all_tasks, out)
     if all_tasks or out:
         raise click.UsageError("--all and --out are options of --ask.")
-    from idumb.app.running import execute_phase
+    from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
         request = Request(options.phase_id(phase, services.root), **flags)
         if request.rehearsal:
-            return _rehearse(services, request)
+            return dry_run.rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
-
-
-def _rehearse(services: Container, request: Request) -> Result:
-    from idumb.app.running import dry_run
-    from idumb.composition.rehearsal import Rehearsals
-
-    return dry_run.rehearse(services, request, Rehearsals(services))
 
 
 def _print_prompts(phase: str, all_tasks: bool, out: str | None) -> Result:
@@ -137,14 +126,14 @@ def execute_command(file: str, **flags: Any) -> Result:
 
     With --dry-run, everything runs in a copy of the working tree, under the same approval.
     """
-    from idumb.app.running import execute_phase
+    from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
         path = options.step_plan_path(file, services.root)
         phase = options.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
         request = Request(phase, command="execute", **flags)
-        return _rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
+        return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
 @options.command("quick")

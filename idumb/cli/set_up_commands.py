@@ -27,15 +27,17 @@ def init_command(here: bool) -> Result:
     Without a terminal it sets up the top; with --here, this folder.
     """
     from idumb.app.upkeep import init, project_place
-    from idumb.composition import maintenance
+    from idumb.system.files import shipped_files
 
+    texts = {f".planning/{name}": shipped_files.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
     with options.services() as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
-        chosen = project_place.choose(services, current, lambda: maintenance.projects_below(services), here=here)
-        with maintenance.project_in(services, chosen) as project:
-            folder = init.TOP if chosen or not current else current
-            return init.init(project, maintenance.project_templates(), folder)
+        chosen = project_place.choose(services, current, here=here)
+        if not chosen:
+            return init.init(services, texts, current or init.TOP)
+        with contextlib.closing(services.of_folder(chosen)) as project:
+            return init.init(project, texts, init.TOP)
 
 
 @options.command("install")
@@ -56,12 +58,13 @@ def install_command(host: str | None, scope: str, remove: bool, listing: bool, d
     from idumb import __version__
     from idumb.app.upkeep import install
     from idumb.composition import maintenance
+    from idumb.system.files import shipped_files
 
     if listing == (host is not None) or (listing and (remove or dry_run)):
         raise click.UsageError("Name a --host, or use --list alone.")
     if not (listing or dry_run):
         options.require_person("idumb install")
-    texts, here = maintenance.slash_commands(), os.getcwd()
+    texts, here = shipped_files.commands(), os.getcwd()
     if host is None:
         return install.installed(maintenance.all_command_folders(here), texts, __version__)
     if scope == "project" and not remove:
@@ -149,12 +152,10 @@ def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
     if backup is not None and not keep:
         raise click.UsageError("Use either --backup or --no-backup.")
     from idumb.app.upkeep import deinit
-    from idumb.composition import maintenance
 
     folder = None if backup is None else os.path.abspath(backup)
     with options.services(progress=True) as services:
-        kept, own = maintenance.local_data(services)
-        return deinit.deinit(services, kept, own, backup=folder, keep=keep, **flags)
+        return deinit.deinit(services, backup=folder, keep=keep, **flags)
 
 
 SNIPPETS = "snippets"

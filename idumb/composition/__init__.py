@@ -1,1 +1,1 @@
-"""The one place that connects ports and implementations; each command gets its services here."""
+"""The one place where services are made; each command gets its own here."""

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.checks import Borrowed
-from idumb.app.ports.host import Sandboxes
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, is_below
-from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings, SandboxSettings
+from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings
 from idumb.system.files import links
 from idumb.system.processes import landlock, no_network, private_layers
 
+if TYPE_CHECKING:
+    from idumb.composition.container import Container
+
 
 class CheckSandbox:
-    """The sandbox of a run's checks. `user` is the user's working tree, `guarded` is what no check may write.
+    """The sandbox of a run's checks: no check may write what is the user's or git's.
 
-    `caches` are folders of toolchains, which checks may fill; some may not exist.
+    `caches` are folders of toolchains, which checks may fill; some may not exist. Checks of a project in a subfolder
+    may write in the whole tree that they judge, as at the top.
     """
 
-    def __init__(
-        self,
-        sandboxes: Sandboxes,
-        chosen: SandboxSettings | None,
-        settings: CheckSettings,
-        user: str,
-        guarded: Iterable[str],
-        caches: Sequence[str],
-        folder: str = "",
-    ) -> None:
-        """Checks of a project in `folder` may write in the whole tree that they judge, as at the top."""
-        self._below = f"/{folder}" if folder else ""
-        self._sandboxes = sandboxes
-        self._chosen = chosen
-        self._settings = settings
-        self._user = os.path.realpath(user)
-        self._guarded = tuple(dict.fromkeys(path for path in map(os.path.realpath, guarded) if os.path.exists(path)))
-        named = () if chosen is None else map(os.path.expanduser, chosen.write)
+    def __init__(self, services: Container, settings: CheckSettings, caches: Sequence[str]) -> None:
+        user, chosen = services.user_repository, services.settings
+        self._below = f"/{services.folder}" if services.folder else ""
+        self._sandboxes, self._settings = services.sandboxes, settings
+        self._chosen = chosen.sandbox if chosen.sandboxed else None
+        self._user = os.path.realpath(user.root)
+        guarded = map(os.path.realpath, (*services.guarded(user), f"{user.root}/.git"))
+        self._guarded = tuple(dict.fromkeys(path for path in guarded if os.path.exists(path)))
+        named = () if self._chosen is None else map(os.path.expanduser, self._chosen.write)
         self._more = (*caches, *filter(os.path.isabs, named))
 
     def limited(

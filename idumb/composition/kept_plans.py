@@ -16,10 +16,9 @@ Sources = tuple[tuple[str, bytes], ...]
 
 
 class KeptPlans(PlanningFolder):
-    """Implements the port `PlanFiles` for a repository with a log.
+    """The plans in files, and those that runs keep (`git.reports: ref`), so that such a run continues without files.
 
-    A run with `git.reports: ref` keeps its plans, so that it continues without the files. `hold` does so for a plan
-    until its run has begun.
+    `hold` does so for a plan until its run has begun.
     """
 
     def __init__(self, services: Services) -> None:
@@ -28,9 +27,11 @@ class KeptPlans(PlanningFolder):
         self._held: dict[str, tuple[str, Sources]] = {}
 
     def hold(self, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> None:
+        """Give these plans of a folder from now on, although no file has them: a run is about to keep them."""
         self._held[folder] = (phase, tuple(sources))
 
     def is_kept(self, path: str) -> bool:
+        """Whether only a run keeps this plan, and no file has it."""
         folder = path.rpartition("/")[0]
         return path not in dict(super().plans(folder)) and path in dict(self.plans(folder))
 
@@ -38,10 +39,9 @@ class KeptPlans(PlanningFolder):
         try:
             return super().phase_folder(phase)
         except InputError as problem:
-            folder = self._folder(phase) if problem.code == "phase.not-found" else None
-            if folder is None:
-                raise
-            return folder
+            if problem.code == "phase.not-found" and (folder := self._folder(phase)) is not None:
+                return folder
+            raise
 
     def phases(self) -> tuple[tuple[str, str], ...]:
         rows = super().phases()
@@ -63,7 +63,7 @@ class KeptPlans(PlanningFolder):
 
     def _unfinished(self, present: set[str]) -> Iterator[tuple[str, str]]:
         """Yield (phase, folder) of plans that idumb wrote, that no file has, and that are not verified."""
-        for phase in self._services.runs.phases():
+        for phase in self._services.log.phases():
             if phase in present or not numbered_phases.is_numbered(phase):
                 continue
             state = self._newest_run(phase)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from idumb.domain.runs.sandbox import Fence, Support, is_below
 from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK
@@ -20,13 +21,7 @@ class LocalSandboxes:
     """The sandboxes of this machine. A bubblewrap in `repository` is ignored, because tasks can change it."""
 
     def __init__(self, repository: str = "") -> None:
-        self._repository = repository
-        self._support: Support | None = None
-
-    def support(self) -> Support:
-        if self._support is None:
-            self._support = _support(self._repository)
-        return self._support
+        self.support: Callable[[], Support] = functools.cache(lambda: _support(repository))
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
         if level == SANDBOX_LANDLOCK:

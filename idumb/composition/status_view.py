@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from idumb.composition import project_folder
-from idumb.composition.container import Container
 from idumb.git import discover
 from idumb.system.files import user_folders
 
@@ -17,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from idumb.composition.container import Container
 
-VIEW_INPUTS = (
+
+SEEN = (
     ".idumb/config.yaml",
     ".idumb/policy/tools.yaml",
     ".planning/ROADMAP.md",
@@ -45,24 +46,17 @@ def refresh(services: Container) -> dict[str, Any]:
 
     from idumb.app.reading import status
     from idumb.domain.plans import step_plan
-    from idumb.store import consent, status_view
+    from idumb.store import status_view
 
     gc.disable()
     repository, project = services.repository, services.project
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path, _ in services.plans.plans(folder)]
-    files += [path for phase in services.runs.phases() if (path := step_plan.path_of(phase)) is not None]
+    files += [path for phase in services.log.phases() if (path := step_plan.path_of(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, so a pull changes the view.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
-    inputs = [
-        *VIEW_INPUTS,
-        *rules,
-        *folders,
-        *files,
-        commits,
-        consent.FileConsentStore(repository.common_dir, project.folder).folder,
-    ]
+    inputs = [*SEEN, *rules, *folders, *files, commits, services.consent.folder]
     observed = status_view.observe(project.state_dir, project.root, inputs)
     view = status.view(services, *_kept_readings(services))
     redactor = services.redaction

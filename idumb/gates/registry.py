@@ -44,12 +44,16 @@ class StepGate(NamedTuple):
 
 
 class StepGates:
-    """Implements the port `Gates`. `now` returns seconds of a clock that only moves forward."""
+    """The gates of stages `step` and `post`. They judge frozen bytes and never touch the workspace.
+
+    `now` returns seconds of a clock that only moves forward.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
 
     def judge(self, inputs: Inputs) -> list[tuple[str, Judged]]:
+        """Return each gate that concerns the change, by the name of its setting, with its result."""
         inputs = replace(inputs, read=_once(inputs.read))
         judged = [(gate.name, self._judged(gate, inputs)) for gate in GATES if gate.applies(inputs)]
         judged += [(name, _project_gates()(name, inputs)) for name in inputs.asked if _is_own(name, inputs)]
@@ -61,10 +65,12 @@ class StepGates:
         return bounded.judge(gate.name, gate.load, inputs, deadline)
 
     def can_read(self, path: str) -> bool:
+        """Return whether the language of a file, by its name, is one whose symbols can be found."""
         _, dot, suffix = path.rpartition("/")[2].rpartition(".")
         return bool(dot) and suffix.lower() in SOURCE
 
     def definitions(self, path: str, data: bytes) -> Definitions | None:
+        """Return what a file defines, members as `Class.member`; None if that cannot be determined."""
         from idumb.gates.languages import symbols
 
         return symbols.definitions(path, data)

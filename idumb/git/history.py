@@ -35,10 +35,7 @@ from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
 from idumb.git.projects.project_paths import ProjectPaths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from idumb.system.redaction import Redactor
+from idumb.system.redaction import Redactor
 
 _PROJECT = "Idumb-Project"
 _TRAILER = lazy_pattern.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
@@ -136,11 +133,13 @@ class GitHistory:
         return self._paths.all_shown(index_file.changes(self._place, before, present))
 
     def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
+        """Return the index entries that a snapshot has of these paths, without flags; None if it has none."""
         before = index_file.at_snapshot(self.repository, snapshot)
         entries = index_file.entries_at(self._place, before, self._paths.all_stored(paths))
         return {self._paths.shown(path): entry for path, entry in entries.items()}
 
     def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
+        """Return the input for `git update-index -z --index-info` that sets these entries; None removes the path."""
         return index_file.update_input({self._paths.stored(path): entry for path, entry in entries.items()})
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
@@ -148,6 +147,7 @@ class GitHistory:
         return {self._paths.shown(path): entry for path, entry in staged.items()}
 
     def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
+        """Return the paths whose file differs from the index, after filters."""
         if not paths:
             return frozenset()
         arguments = [*git_program.CHANGED_FILES, "--", *self._paths.all_stored(paths)]
@@ -181,12 +181,15 @@ class GitHistory:
         return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
+        """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
         return open_repository.obstacle(self._place)
 
     def unsupported(self) -> tuple[str, str] | None:
+        """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
         return open_repository.unsupported(self._place)
 
     def identity_problem(self) -> str | None:
+        """Return why git cannot commit for this user, or None."""
         result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
         author = git_program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
         failed = next((git_result for git_result in (result, author) if git_result.status != 0), None)
@@ -200,16 +203,19 @@ class GitHistory:
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return the paths that git ignores and does not track."""
         return frozenset(self._paths.all_shown(status.ignored(self._place, self._paths.all_stored(paths))))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return self._paths.all_shown(nested_repositories.among(self._place, self._paths.all_stored(places)))
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
         head_tree, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.all_stored(paths)
         return self._paths.all_shown(status.added(self._place, self.repository, head_tree, stored))
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
+        """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""
         if self._head_commit() is None:
             return ()
         arguments = ["log", "--no-merges", "--no-renames", "--no-ext-diff", f"--max-count={limit}", "--name-only", "-z"]
@@ -268,6 +274,10 @@ class GitHistory:
         return f"{text}\n{_PROJECT}: {self._project.folder}\n"
 
     def begin_branch(self, name: str) -> None:
+        """Create a branch at HEAD and switch to it; index and working tree do not change.
+
+        Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
+        """
         branch.begin(self._place, self.repository, name, self._head_commit())
 
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
@@ -275,6 +285,7 @@ class GitHistory:
         index_file.settle(self._place, self.repository, commit, self._paths.all_own(paths))
 
     def unstage(self, paths: Sequence[str]) -> bool:
+        """Give the index HEAD's entries for these paths. Return whether git could."""
         self._place.guard()
         return index_file.set_to_head(self._place, self.repository, self._paths.all_own(paths))
 
@@ -287,6 +298,11 @@ class GitHistory:
         hooks: bool,
         wrote: Callable[[str], bool] = lambda _: False,
     ) -> CommitAttempt:
+        """Fast-forward the branch, or a detached HEAD, to an existing commit, and update the index.
+
+        Refuses if HEAD is neither `expected_head` nor `tip`; at `tip`, only the index is updated. Entries that the user
+        changed and all files stay. `message` is for the reflog. Guarded files and hooks are as for `commit`.
+        """
         present = self._head_commit()
         if present not in (expected_head, tip):
             return CommitAttempt(None, _moved(expected_head, present))
@@ -339,12 +355,15 @@ class GitHistory:
         names.keep(self.repository, self._place, ref, oid)
 
     def fold(self, run: str) -> None:
+        """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
         names.fold(self.repository, self._place, self._writer, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
+        """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
         names.free(self.repository, self._place, self._writer, run, is_kept)
 
     def kept_bytes(self) -> int | None:
+        """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
         return own_refs.bytes_on_disk(self._place)
 
     def delete_ref(self, ref: str, expected: str) -> None:
@@ -355,6 +374,10 @@ class GitHistory:
         return Writer(self._place, self.repository)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
+        """Remove locks and temporary files of a killed operation that started at `since`; return their paths.
+
+        Files of a live process stay. With None, only idumb's own files are removed.
+        """
         removed = stale_locks.clear(self._place, self.head().branch, since)
         proving_folders.clear()
         return (*removed, *dry_run_clone.clear(self._place), *fresh_clone.clear())

@@ -216,7 +216,7 @@ def bytes_on_disk(place: Repository) -> int | None:
 
 
 class GitKeptRefs:
-    """Implements the port `KeptRefs` for all working trees of a repository, which share their refs.
+    """All refs under `refs/idumb/` of a repository, whose working trees share them.
 
     Uses the git program alone, so that idumb can also be removed from repositories that libgit2 does not open.
     """
@@ -244,4 +244,5 @@ class GitKeptRefs:
         return len(git_program.output(self._place.root, ["bundle", "list-heads", path]).splitlines())
 
     def delete(self, expected: Mapping[str, str]) -> None:
+        """Delete all or none, each only if it has its expected value."""
         delete_all(self._place, expected)

@@ -148,6 +148,10 @@ class GitTrees:
             return False
 
     def omitted(self) -> Mapping[str, str]:
+        """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
+
+        Such paths are ignored, unreadable, too large and not tracked, or repositories.
+        """
         dirty = (path for path in self.repositories() if nested_repositories.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
@@ -268,6 +272,10 @@ class GitTrees:
         return self.paths.rows(conflicts)
 
     def release_displaced(self) -> tuple[str, ...]:
+        """Remove the files that restores displaced; return the absolute paths of those that were written to since.
+
+        Call it when the operation ends.
+        """
         return self._shelf().release()
 
     def _shelf(self) -> Shelf:

@@ -29,12 +29,16 @@ _LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and e
 
 
 class PlanningFolder:
-    """Implements the port `PlanFiles` for the working tree at `root`."""
+    """Reads `.planning/` of the working tree at `root`; the only place where plan files are opened."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def phase_folder(self, phase: str) -> str:
+        """`.planning/phases/01-name` for `1`. InputError `phase.not-found` or `phase.ambiguous`.
+
+        For the path or id of a step plan, the folder of its reports, even if the plan does not exist.
+        """
         steps = _steps_of(phase)
         if steps is not None:
             return step_plan.folder_of(steps)
@@ -90,6 +94,7 @@ class PlanningFolder:
         return recognized[0] if recognized else None
 
     def same_phase(self, name: str, other_name: str) -> bool:
+        """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
         first, second = _steps_of(name), _steps_of(other_name)
         if first is not None or second is not None:
             return first == second
@@ -102,6 +107,7 @@ class PlanningFolder:
         return phase_names.matching_folders(self._names(PHASES), phase)
 
     def phases(self) -> tuple[tuple[str, str], ...]:
+        """(number, folder) of every phase folder in order, then of quick plans."""
         numbered = phase_names.numbered(self._names(PHASES))
         return (
             *((number, f"{PHASES}/{name}") for number, name in numbered),
@@ -127,6 +133,7 @@ class PlanningFolder:
         raise InputError("phase.not-found", f"There is no {kind.words} {phase} in {kind.parent}.", hint="idumb status")
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
+        """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
         steps = step_plan.path_in(folder)
         if steps is not None:
             exists = os.path.isfile(os.path.join(self._root, steps))
@@ -135,14 +142,23 @@ class PlanningFolder:
         return tuple((f"{folder}/{name}", self._read(f"{folder}/{name}")) for name in names)
 
     def plan(self, path: str) -> bytes:
+        """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
         return self._read(path)
 
     def source(self, path: str, kind: str | None, tag: str = "") -> SourcePlan:
+        """Read a file or folder of another tool; `tag` chooses one of several lists in a file.
+
+        InputError `import.unknown-format` or `import.unreadable`.
+        """
         from idumb.markdown.importers import registry
 
         return registry.read(path, self._source_files(path), kind, tag)
 
     def marked(self, path: str, kind: str, done: Mapping[str, Mapping[str, str]]) -> Marked:
+        """A source with tasks marked as done, given by tag ("" if there is none) and id with the imported digest.
+
+        InputError as for `source`, or `export.outside` or `export.unclear-marks` if it must not be changed.
+        """
         from idumb.markdown.importers import marks
 
         marks.require_writable(path)
@@ -157,6 +173,7 @@ class PlanningFolder:
             raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
 
     def parse(self, data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
+        """Parse a plan. `others` are the other plans of the phase, whose ids are taken."""
         if path.endswith(step_plan.SUFFIXES):
             from idumb.markdown.importers import step_plan as steps
 
@@ -170,6 +187,11 @@ class PlanningFolder:
         return plan_parser.parse(data, path, others)
 
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
+        """The plan's bytes with the amendments; every other byte stays.
+
+        InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
+        Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
+        """
         if path.endswith(step_plan.SUFFIXES):
             raise Refusal(
                 "amend.step-plan",
@@ -189,6 +211,10 @@ class PlanningFolder:
         return amendment_writer.amend(data, path, amendments)
 
     def recorded(self, folder: str) -> Mapping[str, Mapping[str, Any]]:
+        """Front matter of the reports in a phase folder, by `SUMMARY` and `VERIFICATION`.
+
+        The reports may be of runs on another machine. Unreadable ones are omitted.
+        """
         from idumb.markdown.documents import report_frontmatter
 
         reports = {}
@@ -200,16 +226,19 @@ class PlanningFolder:
         return reports
 
     def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
+        """The front matter of such a report; None for anything else."""
         from idumb.markdown.documents import report_frontmatter
 
         return report_frontmatter.metadata(data, word)
 
     def old_state(self, path: str, data: bytes) -> OldFile | None:
+        """The content of a file of an old iDumb; None for idumb's own files."""
         from idumb.markdown.importers import old_idumb
 
         return old_idumb.read(path, data)
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
+        """(number, title, line) of every phase in ROADMAP.md."""
         try:
             text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
@@ -219,16 +248,19 @@ class PlanningFolder:
         return tuple((entry.number, entry.title, entry.line) for entry in roadmap.read(text))
 
     def roadmap_section(self, text: str, phase: str) -> str:
+        """The section of a phase in the text of a roadmap; "" if there is none."""
         from idumb.markdown.documents import roadmap
 
         return roadmap.section(text, phase)
 
     def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
+        """The text of a roadmap with a new phase, after phase `after` or at its end."""
         from idumb.markdown.documents import roadmap
 
         return roadmap.with_phase(text, number, title, goal, after)
 
     def research(self, text: str) -> tuple[str | None, str]:
+        """The digest of a research file's input (None if idumb did not write the file) and its body."""
         from idumb.markdown.documents import report_frontmatter
 
         return report_frontmatter.research(text)

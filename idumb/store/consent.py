@@ -26,7 +26,10 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class FileConsentStore:
-    """Implements the port `ConsentStore` for a repository, or for the project in one of its folders."""
+    """Consent in the user's state directory, for a repository or for the project in one of its folders.
+
+    It is keyed by the hash of the contract.
+    """
 
     def __init__(self, common_dir: str, project: str = "") -> None:
         self._common_dir = common_dir
@@ -53,6 +56,7 @@ class FileConsentStore:
         return record if record.get("repository") == self._records.repository else None
 
     def all_agreed(self, phase: str) -> tuple[Mapping[str, Any], ...]:
+        """The stored objects of all consents of a phase, newest first."""
         consents = [record for _, record in self._own(_CONSENT) if record.get("phase") == phase]
         consents.sort(key=lambda record: str(record.get("at")), reverse=True)
         return tuple(_agreed(record) for record in consents)
@@ -60,6 +64,7 @@ class FileConsentStore:
     def record(
         self, contract_hash: str, *, phase: str, how: str, at: str, agreed: Mapping[str, Any] | None = None
     ) -> None:
+        """Record consent. `agreed` is a JSON object about what the hash does not cover."""
         record = {
             "schema": SCHEMA,
             "contract": contract_hash,
@@ -87,6 +92,7 @@ class FileConsentStore:
         return tuple(sorted(phase for phase in phases if isinstance(phase, str)))
 
     def withdraw(self, phase: str) -> int:
+        """Delete the plain consent to every contract of a phase; return the number."""
         names = [name for name, record in self._own(_CONSENT) if record.get("phase") == phase]
         for name in names:
             os.unlink(os.path.join(self.folder, name))
@@ -98,6 +104,7 @@ class FileConsentStore:
         return [(name, record) for name, record in self._records.all(pattern) if record.get("repository") == repository]
 
     def approve(self, kept: StoredApproval) -> None:
+        """Store an approval; it replaces one with the same contract and nonce."""
         approval = kept.approval
         name = _file_name(approval.contract_hash).replace(".json", f".{approval.nonce}.json")
         if not _APPROVAL.fullmatch(name):
@@ -112,11 +119,13 @@ class FileConsentStore:
         self._records.write(name, record)
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
+        """Store a question about consent until it is answered. Its id is `consent.` and a hash."""
         if not _QUESTION.fullmatch(f"{question}.json"):
             raise ValueError(f"no question about consent: {question!r}")
         self._records.write(f"{question}.json", {**record, "repository": self._records.repository})
 
     def questions(self) -> tuple[Mapping[str, Any], ...]:
+        """The stored questions of this repository. Refusal `consent.unsafe`."""
         return tuple(record for _, record in self._own(_QUESTION))
 
     def forget_question(self, question: str) -> None:
@@ -125,6 +134,7 @@ class FileConsentStore:
                 os.unlink(os.path.join(self.folder, f"{question}.json"))
 
     def mark(self) -> str:
+        """A text that changes whenever consent or an approval is given or revoked."""
         try:
             status = os.stat(self.folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -132,9 +142,11 @@ class FileConsentStore:
         return f"{status.st_ino}.{status.st_mtime_ns}.{status.st_ctime_ns}"
 
     def nonce(self) -> str:
+        """A new unique name for an approval."""
         return os.urandom(16).hex()
 
     def export(self, kept: StoredApproval, path: str) -> str:
+        """Write a signed approval to a new file; return its absolute path. Refusal `approval.file-exists`."""
         whole = os.path.abspath(os.path.expanduser(path))
         record = {"approval": kept.approval.as_dict(), "signature": kept.signature}
         try:
@@ -178,7 +190,7 @@ class ForgetfulConsent(FileConsentStore):
         self,
         contract_hash: str,
         *,
-        phase: str,  # noqa: ARG002 - the port's signature
+        phase: str,  # noqa: ARG002 - only the process knows it
         how: str,  # noqa: ARG002
         at: str,  # noqa: ARG002
         agreed: Mapping[str, Any] | None = None,

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb import lazy_pattern
 from idumb.app.ports.host import Clock
@@ -22,10 +22,7 @@ from idumb.store import event_chain, log_errors, segments
 from idumb.store.connection import Database
 from idumb.store.event_chain import COLUMNS, Row
 from idumb.store.witnesses import nothing_kept
-
-if TYPE_CHECKING:
-    from idumb.system.redaction import Redactor
-
+from idumb.system.redaction import Redactor
 
 PAGE = 500
 _LAST = 2**63 - 1
@@ -45,7 +42,7 @@ class _Where:
 
 
 class SqliteEventLog:
-    """Implements the port `EventLog`. Nothing is created on disk before the first `append`."""
+    """The event log and its index of runs. Nothing is created on disk before the first `append`."""
 
     def __init__(
         self,
@@ -141,6 +138,23 @@ class SqliteEventLog:
                     return ChainCheck(count, previous, broken_at=count + 1, why=why)
                 previous, count = row[-1], count + 1
         return ChainCheck(count, previous, witnessed=min(count, self.database.witnesses.newest()))
+
+    def latest_run(self, phase: str) -> str | None:
+        """Id of the newest run of a phase in this working tree. A run is found without a replay."""
+        query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
+        rows = self.database.rows(query, (phase, self._worktree))
+        return rows[0][0] if rows else None
+
+    def last_number(self, phase: str) -> int:
+        """Number runs per working tree: two that start at once must not get the same number and id."""
+        query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
+        rows = self.database.rows(query, (phase, self._worktree))
+        return (rows[0][0] or 0) if rows else 0
+
+    def phases(self) -> tuple[str, ...]:
+        """Return the phases that were run in this working tree, in the order of their first run."""
+        query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
+        return tuple(row[0] for row in self.database.rows(query, (self._worktree,)))
 
     def _insert(
         self,
@@ -320,30 +334,6 @@ def _first(database: Database, where: _Where) -> int:
     rows = database.rows("SELECT MIN(+seq) FROM events WHERE at >= ?", (where.since,))
     earliest = rows[0][0] if rows else None
     return where.after if earliest is None else max(where.after, earliest - 1)
-
-
-class SqliteRunIndex:
-    """Implements the port `RunIndex` on the database of a log."""
-
-    def __init__(self, database: Database, worktree: str) -> None:
-        self._database = database
-        self._worktree = worktree
-
-    def latest(self, phase: str) -> str | None:
-        query = "SELECT id FROM runs WHERE phase = ? AND worktree = ? ORDER BY started_seq DESC LIMIT 1"
-        rows = self._database.rows(query, (phase, self._worktree))
-        return rows[0][0] if rows else None
-
-    def last_number(self, phase: str) -> int:
-        """Number runs per working tree: two that start at once must not get the same number and id."""
-        query = "SELECT MAX(number) FROM runs WHERE phase = ? AND worktree = ?"
-        rows = self._database.rows(query, (phase, self._worktree))
-        return (rows[0][0] or 0) if rows else 0
-
-    def phases(self) -> tuple[str, ...]:
-        """Return the phases that were run in this working tree, in the order of their first run."""
-        query = "SELECT phase FROM runs WHERE worktree = ? GROUP BY phase ORDER BY MIN(started_seq)"
-        return tuple(row[0] for row in self._database.rows(query, (self._worktree,)))
 
 
 def index(db: sqlite3.Connection, run: str | None, payload: Mapping[str, Any], seq: int, worktree: str) -> None:

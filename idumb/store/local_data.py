@@ -6,8 +6,8 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from idumb.app.ports.host import LocalFolder
 from idumb.domain import health
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
@@ -24,8 +24,17 @@ _ANYWHERE = frozenset({UNPACKED})
 _REMOVED = "idumb.removed-"
 
 
+class LocalFolder(NamedTuple):
+    """A folder that idumb keeps for this repository, and its size."""
+
+    contents: str
+    path: str
+    files: int
+    bytes: int
+
+
 class FileLocalData:
-    """Implements the port `LocalData` for the repository of one common dir."""
+    """What idumb keeps for the repository of one common dir besides plans, commits, refs and `.idumb/`."""
 
     def __init__(self, common_dir: str, clones: str | None, projects: tuple[str, ...] = ()) -> None:
         """`clones` is where the repository's private copies are created; None if unknown.
@@ -57,6 +66,7 @@ class FileLocalData:
         yield "event log and state of working trees", self._folder
 
     def projects(self) -> tuple[str, ...]:
+        """Return the subfolders that are projects and have state here."""
         return self._projects
 
     def held(self) -> contextlib.AbstractContextManager[None]:
@@ -90,6 +100,7 @@ class FileLocalData:
         _copy(source, os.path.join(folder, name))
 
     def remove_files(self, path: str) -> None:
+        """Remove a folder of the working tree with its content."""
         remove_tree(path)
 
     def remove(self) -> None:

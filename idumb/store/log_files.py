@@ -24,7 +24,7 @@ SIZE = 5000
 
 
 class SqliteLogFiles:
-    """Implements the port `LogFiles` on the database of a log."""
+    """Files of the event log outside its database: backups and archive segments."""
 
     def __init__(self, database: connection.Database, clock: Clock) -> None:
         self._database = database
@@ -68,6 +68,7 @@ class SqliteLogFiles:
         return result, head == result.head
 
     def listed(self) -> Sequence[Mapping[str, Any]]:
+        """The segments: number, name, first, last, previous, head, sha256, at, kinds."""
         none: tuple[segments.Segment, ...] = ()
         return [asdict(segment) for segment in self._database.read(segments.listed, none)]
 

@@ -110,6 +110,7 @@ class FileOwnership:
         return owner_card.holder(self._card)
 
     def overtaken(self) -> Mapping[str, Any] | None:
+        """Like `holder`: the live process on this machine that this one took the working tree from; or None."""
         return self._overtaken
 
     def ask(self, holder: Mapping[str, Any], by: str) -> bool:

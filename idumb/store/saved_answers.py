@@ -14,7 +14,7 @@ _NAME = lazy_pattern.compile(r"[0-9a-f]{12}(?:\.json)?")
 
 
 class FileSavedAnswers:
-    """Implements the port `SavedAnswers` for the repository of one common dir."""
+    """Answers that the user asked to save, in the user's state directory, for this repository alone."""
 
     def __init__(self, common_dir: str, project: str = "") -> None:
         hint = "make the folder private (owned by you, mode 0700)"
@@ -33,6 +33,7 @@ class FileSavedAnswers:
         self._records.write(f"{answer.id}.json", dataclasses.asdict(answer))
 
     def forget(self, question: str) -> bool:
+        """Delete a saved answer; return whether there was one."""
         if self.get(question) is None:
             return False
         os.unlink(os.path.join(self._records.folder, f"{question}.json"))

@@ -21,12 +21,13 @@ _KEPT = ("HOME", "PATH", "LANG", "TERM", "SSH_AUTH_SOCK", "USER", "LOGNAME")
 
 
 class SshSignatures:
-    """Implements the port `Signatures`. `root` is the repository, in which neither signers' list nor program may be."""
+    """Signatures of approvals. `root` is the repository, in which neither signers' list nor program may be."""
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
 
     def sign(self, data: bytes, key: str, *, interactive: bool) -> str:
+        """Sign with a key file; return the armored signature. Refusal `approval.not-signed`."""
         path = os.path.abspath(os.path.expanduser(key))
         arguments = ["-Y", "sign", "-f", path, "-n", NAMESPACE]
         try:
@@ -44,6 +45,10 @@ class SshSignatures:
         return done.stdout.decode("ascii", "replace")
 
     def signer(self, data: bytes, signature: str) -> str | None:
+        """The signer, by the user's list of allowed signers; None if the signer is not on it.
+
+        Refusal `approval.no-signers` if there is no such list, or if other users can write it.
+        """
         path = self._list()
         with _as_file(signature) as file:
             principals = self._run(["-Y", "find-principals", "-s", file, "-f", path], b"")
@@ -54,10 +59,12 @@ class SshSignatures:
         return None
 
     def intact(self, data: bytes, signature: str) -> bool:
+        """Whether this is a valid signature of these bytes by any key."""
         with _as_file(signature) as file:
             return self._run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", file], data).returncode == 0
 
     def has_list(self) -> bool:
+        """Whether there is a list of allowed signers."""
         return os.path.lexists(_list_path())
 
     def _list(self) -> str:

@@ -16,9 +16,10 @@ _LONG = 3600.0
 
 
 class LocalMachine:
-    """Implements the port `Machine`. `folder` is where idumb keeps its state in the git folder; it may be missing.
+    """Facts about the machine and the folders that idumb uses.
 
-    `is_clone` says whether a path is in a clone of the repository.
+    `folder` is where idumb keeps its state in the git folder; it may be missing. `is_clone` says
+    whether a path is in a clone of the repository.
     """
 
     def __init__(self, root: str, git_dir: str, folder: str, is_clone: Callable[[str], bool] = lambda _: False) -> None:
@@ -28,12 +29,15 @@ class LocalMachine:
         self.folder = folder
 
     def state_directory(self) -> tuple[str, str | None]:
+        """Its path, and why its content cannot be trusted, if so."""
         return user_folders.path(), user_folders.problem()
 
     def file_system(self, path: str) -> str:
+        """The type of a path's file system; "" if unknown."""
         return file_systems.kind_of(path)
 
     def room(self, path: str) -> tuple[int, int | None]:
+        """Free bytes and free inodes; None if the number of files is unlimited."""
         free = file_systems.room(path)
         return free.bytes, free.files
 
@@ -44,12 +48,15 @@ class LocalMachine:
         return os.stat(path).st_uid
 
     def writable(self, path: str) -> bool:
+        """Whether files can be created in a folder; true if it does not exist."""
         return not os.path.isdir(path) or os.access(path, os.W_OK | os.X_OK)
 
     def exposed(self) -> Sequence[tuple[str, int, int]]:
+        """(path, owner, mode) of entries in `folder` that other users own or can read or write."""
         return list(_exposed(self.folder, os.geteuid()))
 
     def make_private(self, path: str) -> int | None:
+        """Remove the permissions of other users; return the mode, or None if the path no longer exists."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -76,10 +83,12 @@ class LocalMachine:
                         yield path, age
 
     def set_aside(self, path: str) -> str:
+        """Move a file into `folder`; return its new path, "" if it no longer exists."""
         # A takeover of the working tree removes the leftovers of a killed owner's card.
         return FileBackupStore(self.folder).put("set-aside", path) if os.path.lexists(path) else ""
 
     def left_processes(self) -> Sequence[tuple[int, str]]:
+        """(process, run) of orphaned processes of runs in this working tree."""
         others = (pid for pid in process_tree.every_process() if pid != os.getpid())
         return [(pid, _run_of(pid)) for pid in others if self._is_ours(pid)]
 
@@ -91,6 +100,7 @@ class LocalMachine:
         return where == self.root or self._is_clone(where)
 
     def end(self, pid: int) -> None:
+        """Kill one of `left_processes`."""
         process_tree.end(lambda: [pid] if self._is_ours(pid) else [], 2.0)
 
 

@@ -30,7 +30,7 @@ _EITHER = (True, False)
 
 
 class Redactor:
-    """Implements the port `Redaction`.
+    """Removes secrets from text and finds them in bytes.
 
     `secrets` maps a variable's name to its value; values under 6 characters are too common to search for.
 
@@ -49,9 +49,11 @@ class Redactor:
         self.overlap = max(LONGEST, *map(len, self._sorted_names), 0)
 
     def redact_output(self, text: str) -> str:
+        """Output of a program, without anything that may be a secret."""
         return self._output.redact(text)
 
     def redact(self, text: str) -> str:
+        """Text that idumb writes to the log, reports and commits, without the secrets that are certain."""
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def redacted(self, texts: Iterable[str]) -> dict[str, str]:

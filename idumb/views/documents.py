@@ -1,50 +1,42 @@
-"""Implement the port `Documents`. Each module is imported when it is first needed."""
+"""The documents that idumb writes for users, as one object. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from idumb.app.ports.agents import PromptRequest
-
-if TYPE_CHECKING:
-    from idumb.domain.runs.state_file import HistoryReport
+from idumb.domain.runs import state_file
+from idumb.domain.runs.state_file import HistoryReport
+from idumb.views import markup
+from idumb.views.reports import checkpoint, handoff, plan_files, run_status, summary, verification
 
 Filled = Callable[[str | None, str, Mapping[str, str]], str]
 
 
-def _report(module: str, function: str = "render") -> Callable[..., str]:
-    """Return a method that renders one kind of report."""
-
-    def render(_: MarkdownDocuments, *args: Any, **kwargs: Any) -> str:
-        renderer: Callable[..., str] = getattr(import_module(f"idumb.views.reports.{module}"), function)
-        return renderer(*args, **kwargs)
-
-    return render
-
-
 class MarkdownDocuments:
-    """Implements `Documents`. `prompt` and `filled` are functions that render prompts, injected from outside."""
+    """Renders documents. `prompt` and `filled` are functions that render prompts, injected from outside.
 
-    checkpoint = _report("checkpoint")
-    progress = _report("run_status", "progress")
-    summary = _report("summary")
-    verification = _report("verification")
-    unverified = _report("verification", "render_unverified")
-    handoff = _report("handoff")
-    research = _report("plan_files", "research")
-    first_plan = _report("plan_files", "first_plan")
-    new_plan = _report("plan_files", "new_plan")
-    new_tasks = _report("plan_files", "new_tasks")
-    gap_plan = _report("plan_files", "gap_plan")
+    `filled` fills values into a template; None is the shipped template of that name. AdapterError `agent.no-prompt` if
+    none is shipped.
+    """
+
+    checkpoint = staticmethod(checkpoint.render)
+    progress = staticmethod(run_status.progress)
+    summary = staticmethod(summary.render)
+    unverified = staticmethod(verification.render_unverified)
+    verification = staticmethod(verification.render)
+    handoff = staticmethod(handoff.render)
+    research = staticmethod(plan_files.research)
+    first_plan = staticmethod(plan_files.first_plan)
+    new_plan = staticmethod(plan_files.new_plan)
+    new_tasks = staticmethod(plan_files.new_tasks)
+    gap_plan = staticmethod(plan_files.gap_plan)
 
     def __init__(self, prompt: Callable[[PromptRequest], str], filled: Filled = lambda _, name, __: name) -> None:
         self.prompt = prompt
         self.filled = filled
 
-    def state(self, report: HistoryReport) -> str:
-        from idumb.domain.runs import state_file
-        from idumb.views import markup
-
+    @staticmethod
+    def state(report: HistoryReport) -> str:
+        """Return the text of `state.json`. The same log gives the same bytes."""
         return markup.json_text(state_file.file_content(report))

@@ -9,7 +9,6 @@ import pytest
 
 from idumb.app.upkeep import project_place
 from idumb.cli import reporters
-from idumb.composition import maintenance
 from idumb.composition.container import Container
 from idumb.domain.errors import Refusal
 from idumb.views.terminal import ask
@@ -44,7 +43,7 @@ def chosen(project: Project, typed: str) -> str:
     services = Container(
         str(project.start), lambda: ask.Terminal(io.StringIO(typed), io.StringIO(), "me"), reporters.Silent
     )
-    return project_place.choose(services, "app/src", lambda: maintenance.projects_below(services), here=False)
+    return project_place.choose(services, "app/src", here=False)
 
 
 def test_init_here_sets_up_a_subfolder_and_nothing_else(below: Project) -> None:

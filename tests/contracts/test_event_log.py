@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from idumb.app.ports.event_log import EventLog, RunIndex
+from idumb.app.ports.event_log import EventLog
 from idumb.app.ports.ownership import Ownership
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
@@ -21,7 +21,6 @@ from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 class Store(Protocol):
     log: EventLog
     owner: Ownership
-    runs: RunIndex
     clock: FixedClock
 
 
@@ -29,7 +28,7 @@ class MemoryStore:
     def __init__(self, _folder: Path) -> None:
         self.clock = FixedClock()
         worktree = MemoryWorktree()
-        self.log = self.runs = MemoryEventLog(self.clock, worktree)
+        self.log = MemoryEventLog(self.clock, worktree)
         self.owner = MemoryOwnership(worktree)
 
 
@@ -38,7 +37,6 @@ class SqliteStore:
         self.clock = FixedClock()
         self.log = event_log.SqliteEventLog(str(folder), "main", self.clock)
         self.owner = ownership.FileOwnership(self.log.database, "main", self.clock)
-        self.runs = event_log.SqliteRunIndex(self.log.database, "main")
 
 
 @pytest.fixture(params=[MemoryStore, SqliteStore], ids=["memory", "sqlite"])
@@ -59,9 +57,6 @@ def test_an_empty_log_has_the_genesis_head_and_no_events(store: Store) -> None:
     assert store.log.head() == (0, GENESIS)
     assert list(store.log.events()) == []
     assert store.log.verify().broken_at is None
-    assert store.runs.latest("1") is None
-    assert store.runs.last_number("1") == 0
-    assert store.runs.phases() == ()
 
 
 def test_events_get_consecutive_numbers_and_each_is_chained_to_the_previous_one(store: Store) -> None:
@@ -241,13 +236,3 @@ def test_an_active_reader_does_not_block_a_writer(store: Store) -> None:
     next(reader)
     store.log.append([note("r")], operation="o", fence=fence)
     assert store.log.head()[0] == 601
-
-
-def test_runs_are_found_by_phase(store: Store) -> None:
-    fence = store.owner.acquire("test")
-    store.log.append([started("a", "2"), started("b", "1"), started("c", "2", 2)], operation="o", fence=fence)
-    assert store.runs.latest("2") == "c"
-    assert store.runs.latest("1") == "b"
-    assert store.runs.latest("3") is None
-    assert (store.runs.last_number("2"), store.runs.last_number("3")) == (2, 0)
-    assert store.runs.phases() == ("2", "1")

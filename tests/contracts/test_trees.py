@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Protocol
 
 import pytest
 
@@ -33,8 +33,8 @@ class Folder(Protocol):
 class MemoryFolder:
     def __init__(self, _: GitSandbox | None = None) -> None:
         self.repository = MemoryRepository()
-        self.trees = cast("Trees", MemoryTrees(self.repository))
-        self.history = cast("History", MemoryHistory(self.repository))
+        self.trees: Trees = MemoryTrees(self.repository)
+        self.history: History = MemoryHistory(self.repository)
 
     def write(self, path: str, data: bytes) -> None:
         self.repository.files[path] = data

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,7 @@ def test_allowed_imports_break_no_contract(house: Path) -> None:
         "git/__init__.py": "import pygit2\n",
         "store/log.py": "import sqlite3\nfrom idumb.domain import event\n",
         "app/core/journal.py": "from idumb.domain import event\n",
+        "app/core/services.py": "if TYPE_CHECKING:\n    from idumb.composition import container\n",
         "app/engine/runner.py": "from idumb.app.core import journal\n",
         "domain/event.py": "import json\n",
         "system/clock.py": "import time\n",
@@ -68,7 +71,7 @@ FORBIDDEN = [
     ("gates/types.py", "from idumb import store", LAYERS, "idumb.gates.types -> idumb.store "),
     ("git/trees.py", "from idumb import cli", LAYERS, "idumb.git.trees -> idumb.cli "),
     ("app/core/run.py", "from idumb.app import engine", LAYERS_OF_APP, "idumb.app.core.run -> idumb.app.engine "),
-    ("app/core/now.py", "from idumb import system", "app reaches the system through ports only",
+    ("app/core/now.py", "from idumb import system", "app reaches the system through its services only",
      "idumb.app.core.now -> idumb.system "),
     ("gates/ledger.py", "def late():\n    import pygit2", "pygit2 is imported in git/ only",
      "idumb.gates.ledger -> pygit2 "),
@@ -91,6 +94,21 @@ def test_every_forbidden_import_is_named_with_its_contract(house: Path) -> None:
     report = lint(house).stdout
     assert set(broken(report)) == {contract for _, _, contract, _ in FORBIDDEN}
     assert [row for row in FORBIDDEN if row[3] not in section(report, row[2])] == []
+
+
+def test_only_app_names_the_classes_of_rooms_that_it_must_not_import() -> None:
+    """The contracts ignore imports for the type checker, because signatures of app name what composition gives it."""
+    settings = tomllib.loads((source.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    depth = {room: number for number, layer in enumerate(layers) for room in re.findall(r"\w+", layer)}
+    assert [
+        (source.name_of(place), name)
+        for place in source.python_files("idumb")
+        if (room := place.relative_to(source.ROOT / "idumb").parts[0].removesuffix(".py")) in depth and room != "app"
+        for _, name in source.imports(place)
+        if (other := f"{name}..".split(".")[1]) in depth and name.startswith("idumb.") and other != room
+        if depth[other] <= depth[room]
+    ] == []
 
 
 def section(report: str, contract: str) -> str:

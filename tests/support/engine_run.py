@@ -208,10 +208,7 @@ class EngineRun:
             ),
             reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
             documents=SimpleNamespace(
-                checkpoint=lambda *_: "",
-                progress=lambda *_: "",
-                prompt=lambda questions: questions.feedback,
-                handoff=str,
+                checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback, handoff=str
             ),
             asker=self.asker,
             reporter=SimpleNamespace(note=self.notes.append, event=lambda _: None, begin=lambda *_: None),

@@ -14,7 +14,7 @@ from tests.support.memory_ownership import MemoryWorktree
 
 
 class MemoryEventLog:
-    """Implements the ports `EventLog`, `RunIndex` and `Ownership` for one working tree and one process."""
+    """Implements the port `EventLog` for one working tree and one process."""
 
     def __init__(self, clock: Clock, worktree: MemoryWorktree) -> None:
         self.clock = clock
@@ -76,18 +76,6 @@ class MemoryEventLog:
                 return ChainCheck(count, previous, broken_at=count + 1, why="changed")
             previous = event.hash
         return ChainCheck(len(self.stored), previous)
-
-    def latest(self, phase: str) -> str | None:
-        return next((event.run for event in reversed(self._starts()) if event.payload["phase"] == phase), None)
-
-    def last_number(self, phase: str) -> int:
-        return max((event.payload["number"] for event in self._starts() if event.payload["phase"] == phase), default=0)
-
-    def phases(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(event.payload["phase"] for event in self._starts()))
-
-    def _starts(self) -> list[Event]:
-        return [event for event in self.stored if event.kind == "run.started"]
 
     def _place(self, new: NewEvent, text: str, operation: str, at: str) -> Event:
         seq, previous = self.head()

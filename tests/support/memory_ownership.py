@@ -56,17 +56,8 @@ class MemoryOwnership:
         standing = "elsewhere" if self._worktree.elsewhere else "running"
         return None if owner is None else {"command": owner._command, "fence": owner._fence, "standing": standing}
 
-    def overtaken(self) -> Mapping[str, Any] | None:
-        return None
-
     def cancel_requested_by(self) -> str | None:
         return None
-
-    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
-        raise NotImplementedError
-
-    def end(self, holder: Mapping[str, Any]) -> None:
-        raise NotImplementedError
 
     def ask_to_pause(self, holder: Mapping[str, Any], by: str, why: str) -> None:
         owner = self._worktree.owner

@@ -92,16 +92,32 @@ class MemoryRepository:
 
 
 class MemoryTrees:
-    """Implements `Trees` as far as an attempt in the user's own working tree needs it."""
+    """Implements `Trees` for files without links, filters and submodules."""
 
     root = "/workspace"
-    converted = ()
+    converted: tuple[str, ...] = ()
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         return frozenset()
+
+    def outside_target(self, link: str) -> str | None:
+        return None
+
+    def inside_target(self, link: str) -> str | None:
+        return None
+
+    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        return {}
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        tree = self._repository.store_tree({}) if head is None else self._repository.commits[head].tree
+        return self.overlay(tree, source, paths)
+
+    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+        return False, "nothing is applied in memory"
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._repository.store_tree(self._repository.present(also))
@@ -149,9 +165,6 @@ class MemoryTrees:
                 taken[path] = other[path]
         return self._repository.store_tree(taken)
 
-    def committed(self, base: str | None, tree: str, paths: Iterable[str]) -> str:
-        return self.overlay(MemoryHistory(self._repository).tree_of(base), tree, paths)
-
     def read(self, oid: str) -> bytes:
         if oid not in self._repository.blobs:
             raise Refusal("git.object-missing", f"The object {oid} is missing.")
@@ -192,9 +205,6 @@ class MemoryTrees:
                 repository.files[path] = repository.blobs[target_tree[path]]
         return ()
 
-    def release_displaced(self) -> tuple[str, ...]:
-        return ()
-
     def force(self, paths: Iterable[str]) -> None:
         """Nothing: memory has no disk."""
 
@@ -233,7 +243,7 @@ def _why(path: str, expected: Tree, present: Tree) -> str:
 
 
 class MemoryHistory:
-    """Implements `History` as far as an attempt under the policies `task` and `none` needs it."""
+    """Implements `History`: commits, refs, and no index."""
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
@@ -266,16 +276,6 @@ class MemoryHistory:
         self._repository.effect("keep")
         self._repository.refs[ref] = self._repository.expected[ref] = commit
 
-    def fold(self, run: str) -> None:
-        """Names of finished runs are found as before."""
-
-    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
-        for ref in [ref for ref in self._repository.refs if ref.startswith(run) and not is_kept(ref[len(run) :])]:
-            self.delete_ref(ref, self._repository.refs[ref])
-
-    def kept_bytes(self) -> int | None:
-        return None
-
     def delete_ref(self, ref: str, expected: str) -> None:
         if self._repository.refs.get(ref) == expected:
             del self._repository.refs[ref]
@@ -293,9 +293,6 @@ class MemoryHistory:
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
-
-    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
-        return ()
 
     def uncommitted(self, paths_: Sequence[str]) -> tuple[str, ...]:
         head, present = self._repository.trees[self.tree_of(self._repository.head)], self._repository.present()
@@ -354,9 +351,6 @@ class MemoryHistory:
 
     def settle_index(self, commit_id: str, paths: Sequence[str]) -> None:
         """Nothing: there is no index."""
-
-    def unstage(self, paths: Sequence[str]) -> bool:
-        return True
 
 
 def _trailers(message: str) -> Mapping[str, str]:

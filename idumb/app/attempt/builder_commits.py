@@ -8,11 +8,11 @@ so idumb commits for them. People and editors work in the user's own tree, as un
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import BuilderCommits
-from idumb.app.ports.workspace import CommittingClone
 from idumb.app.worktree import drift, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
@@ -21,6 +21,9 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits
 from idumb.domain.settings import COMMIT_BUILDER, Settings
+
+if TYPE_CHECKING:
+    from idumb.git.clones.builder_clone import BuilderClone
 
 CLONE = "clone"
 HERE = "here"
@@ -98,7 +101,7 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     return attempt.ended(outcome.FAILED, why) if why else attempt
 
 
-def _why_not(context: RunContext, attempt: Attempt, offered: BuilderCommits, clone: CommittingClone) -> str:
+def _why_not(context: RunContext, attempt: Attempt, offered: BuilderCommits, clone: BuilderClone) -> str:
     if offered.problem:
         return f"its commits cannot be taken: {offered.problem}"
     task = attempt.task

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from idumb import lazy_pattern
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services, plans_ref
-from idumb.app.ports.planning import ParsedPlan, PlanFiles
+from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
@@ -24,6 +25,9 @@ from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Policy, Settings
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.markdown.plan_files import PlanningFolder
 
 _TASK_START = lazy_pattern.compile(
     r"(?:#[ \t]*|\[[^\]\n]?\][ \t]*|\bid[\"']?[ \t]*:[ \t]*[\"']?)[*_`\[(]*(?:Task[ \t]+)?(T[\w.-]*-\d+[a-z]?)"
@@ -70,7 +74,7 @@ class Loaded:
     read: tuple[PlanRead, ...] = ()
 
 
-def load(plans: PlanFiles, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
+def load(plans: PlanningFolder, phase: str, settings: Settings, policy: Policy = NO_POLICY) -> Loaded:
     """Parse and assemble the plans. Raises only if the phase does not exist or has no plan."""
     folder = _folder(plans, phase)
     sources = plans.plans(folder)
@@ -81,7 +85,7 @@ def load(plans: PlanFiles, phase: str, settings: Settings, policy: Policy = NO_P
     return assemble(phase, folder, parsed, settings, sources, misplaced, policy=policy)
 
 
-def _folder(plans: PlanFiles, phase: str) -> str:
+def _folder(plans: PlanningFolder, phase: str) -> str:
     """The folder of a phase. InputError `phase.no-plan` if only the roadmap names the phase."""
     try:
         return plans.phase_folder(phase)
@@ -352,7 +356,7 @@ def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Findin
     return frozenset(_key(finding) for finding in findings if finding.code in registry.OF_WORDS)
 
 
-def _belongs(plans: PlanFiles, plan: Plan, folder: str) -> bool:
+def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:
     """Whether a plan is in the folder of the phase that it names. Otherwise its task ids would name another phase."""
     try:
         return plans.phase_folder(plan.phase) == folder

@@ -6,18 +6,22 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.ports.agents import Agents
-from idumb.app.ports.checks import Checks, Gates
+from idumb.app.ports.checks import Checks
 from idumb.app.ports.repository import Trees
-from idumb.app.ports.workspace import CommittingClone, Workspace
+from idumb.app.ports.workspace import Workspace
 from idumb.domain import contract, paths
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.gates.registry import StepGates
+    from idumb.git.clones.builder_clone import BuilderClone
 
 SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"})
 """Kinds of events that hold the whole attempt, from where it can continue."""
@@ -68,7 +72,7 @@ class RunContext:
     workspace: Workspace
     agents: Agents
     checks: Checks
-    gates: Gates
+    gates: StepGates
     policy: str
     on_deviation: str | None
     max_attempts: int
@@ -78,7 +82,7 @@ class RunContext:
     sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
-    commits: CommittingClone | None = None
+    commits: BuilderClone | None = None
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:

@@ -21,7 +21,7 @@ def why_stopped(services: Services, interrupted: Interrupted) -> str:
 
 
 def latest_run(services: Services, phase: str) -> RunState | None:
-    run = services.runs.latest(phase)
+    run = services.log.latest_run(phase)
     return None if run is None else replay(services.log.events(run=run))
 
 
@@ -30,7 +30,7 @@ def recorded_phase(services: Services, name: str) -> str | None:
 
     None if it never ran. Reads no plan, because the plan may be half edited or gone.
     """
-    names = services.runs.phases()
+    names = services.log.phases()
     return name if name in names else next((one for one in names if services.plans.same_phase(one, name)), None)
 
 

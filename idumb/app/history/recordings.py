@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services
@@ -13,11 +13,9 @@ from idumb.domain import agent, failures, outcome, paths
 from idumb.domain.agent import AgentResult
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
+from idumb.domain.runs.recorded_attempt import RecordedAttempt
 from idumb.domain.runs.run import INTERRUPTED
 from idumb.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from idumb.domain.runs.recorded_attempt import RecordedAttempt
 
 _JUDGED = {
     evidence.PASSED: outcome.COMPLETED,

@@ -353,7 +353,7 @@ def newest(services: Services) -> tuple[RunState, Event | None] | None:
 
 def _undoable(services: Services) -> Iterator[tuple[int, RunState, Event | None]]:
     """Yield, for each phase, the sequence number of its newest undoable event, the run, and the event."""
-    for phase in services.runs.phases():
+    for phase in services.log.phases():
         state = run_lookup.latest_run(services, phase)
         if state is None:
             continue

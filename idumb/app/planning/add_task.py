@@ -77,7 +77,7 @@ def add(services: Services, request: Request, shipped: Shipped, read: Read | Non
         "findings": [],
         "written": True,
     }
-    if services.runs.latest(contract.phase) is not None:
+    if services.log.latest_run(contract.phase) is not None:
         return _amended(services, request, plan, text, data, who)
     return _written(services, request, contract, plan, text, data)
 

@@ -68,7 +68,7 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     """Return the refusal to write a first plan for a phase that has one."""
     paths = [path for path, _ in services.plans.plans(where.folder)]
     phase = where.phase
-    locked = services.runs.latest(phase) is not None
+    locked = services.log.latest_run(phase) is not None
     hints = [
         f"idumb plan add-task {phase} adds a task to it",
         f"idumb amend {phase} --add-task FILE changes the plan, which is locked by a run"

@@ -39,7 +39,7 @@ def recommend(
     commits = services.history.recent_changes(COMMITS)
     rows = recommendations.recommend(Facts(contract, commits, lambda path: bool(services.files.existing([path]))))
     chosen = [each for each in rows if task in (None, each.edit.task)]
-    has_run = services.runs.latest(contract.phase) is not None
+    has_run = services.log.latest_run(contract.phase) is not None
     data: dict[str, Any] = {
         "phase": contract.phase,
         "recommendations": [_row(contract, each, has_run=has_run) for each in chosen],

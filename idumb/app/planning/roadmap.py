@@ -31,7 +31,7 @@ def add(services: Services, title: str, goal: str, after: str | None = None) -> 
         predecessor = None if after is None else _numbered(services, after)
         owned.record()
         numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
-        number = _last(numbers) if predecessor is None else inserted(predecessor, [*numbers, *services.runs.phases()])
+        number = _last(numbers) if predecessor is None else inserted(predecessor, [*numbers, *services.log.phases()])
         text = services.reports.read(phase_context.ROADMAP) or "# Roadmap\n"
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""

@@ -10,8 +10,6 @@ from idumb.domain.plans.plan import Condition
 
 if TYPE_CHECKING:  # types that only some commands use; those commands import them
     from idumb.domain.proof.evidence import Evidence
-    from idumb.domain.proof.gate import Inputs, Judged
-    from idumb.domain.proof.symbols import Definitions
 
 
 PROTECTED = "protected"
@@ -103,16 +101,3 @@ class Checks(Protocol):
 
     def end_processes(self) -> tuple[int, ...]:
         """Kill the processes that builders and checks left; return their ids."""
-
-
-class Gates(Protocol):
-    """The gates of stages `step` and `post`. They judge frozen bytes and never touch the workspace."""
-
-    def judge(self, inputs: Inputs) -> Iterable[tuple[str, Judged]]:
-        """Return each gate that concerns the change, by the name of its setting, with its result."""
-
-    def can_read(self, path: str) -> bool:
-        """Return whether the language of a file, by its name, is one whose symbols can be found."""
-
-    def definitions(self, path: str, data: bytes) -> Definitions | None:
-        """Return what a file defines, members as `Class.member`; None if that cannot be determined."""

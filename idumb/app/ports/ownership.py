@@ -27,15 +27,6 @@ class Ownership(Protocol):
     def holder(self) -> Mapping[str, Any] | None:
         """The apparent owner: pid, host, since, command, fence, standing; None if there is none."""
 
-    def overtaken(self) -> Mapping[str, Any] | None:
-        """Like `holder`: the live process on this machine that this one took the working tree from; or None."""
-
-    def ask(self, holder: Mapping[str, Any], by: str) -> bool:
-        """Ask a holder on this machine to stop; return whether it did within ten seconds."""
-
-    def end(self, holder: Mapping[str, Any]) -> None:
-        """Kill a holder on this machine and its processes, as a power failure would."""
-
     def cancel_requested_by(self) -> str | None:
         """The user who asked this owner to stop, or None."""
 

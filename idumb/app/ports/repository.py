@@ -130,12 +130,6 @@ class Trees(Protocol):
     def is_older(self, path: str) -> bool:
         """Return whether what is at the path was there, unchanged, at the last snapshot."""
 
-    def omitted(self) -> Mapping[str, str]:
-        """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
-
-        Such paths are ignored, unreadable, too large and not tracked, or repositories.
-        """
-
     def ignored(self) -> tuple[str, ...]:
         """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
 
@@ -211,14 +205,6 @@ class Trees(Protocol):
         another program at any moment stays at its path, or is displaced and named.
         """
 
-    def release_displaced(self) -> tuple[str, ...]:
-        """Remove the files that restores displaced; return the absolute paths of those that were written to since.
-
-        Call it when the operation ends.
-        """
-
-    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]: ...
-
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""
 
@@ -257,20 +243,11 @@ class History(Protocol):
     def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
         """Return the paths whose index entries changed since a snapshot; cached file times do not count."""
 
-    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        """Return the index entries that a snapshot has of these paths, without flags; None if it has none."""
-
-    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        """Return the input for `git update-index -z --index-info` that sets these entries; None removes the path."""
-
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
 
     def index_command(self, snapshot: str) -> str:
         """Return the command that restores the index of a snapshot."""
-
-    def differing_from_index(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the paths whose file differs from the index, after filters."""
 
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
         """Return the paths in `base` or a later commit of HEAD, with the ids of their blobs."""
@@ -281,32 +258,14 @@ class History(Protocol):
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""
 
-    def obstacle(self) -> tuple[str, str] | None:
-        """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
-
-    def unsupported(self) -> tuple[str, str] | None:
-        """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
-
-    def identity_problem(self) -> str | None:
-        """Return why git cannot commit for this user, or None."""
-
     def head_tree(self) -> str | None:
         """Return the tree of HEAD's commit; None before the first commit."""
-
-    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths that git ignores and does not track."""
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         """Return every submodule, and each of `places` and their parent folders that is a nested repository.
 
         A folder with tracked files is not one. Reads only.
         """
-
-    def added(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
-
-    def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
-        """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
@@ -328,32 +287,8 @@ class History(Protocol):
         the tree.
         """
 
-    def begin_branch(self, name: str) -> None:
-        """Create a branch at HEAD and switch to it; index and working tree do not change.
-
-        Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
-        """
-
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         """Update the index after an interrupted commit of idumb, except entries that the user changed."""
-
-    def unstage(self, paths: Sequence[str]) -> bool:
-        """Give the index HEAD's entries for these paths. Return whether git could."""
-
-    def advance(
-        self,
-        tip: str,
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        wrote: Callable[[str], bool] = ...,
-    ) -> CommitAttempt:
-        """Fast-forward the branch, or a detached HEAD, to an existing commit, and update the index.
-
-        Refuses if HEAD is neither `expected_head` nor `tip`; at `tip`, only the index is updated. Entries that the user
-        changed and all files stay. `message` is for the reflog. Guarded files and hooks are as for `commit`.
-        """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
@@ -370,31 +305,4 @@ class History(Protocol):
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
 
-    def fold(self, run: str) -> None:
-        """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-
-    def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
-        """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
-
-    def kept_bytes(self) -> int | None:
-        """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
-
     def delete_ref(self, ref: str, expected: str) -> None: ...
-
-    def remove_stale_files(self, since: str | None) -> Sequence[str]:
-        """Remove locks and temporary files of a killed operation that started at `since`; return their paths.
-
-        Files of a live process stay. With None, only idumb's own files are removed.
-        """
-
-
-class KeptRefs(Protocol):
-    """All refs under `refs/idumb/`, of every working tree."""
-
-    def list(self) -> Mapping[str, str]: ...
-
-    def bundle(self, path: str) -> int:
-        """Write them as a bundle to a file; return their number."""
-
-    def delete(self, expected: Mapping[str, str]) -> None:
-        """Delete all or none, each only if it has its expected value."""

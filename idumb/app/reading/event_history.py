@@ -32,7 +32,7 @@ def list_events(
         if recorded is None:
             services.plans.phase_folder(phase)
             return Result({"events": [], "run": None})
-        run = services.runs.latest(recorded)
+        run = services.log.latest_run(recorded)
 
     def newest(selection: Selection | None) -> Iterator[Event]:
         """Yield matching events. Only a selection by payload may have to read more than `limit`."""

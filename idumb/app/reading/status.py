@@ -37,7 +37,7 @@ def view(
     `roadmap` and `trailers` return the phases of the roadmap and what commits say. Without them, both are read.
     """
     initialised = services.reports.exists(".idumb/config.yaml")
-    inner = () if initialised else services.inner_projects
+    inner = () if initialised else tuple(services.inner_projects)
     listed = {number: (title, line) for number, title, line in (roadmap or services.plans.roadmap)()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
@@ -110,7 +110,7 @@ def _is_verified_and_written(services: Services, phase: str) -> bool:
 
 def _step_plans(services: Services) -> tuple[str, ...]:
     """Return the step plans that ran here and still exist, or have an unfinished run."""
-    phases = [phase for phase in services.runs.phases() if step_plan.path_of(phase) is not None]
+    phases = [phase for phase in services.log.phases() if step_plan.path_of(phase) is not None]
     return tuple(p for p in phases if services.plans.plans(step_plan.folder_of(p)) or _is_open(services, p))
 
 
@@ -155,7 +155,7 @@ def _phase(
         planner = services.settings.role(agent.PLANNER).binding is not None
         return {
             **row,
-            "run": services.runs.latest(number),
+            "run": services.log.latest_run(number),
             "elsewhere": outside.lookup(number, folder),
             "planner": planner,
         }

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from idumb.app.consent import (
     agent_programs,
@@ -31,11 +31,9 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Plan, Task
+from idumb.domain.plans.workflow import Workflow
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from idumb.domain.plans.workflow import Workflow
 
 SHOWN_PATHS = 8
 _WHY = (

@@ -66,7 +66,7 @@ def _fence_off(services: Services, by: str) -> RunState | None:
     """Take the working tree, so that the log refuses the old owner's token, and record its runs as interrupted."""
     stopped = None
     with operation.owned(services, "cancel", force=True) as owned:
-        for phase in services.runs.phases():
+        for phase in services.log.phases():
             state = run_lookup.latest_run(services, phase)
             if state is None or state.state != ACTIVE:
                 continue

@@ -43,7 +43,7 @@ class Request:
 
 def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
-    rows = [d for phase in services.runs.phases() for d in _open(services, phase)]
+    rows = [d for phase in services.log.phases() for d in _open(services, phase)]
     return Result({"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]})
 
 
@@ -281,7 +281,7 @@ def _append_to_plan(services: Services, journal: Journal) -> Contract | None:
 
 def _run_that_asked(services: Services, decision: str) -> RunState:
     """Return the newest run that asked; InputError `decision.unknown` if none did."""
-    for phase in services.runs.phases():
+    for phase in services.log.phases():
         state = run_lookup.latest_run(services, phase)
         if state is not None and decision in state.decisions:
             return state

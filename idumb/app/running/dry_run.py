@@ -18,7 +18,7 @@ from idumb.app.contract import carried_tasks, contract_versions, run_lock
 from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
-from idumb.app.core.services import Rehearsals, Services
+from idumb.app.core.services import Services
 from idumb.app.running import admission, run_lifecycle, unfinished_work
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
@@ -61,16 +61,17 @@ class _Rehearsal:
     earlier: frozenset[str]
 
 
-def rehearse(services: Services, request: Request, rehearsals: Rehearsals) -> Result:
+def rehearse(services: Services, request: Request) -> Result:
     """Run a phase in a temporary copy; return the predicted diff and the commands that made it.
 
     A rehearsal runs commands, so it needs the same consent as a run, with the same refusals.
     """
+    services.forget_consent()
     with _suggesting_dry_runs(_STARTING):
         contract, newest = _prepared(services, request)
     run = f"idumb {request.command} {step_plan.path_of(contract.phase) or contract.phase}"
     named_paths = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
-    with rehearsals.open(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
+    with services.open_rehearsal(sorted(named_paths)) as copy, _suggesting_dry_runs(_RESUMING, f"{run} --dry-run"):
         rehearsal = _run(copy, contract, newest, request, sorted(named_paths))
         return _answer(rehearsal, services.settings.git.commit, run)
 

@@ -20,7 +20,7 @@ def execute(services: Services, request: Request, admitted: Contract | None = No
     """
     contract = admitted or admission.admit(services, request)
     with operation.owned(services, request.command) as owned:
-        if first and services.runs.latest(contract.phase) is not None:
+        if first and services.log.latest_run(contract.phase) is not None:
             raise Refusal(
                 "quick.number-taken",
                 f"Another command took the number {contract.phase} while this one started. Nothing ran.",

@@ -71,7 +71,7 @@ def _with_a_file(services: Services, request: Request, contract: Contract, path:
         services.plans.phase_folder(contract.phase)  # refuses if another command took the same number
         return execute_phase.execute(services, request, contract)
     except IdumbError:
-        if services.runs.latest(contract.phase) is None:  # no run started, so the plan is removed again
+        if services.log.latest_run(contract.phase) is None:  # no run started, so the plan is removed again
             with suppress(OSError):
                 services.reports.remove(path)
         raise
@@ -79,7 +79,7 @@ def _with_a_file(services: Services, request: Request, contract: Contract, path:
 
 def _plan(services: Services, quick_request: QuickRequest) -> tuple[str, str, str]:
     """Return the next free phase, its folder, and the plan's text."""
-    phases = (*(phase for phase, _ in services.plans.phases()), *services.runs.phases())
+    phases = (*(phase for phase, _ in services.plans.phases()), *services.log.phases())
     number = QUICK.next_number(phases)
     phase = QUICK.phase(number)
     return phase, quick_plan.folder(number, quick_request.words), quick_plan.text(phase, quick_request)

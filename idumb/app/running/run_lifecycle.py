@@ -79,7 +79,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     Reverts what unfinished tasks of the previous run left, because this run repeats them.
     """
     previous = run_lookup.latest_run(services, contract.phase)
-    number = services.runs.last_number(contract.phase) + 1
+    number = services.log.last_number(contract.phase) + 1
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")

@@ -13,8 +13,6 @@ from typing import Any
 from idumb.app.core import open_attempt
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.ports.host import LocalData
-from idumb.app.ports.repository import KeptRefs
 from idumb.app.worktree import abandoned_clones
 from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
@@ -29,8 +27,6 @@ STAYS = ("every commit and branch", "the plans and reports in .planning/")
 
 def deinit(
     services: Services,
-    kept: KeptRefs,
-    own: LocalData,
     *,
     yes: bool,
     backup: str | None,
@@ -44,31 +40,32 @@ def deinit(
     nothing is removed.
     """
     if not every:
-        _require_alone(services, own)
-    going = _going(services, kept, own, files=files)
+        _require_alone(services)
+    going = _going(services, files=files)
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
     with suppress(StoreError):  # a damaged log shows no attempts, and is removed too
         open_attempt.refuse(services, "deinit")
+    own = services.local_data
     folder = (backup or own.place_for_backup(services.root.rpartition("/")[2])) if keep else None
     if not yes:
         _confirm(services, going, folder)
     with own.held():
         with suppress(StoreError):
             abandoned_clones.put_away_all(services)
-        refs = kept.list()
+        refs = services.kept_refs.list()
         if folder is not None:
-            _back_up(services, kept, own, folder, refs, files=bool(going["files"]))
+            _back_up(services, folder, refs, files=bool(going["files"]))
         if refs:
-            kept.delete(refs)
+            services.kept_refs.delete(refs)
         if going["files"]:
             own.remove_files(f"{services.root}/{FILES}")
         own.remove()
     return Result({**going, "removed": True, "backup": folder, "next": _next(services, going, folder)})
 
 
-def _require_alone(services: Services, own: LocalData) -> None:
-    folders = set(own.projects())
+def _require_alone(services: Services) -> None:
+    folders = set(services.local_data.projects())
     with suppress(StoreError):
         folders |= {project_key.place(tree)[1] for _, _, tree, _ in services.log_files.starts()}
     others = sorted(folder or "the top of the repository" for folder in folders - {services.folder})
@@ -82,7 +79,7 @@ def _require_alone(services: Services, own: LocalData) -> None:
         )
 
 
-def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -> dict[str, Any]:
+def _going(services: Services, *, files: bool) -> dict[str, Any]:
     """Return what will be removed and what stays."""
     present = services.reports.files(FILES)
     stays = [
@@ -94,11 +91,12 @@ def _going(services: Services, kept: KeptRefs, own: LocalData, *, files: bool) -
         how = "idumb report PHASE --write, before deinit, writes them"
         lost = f"but not those that no file has ({how}): of phase {wording.listed(only_kept)}"
         stays = [*stays[:1], f"{stays[1]}, {lost}", *stays[2:]]
-    refs = sorted(kept.list())
+    refs = sorted(services.kept_refs.list())
+    folders = services.local_data.list()
     return {
         "refs": len(refs),
         "ref_names": refs,
-        "folders": [{"what": f.contents, "path": f.path, "files": f.files, "bytes": f.bytes} for f in own.list()],
+        "folders": [{"what": f.contents, "path": f.path, "files": f.files, "bytes": f.bytes} for f in folders],
         "files": list(present) if files else [],
         "stays": stays,
     }
@@ -108,7 +106,7 @@ def _phases_without_files(services: Services) -> list[str]:
     """Return the phases whose plan only a run keeps."""
     phases: list[str] = []
     with suppress(StoreError):
-        for phase in services.runs.phases():
+        for phase in services.log.phases():
             with suppress(IdumbError):
                 folder = services.plans.phase_folder(phase)
                 if any(services.plans.is_kept(path) for path, _ in services.plans.plans(folder)):
@@ -154,18 +152,11 @@ def _question(going: Mapping[str, Any], backup: str | None) -> Decision:
     return Decision.confirmation("confirm", "deinit", what, why, evidence, yes, *no)
 
 
-def _back_up(
-    services: Services,
-    kept: KeptRefs,
-    own: LocalData,
-    folder: str,
-    refs: Mapping[str, str],
-    *,
-    files: bool,
-) -> None:
+def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files: bool) -> None:
+    own = services.local_data
     own.begin_backup(folder)
     if refs:
-        written = kept.bundle(f"{folder}/{BUNDLE}")
+        written = services.kept_refs.bundle(f"{folder}/{BUNDLE}")
         if written != len(refs):
             raise Refusal(
                 "backup.incomplete",

@@ -216,7 +216,7 @@ class _Look:
 
 def latest_runs(services: Services) -> Iterable[RunState]:
     """Yield the newest run of each phase in this working tree."""
-    for phase in services.runs.phases():
+    for phase in services.log.phases():
         state = run_lookup.latest_run(services, phase)
         if state is not None:
             yield state

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from idumb.app.ports.host import Machine, Sandboxes
 from idumb.domain import health, paths
 from idumb.domain.health import Check, Symptom
 from idumb.domain.runs import sandbox
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.domain.runs.sandbox import Support
+    from idumb.system.machine import LocalMachine
 
 _LOW_SPACE = 64 << 20
 _LOW_FILES = 1000
 _VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
-def user_checks(machine: Machine) -> tuple[Check, ...]:
+def user_checks(machine: LocalMachine) -> tuple[Check, ...]:
     def look() -> Iterator[Symptom]:
         """Consent and the copy of the log count only if no other user could have written them."""
         place, why = machine.state_directory()
@@ -29,14 +33,14 @@ def user_checks(machine: Machine) -> tuple[Check, ...]:
     return (Check("state-directory.private", "no other user can write to your state directory", look),)
 
 
-def sandbox_check(sandboxes: Sandboxes) -> Check:
+def sandbox_check(support: Callable[[], Support]) -> Check:
     def look() -> Iterator[Symptom]:
-        yield health.passed(sandbox.description(sandboxes.support()))
+        yield health.passed(sandbox.description(support()))
 
     return Check("sandbox.support", "what this machine offers to limit where agents write", look)
 
 
-def repository_checks(machine: Machine, owned: Callable[[], bool]) -> tuple[Check, ...]:
+def repository_checks(machine: LocalMachine, owned: Callable[[], bool]) -> tuple[Check, ...]:
     """Return the checks. `owned` tells whether a live process owns a working tree; its processes are not orphaned."""
     look = _Look(machine, owned)
     return (
@@ -51,7 +55,7 @@ def repository_checks(machine: Machine, owned: Callable[[], bool]) -> tuple[Chec
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    machine: Machine
+    machine: LocalMachine
     owned: Callable[[], bool]
 
     def kinds(self) -> Iterator[Symptom]:

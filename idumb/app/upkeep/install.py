@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.core.result import Result
-from idumb.app.ports.host import HostFiles
 from idumb.domain import hosts
 from idumb.domain.errors import Refusal
 from idumb.domain.hosts import Host
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.system.files.host_files import HostFiles
 
 CREATE = "create"
 UPDATE = "update"

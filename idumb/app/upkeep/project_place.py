@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from idumb.app.core.services import Services, from_top
 from idumb.app.worktree import preconditions
@@ -16,20 +16,19 @@ HERE, TOP = "here", "top"
 _LONGEST = 200
 
 
-def choose(services: Services, current: str, look_below: Callable[[], Mapping[str, bool]], *, here: bool) -> str:
+def choose(services: Services, current: str, *, here: bool) -> str:
     """Return the folder to set up, relative to that of `services`: `current`, or "" for the folder of `services`.
 
-    `current` is the folder in which the command was started, "" if it is the one of `services`. `look_below` returns
-    the folders below that of `services` with a configuration of their own, and whether idumb has runs of them; with
-    `here`, one without runs is no obstacle. Refusal `init.nested`, `init.not-confirmed`, `init.folder` or of a
-    repository that idumb does not support.
+    `current` is the folder in which the command was started, "" if it is the one of `services`. With
+    `here`, a project below that has no runs is no obstacle. Refusal `init.nested`, `init.not-confirmed`, `init.folder`
+    or of a repository that idumb does not support.
     """
     preconditions.require_supported(services)
     if services.reports.exists(CONFIGURATION):
         if current and here:
             raise _inside(services, current)
         return ""
-    below = look_below()
+    below = services.inner_projects
     if not current:
         _refuse_around(services, [folder for folder, has_runs in below.items() if has_runs or not here])
         return ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
@@ -16,7 +16,6 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.core.task_commits import Place
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.workspace import FreshClone
 from idumb.app.worktree import preconditions, work_of_run
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
@@ -29,6 +28,9 @@ from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from idumb.git.clones.fresh_clone import FreshClone
 
 PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 

@@ -64,7 +64,7 @@ def _place(services: Services, definition: DefinitionFile, data: bytes) -> tuple
             state = run_lookup.latest_run(services, phase)
             if state is None or state.state != COMPLETED:
                 return phase, folder
-    taken = (*(phase for phase, _ in phases), *services.runs.phases())
+    taken = (*(phase for phase, _ in phases), *services.log.phases())
     number = WORKFLOW_RUNS.next_number(taken)
     return WORKFLOW_RUNS.phase(number), WORKFLOW_RUNS.folder(number, definition.name)
 

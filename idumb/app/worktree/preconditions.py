@@ -36,7 +36,7 @@ def require_initialised(services: Services) -> None:
     """Refuse a repository without idumb's configuration."""
     if not services.reports.exists(".idumb/config.yaml"):
         if services.inner_projects:
-            why, command = elsewhere(services.inner_projects)
+            why, command = elsewhere(tuple(services.inner_projects))
             raise Refusal("project.elsewhere", f"{why}, and not in {services.root}.", hint=command)
         raise Refusal(
             "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint="idumb init"

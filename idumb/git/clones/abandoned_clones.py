@@ -23,21 +23,24 @@ _NO_LIMIT = lambda: sys.maxsize  # noqa: E731
 
 
 class GitClones:
-    """Implements the port `Clones` for the clones of one repository, of which each project uses its `folder`."""
+    """The clones of one repository, whichever command created them. Each project uses those of its `folder`."""
 
     def __init__(self, repository: Repository, folder: str = "") -> None:
         self._repository = repository
         self._folder = folder
 
     def require_place(self) -> None:
+        """Refusal `clones.unusable` if no clone can be created."""
         place = clone.place_of(self._repository)
         clone_places.prepare(place, self._repository.common_dir)
         clone_places.tidy(place)
 
     def place(self) -> str:
+        """The folder of the clones."""
         return clone.place_of(self._repository)
 
     def abandoned(self) -> tuple[AbandonedClone, ...]:
+        """The existing clones, also those of older versions. Some may be in use."""
         if self._repository.worktree_id == clone.WORKTREE:
             return ()
         paths = clone_places.clones(self._repository.root, self._repository.common_dir)

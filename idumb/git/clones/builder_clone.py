@@ -30,7 +30,11 @@ _WHO = lazy_pattern.compile(r"(.*) <(.*)> [0-9]+ [+-][0-9]{4}")
 
 
 class BuilderClone:
-    """Implements the port `CommittingClone` on the clone of a run. `redact` removes known secrets.
+    """The clone of a run whose builders commit. Their commits are examined and copied as objects.
+
+    Only the branch and the objects of the builder's git folder are used, and none of its hooks run. Refusal
+    `git.clone-gone` if the folder of all clones was replaced. `redact` removes known secrets. `base` is the commit that
+    the clone starts from; None without commits.
 
     Paths of the commits are those of the project; others begin with `../`.
     """
@@ -46,11 +50,16 @@ class BuilderClone:
         self.base: str | None = None
 
     def begin(self, commit: str | None) -> None:
+        """Reset the clone's files, index and branch to this commit."""
         self._copy.renew(commit)
         self._configure()
         self.base = commit
 
     def take(self) -> BuilderCommits:
+        """Replace the builder's git folder with idumb's own, and read the commits.
+
+        Call it after the builder's processes ended and before any other method.
+        """
         clone_places.require_plain(os.path.dirname(self._folder))
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
             self._copy.renew(self.base)
@@ -82,6 +91,10 @@ class BuilderClone:
         return BuilderCommits(self.base, None, problem=problem)
 
     def uncommitted(self, offered: BuilderCommits, base: str, candidate: str) -> tuple[str, ...]:
+        """Paths that differ between the last commit and the candidate, after git's filters.
+
+        Paths that neither the commits nor the attempt changed since the task base are omitted.
+        """
         repo = pygit2.Repository(self._folder)
         repo.odb.add_disk_alternate(os.path.join(self._aside, "objects"))
         before = tree_objects.tree_of(self._user.repository, self.base)
@@ -112,6 +125,7 @@ class BuilderClone:
         return ""
 
     def drop(self) -> None:
+        """Drop the commits: move the clone to its base, and keep the files."""
         self._settle(self.base)
 
     def _configure(self) -> None:

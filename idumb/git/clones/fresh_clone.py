@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from idumb.app.ports.checks import Borrowed
-from idumb.app.ports.workspace import CheckedOut
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.git import borrowed_paths, git_program, provided_paths
@@ -80,8 +80,18 @@ def _end_processes(folder: str) -> None:
     process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE])
 
 
+class CheckedOut(NamedTuple):
+    """`missing` says why a fresh clone does not have what was asked for, or is empty; `notes` name what it lacks."""
+
+    missing: str
+    notes: tuple[str, ...] = ()
+
+
 class FreshClone:
-    """Implements the port `FreshClone`, and is the working tree of its checks. It is cloned at the first check-out."""
+    """A clone as a stranger would make it, and the working tree of its checks. It is cloned at the first check-out.
+
+    It is used for one commit, then removed. Nothing of the user's repository changes.
+    """
 
     def __init__(
         self,
@@ -114,6 +124,10 @@ class FreshClone:
         return self._checked_out(commit)
 
     def check_out_tree(self, snapshot: str, top: str, head: str | None, paths: Sequence[str]) -> CheckedOut:
+        """Check out the commit `head` with these paths as in a hidden ref of the user's repository, at `top` in it.
+
+        The result is what a commit of them would hold, after git's filters.
+        """
         self._clone(self._user.root, self._top)
         # The second version of the protocol, git's default, gives any object that is asked for.
         fetch = ["-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", _WITHOUT_DELTAS, "origin", snapshot]
@@ -213,6 +227,7 @@ class FreshClone:
         return self._paths.all_shown(changed)
 
     def stored(self, path: str, data: bytes) -> bool:
+        """Return whether the commit has these bytes at this path, after git's filters."""
         place, path = os.path.join(self.root, path), self._paths.stored(path)
         if os.path.islink(place):
             return os.fsencode(os.readlink(place)) == data
@@ -226,10 +241,12 @@ class FreshClone:
         return [word for setting in settings for word in ("-c", setting)]
 
     def has(self, path: str) -> bool:
+        """Return whether the commit has this path."""
         name = f"{self._tree}:{self._paths.stored(path)}"
         return self._git(self._top, ["rev-parse", "--verify", "--quiet", name]).status == 0
 
     def ignored(self) -> tuple[str, ...]:
+        """Return what git ignores in the user's working tree, which a clone does not have. Folders end with `/`."""
         listed = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
         found = filter(None, git_program.read(self._user.root, listed).out.split(b"\0"))
         return tuple(path for path in self._paths.kept(map(os.fsdecode, found)) if not path.startswith(_OWN))

@@ -6,13 +6,11 @@ import os
 import posixpath
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from idumb.app.ports.checks import Borrowed
 from idumb.app.ports.repository import Conflict
 from idumb.domain.proof.ledger import Change
-
-if TYPE_CHECKING:
-    from idumb.app.ports.checks import Borrowed
 
 OUTSIDE = "../"
 """The beginning of each path outside the project's folder. No plan can declare such a path."""

@@ -18,12 +18,13 @@ _MOST = 1000
 
 
 class DefinitionFolders:
-    """Implements the port `Definitions` for the working tree at `root`."""
+    """Reads the definitions of workflows: of the repository at `root`, of the user, of the program."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def all(self) -> tuple[DefinitionFile, ...]:
+        """Every definition by name; of one name, the repository's comes first, then the user's."""
         return self._all
 
     @cached_property
@@ -59,6 +60,7 @@ class DefinitionFolders:
                 yield DefinitionFile(name, origin, shown, b"", problem.strerror or str(problem))
 
     def parse(self, definition: DefinitionFile) -> ParsedPlan:
+        """Parse a definition as a plan of phase `W0` with the default inputs."""
         if definition.problem:
             return ParsedPlan(None, (_unreadable_file(definition),))
         from idumb.markdown.workflows import workflow_parser

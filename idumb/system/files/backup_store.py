@@ -8,7 +8,7 @@ from idumb.system.files import atomic_write, private_folders
 
 
 class FileBackupStore:
-    """Implements the port `BackupStore`. Identical content is stored once."""
+    """Keeps replaced files in idumb's folder in the git folder. Identical content is stored once."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -16,7 +16,10 @@ _MOST = 10_000
 
 
 class HostFiles:
-    """Implements the port `HostFiles`. Paths are relative to `root`, with `/`."""
+    """Files of agent hosts below one root, without following links. A failed write raises OSError.
+
+    Paths are relative to `root`, with `/`.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -44,6 +47,7 @@ class HostFiles:
         self._remember(created=[folder for path in paths for folder in self._missing(path)])
 
     def write(self, path: str, text: str) -> None:
+        """Atomically, creating folders."""
         os.makedirs(self._root, exist_ok=True)
         self._files.write(path, text)
 

@@ -22,13 +22,17 @@ _BLOCK = 1 << 20
 
 
 class LocalToolchain:
-    """Implements the port `Toolchain`. `git` finds the git program, `git_version` runs it."""
+    """What attempts depend on and no plan names. Every call reads it again.
+
+    `git` finds the git program, `git_version` runs it.
+    """
 
     def __init__(self, git: Callable[[], str], git_version: Callable[[], str]) -> None:
         self._git = git
         self._git_version = git_version
 
     def files(self) -> tuple[str, ...]:
+        """Absolute paths of the files that `template` and `versions` depend on."""
         return self._files
 
     @cached_property
@@ -37,9 +41,11 @@ class LocalToolchain:
         return tuple(path for path in (self._git(), *templates) if path is not None)
 
     def template(self, name: str) -> str:
+        """The text of a shipped prompt template; "" if there is none."""
         return shipped_files.template(_template(name)) if shipped_files.place(_template(name)) else ""
 
     def versions(self) -> Mapping[str, str]:
+        """Program name to version text."""
         import platform
 
         return {"python": platform.python_version(), "git": self._git_version()}
@@ -53,12 +59,13 @@ _Names: TypeAlias = tuple[frozenset[str], Mapping[str, str]]  # of a folder; the
 
 
 class NamedFiles:
-    """Implements the port `Files` on the working tree at `root`."""
+    """Files of the working tree at `root` that commands name."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def digests(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """SHA-256 of each path that is a file, following links; other paths are omitted."""
         pairs = ((path, _digest(os.path.join(self._root, path))) for path in paths)
         return {path: digest for path, digest in pairs if digest is not None}
 
@@ -86,9 +93,11 @@ class NamedFiles:
         return digest.hexdigest()
 
     def existing(self, paths: Iterable[str]) -> frozenset[str]:
+        """The paths that exist, including broken links."""
         return frozenset(path for path in paths if os.path.lexists(os.path.join(self._root, path)))
 
     def programs(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The absolute path, by name, of each program that can start and is outside the root."""
         import shutil  # it loads all compressors
 
         root = os.path.realpath(self._root) + os.sep
@@ -100,12 +109,14 @@ class NamedFiles:
         return {name: place for name, place in programs.items() if place not in inside}
 
     def startable(self, programs: Iterable[str]) -> frozenset[str]:
+        """The programs that can start: names on PATH, and paths of executables relative to the root."""
         import shutil
 
         placed = ((name, os.path.join(self._root, name) if "/" in name else name) for name in programs)
         return frozenset(name for name, place in placed if shutil.which(place) is not None)
 
     def similar(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The paths that an existing file or folder differs from only in case, and this one."""
         listed: dict[str, _Names] = {}
         pairs = ((path, self._similar(path, listed)) for path in paths)
         return {path: other for path, other in pairs if other is not None}
@@ -131,6 +142,7 @@ class NamedFiles:
         return frozenset(names), {name.casefold(): name for name in names}
 
     def links(self, folders: Iterable[str]) -> Mapping[str, str]:
+        """Folders that are or are below a link, and their targets: relative to the root, or absolute if outside."""
         seen: dict[str, bool | None] = {"": False}
         root = os.path.realpath(self._root)
         targets = {}

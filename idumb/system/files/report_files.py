@@ -27,10 +27,11 @@ class LinkInTheWay(OSError):
 
 
 class FileReports:
-    """Implements the port `Reports`. Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes.
+    """Files in `.idumb/brain/` and the phase folder, which can be rebuilt from the log.
 
-    Reports can be regenerated, so they are renamed into place without being forced to disk. `guard` is called before
-    each change and raises if this process must no longer write. `redactor` removes known secrets from a report.
+    Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes. The files are renamed into
+    place without being forced to disk. `guard` is called before each change and raises if this process must no longer
+    write. `redactor` removes known secrets from a report.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class FileReports:
         self._redactor = redactor
 
     def write(self, path: str, text: str) -> None:
+        """Write atomically, create folders and redact secrets. Refuses links that lead out of the repository."""
         self.write_source(path, text if self._redactor is None else self._redactor().redact(text))
 
     def write_source(self, path: str, text: str) -> None:
+        """Write without redaction: a plan, whose commands run, or another file of the user."""
         self._guard()
         try:
             self._write(path, text.encode("utf-8", "surrogateescape"))

@@ -185,3 +185,13 @@ def test_a_line_and_a_hash_are_those_of_canonical_json() -> None:
     line = canonical_json.encode({**fields, "payload": payload, "worktree": "main"}) + b"\n"
     assert event_chain.line(row, "main") == line
     assert event_chain.row_of(line) == (row, "main")
+
+
+def test_runs_are_found_by_phase(opened: OpenedLog) -> None:
+    assert (opened.log.latest_run("1"), opened.log.last_number("1"), opened.log.phases()) == (None, 0, ())
+    runs = [("a", "2", 1), ("b", "1", 1), ("c", "2", 2)]
+    events = [NewEvent("run.started", {"phase": phase, "number": number}, run=run) for run, phase, number in runs]
+    opened.log.append(events, operation="o", fence=opened.owner.acquire("test"))
+    assert [opened.log.latest_run(phase) for phase in ("2", "1", "3")] == ["c", "b", None]
+    assert (opened.log.last_number("2"), opened.log.last_number("3")) == (2, 0)
+    assert opened.log.phases() == ("2", "1")

@@ -14,7 +14,6 @@ from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain, schema, segments
-from idumb.store.event_log import SqliteRunIndex
 from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog, outside
 
@@ -49,7 +48,7 @@ def test_an_old_log_replays_to_the_same_state(golden: OpenedLog) -> None:
     assert first.checkpoint is not None
     assert (first.checkpoint.commit, first.checkpoint.seq) == ("9" * 40, 6)
     assert (second.status, second.progress.attempts, second.work.touched) == (outcome.PENDING, 0, ("b.txt",))
-    assert SqliteRunIndex(golden.log.database, "main").latest("1") == make_golden.RUN
+    assert golden.log.latest_run("1") == make_golden.RUN
 
 
 def test_an_old_log_can_be_appended_to(golden: OpenedLog) -> None:

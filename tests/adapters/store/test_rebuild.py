@@ -16,7 +16,6 @@ import pytest
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import rebuild, witnesses
-from idumb.store.event_log import SqliteRunIndex
 from idumb.store.witnesses import AnchoredCopy, nothing_kept
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
@@ -108,7 +107,7 @@ def test_a_damaged_log_is_refused_and_rebuilt_unchanged(
     assert report.events == 21
     assert list(opened.log.events()) == events
     assert opened.log.verify().broken_at is None
-    assert SqliteRunIndex(opened.log.database, "main").latest("1") == "r"
+    assert opened.log.latest_run("1") == "r"
     assert bool(report.set_aside) == (damage is not remove)
     again = opened.owner.acquire("idumb resume 1")
     assert again > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -42,7 +42,7 @@ def kept(*paths: str) -> recordings.Recordings:
         return {("old", "new"): tuple(ledger.Change(path, ledger.MODIFIED, None, None) for path in paths)}[old, new]
 
     trees = SimpleNamespace(changes=changes)
-    return recordings.Recordings(SimpleNamespace(log=None), trees)
+    return recordings.Recordings(cast("Any", SimpleNamespace(log=None)), trees)
 
 
 def test_attempts_that_could_not_work_or_waited_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:

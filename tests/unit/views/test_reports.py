@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from idumb.app.ports.reports import Documents
-from idumb.views import documents
 from idumb.views.reports import checkpoint, run_status, summary, verification
 from tests.unit.views import examples
 
@@ -361,16 +359,3 @@ def test_verification_lists_every_gap() -> None:
     assert "- A check changed `b.py`" in gaps
     assert "- T1-04 was skipped" in gaps
     assert "accepted by a person: good" in _section(text, "Unproven and opinions")
-
-
-def test_the_documents_port_renders_each_document() -> None:
-    log = examples.partial_run()
-    port: Documents = documents.MarkdownDocuments(lambda request: request.role)
-    evidence = log.evidence_by_task
-    text = port.summary(
-        log.contract, log.state, log.statuses, evidence=evidence, line_counts=COUNTS, now=NOW, links=LINKS
-    )
-    assert text == _summary(log)
-    assert port.verification(log.contract, examples.record(log.contract), now=NOW) == _verification(log)
-    assert json.loads(port.progress(log.state, log.statuses))["git_hash"] == examples.COMMIT
-    assert _front(port.checkpoint(log.state, log.contract.tasks["T1-01"], evidence["T1-01"], []))["verdict"] == "PASS"
