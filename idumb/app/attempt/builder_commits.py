@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from idumb.app.core import workspaces
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import BuilderCommits
@@ -17,40 +18,20 @@ from idumb.app.worktree import drift, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
 from idumb.domain.agent import BUILT_IN, HUMAN, Capabilities, capabilities
-from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import builder_commits
-from idumb.domain.settings import COMMIT_BUILDER, Settings
 
 if TYPE_CHECKING:
     from idumb.git.clones.builder_clone import BuilderClone
 
-CLONE = "clone"
-HERE = "here"
 _REF = "commits"
-
-
-def require_clone(settings: Settings, workspace: str | None) -> None:
-    """Refuse another workspace under the policy `builder`."""
-    if settings.git.commit == COMMIT_BUILDER and workspace == HERE:
-        raise Refusal(
-            "commit.needs-clone",
-            "`git.commit: builder` lets builders commit in a private clone; --workspace here would let them commit"
-            " on your own branch.",
-            hint="Omit --workspace, or set `git: {commit: task}` in .idumb/config.yaml",
-        )
-
-
-def workspace_of(policy: str, usual: str) -> str:
-    """Return where tasks run under a policy, unless a command names another workspace."""
-    return CLONE if policy == COMMIT_BUILDER else usual
 
 
 def task_context(context: RunContext, task: Task) -> RunContext:
     """Return the run context of one task: people and editors always work in the user's own tree."""
     if context.commits is None or not _builder(context, task).works_in_place:
         return context
-    place = context.services.open_workspace(HERE, context.run)
+    place = context.services.open_workspace(workspaces.HERE, context.run)
     agents, checks = context.services.open_agents(place, context.run), context.services.open_checks(place, context.run)
     return dataclasses.replace(context, workspace=place, agents=agents, checks=checks, commits=None)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from idumb.app.attempt import build, builder_commits, determinism, entry, judge, measure, record
+from idumb.app.core import workspaces
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.worktree import exposed_secrets
@@ -21,7 +22,7 @@ def _builders_commit(context: RunContext, _: Attempt) -> bool:
 
 
 def _idumb_commits_from_clone(context: RunContext, _: Attempt) -> bool:
-    return context.workspace.kind == builder_commits.CLONE and context.commits is None
+    return context.workspace.kind == workspaces.CLONE and context.commits is None
 
 
 def _not_the_first(context: RunContext, attempt: Attempt) -> bool:

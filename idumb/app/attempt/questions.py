@@ -17,11 +17,10 @@ from idumb.domain.plans.plan import (
 )
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import EFFECT, TaskState
+from idumb.domain.runs.run import DEVIATION, RunState
+from idumb.domain.runs.task_state import EFFECT
 
 DEVIATION_MARK = ".deviation."
-DEVIATION = "deviation"
 ACCEPT, RETRY, HALT = "accept", "retry", "halt"
 WAITS = "waits"
 YES, NO = "yes", "no"
@@ -71,11 +70,6 @@ def interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, pro
             Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
         ),
     )
-
-
-def waits_about_strays(task_state: TaskState) -> bool:
-    """Return whether a task waits for such an answer."""
-    return any(DEVIATION_MARK in decision for decision in task_state.decisions)
 
 
 def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:

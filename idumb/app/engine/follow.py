@@ -13,7 +13,7 @@ from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, RunState
+from idumb.domain.runs.run import ANSWERED, DEVIATION, ELSEWHERE, RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
 from idumb.domain.settings import Settings
 from idumb.lazy_dataclass import dataclass
@@ -224,10 +224,10 @@ def _of_choice(record: TaskState, kind: str, choice: str) -> Move:
     failed, interrupted = Move(FAIL, f"answered {choice}"), record.attempt.outcome == outcome.CANCELLED
     if choice == questions.SKIP:
         return Move(SKIP, f"answered {choice}")
-    if kind == questions.DEVIATION and not interrupted:
+    if kind == DEVIATION and not interrupted:
         return _of_strays(choice, failed)
     if choice in (questions.RETRY, questions.AGAIN, questions.ACCEPT, budget.RAISE):
-        yours = record.work.deviations if kind == questions.DEVIATION and choice == questions.RETRY else ()
+        yours = record.work.deviations if kind == DEVIATION and choice == questions.RETRY else ()
         return Move(RESET, ANSWERED, keeps_attempts=choice == budget.RAISE, yours=yours)
     return failed
 

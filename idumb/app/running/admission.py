@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from idumb.app.attempt import builder_commits
 from idumb.app.contract import carried_tasks, contract_versions, loading
-from idumb.app.core import next_actions, run_lookup
+from idumb.app.core import next_actions, run_lookup, workspaces
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
 from idumb.app.running import outside_work, run_request
@@ -26,7 +25,7 @@ def admit(services: Services, request: Request) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
     preconditions.require_initialised(services)
     if request.command not in _IN_EDITOR:
-        builder_commits.require_clone(services.settings, request.workspace)
+        workspaces.require_clone(services.settings, request.workspace)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
@@ -36,7 +35,7 @@ def admit(services: Services, request: Request) -> Contract:
             details={"phase": contract.phase},
         )
     state = run_lookup.latest_run(services, contract.phase)
-    if run_request.workspace(services, request) == builder_commits.CLONE and not request.rehearsal:
+    if run_request.workspace(services, request) == workspaces.CLONE and not request.rehearsal:
         services.clones.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)

@@ -32,14 +32,14 @@ from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import ledger
 from idumb.domain.proof.evidence import SECRET
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import DEVIATION, RunState
 from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
 Counts = Mapping[str, tuple[int | None, int | None]]
 
 # A run stops at these questions, which no plan foresees.
-_UNFORESEEN = frozenset({questions.DEVIATION, questions.FAILURE_KIND, questions.PRECONDITION, SECRET})
+_UNFORESEEN = frozenset({DEVIATION, questions.FAILURE_KIND, questions.PRECONDITION, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
@@ -244,7 +244,7 @@ def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
         "the dry run adds them to the task and continues",
         f"{again} --on-deviation accept",
     )
-    return next_actions.rows((correct, *((accept,) if kind == questions.DEVIATION else ())))
+    return next_actions.rows((correct, *((accept,) if kind == DEVIATION else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:

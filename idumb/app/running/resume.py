@@ -6,15 +6,14 @@ import dataclasses
 import shlex
 from collections.abc import Collection
 
-from idumb.app.attempt import builder_commits, questions
+from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import previous_owner, run_lookup, schedule
+from idumb.app.core import previous_owner, projection_paths, run_lookup, schedule, workspaces
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
 from idumb.app.review import ask_consent
-from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
@@ -23,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.runs.run import COMPLETED, EXHAUSTED, REGRESSION, RunState
+from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -52,13 +51,13 @@ _NO_RETRY = Retry()
 def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
-    builder_commits.require_clone(services.settings, request.workspace)
+    workspaces.require_clone(services.settings, request.workspace)
     loaded = loading.load_phase(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
-    if (request.workspace or builder_commits.workspace_of(state.policy, state.workspace)) == builder_commits.CLONE:
+    if (request.workspace or workspaces.workspace_of(state.policy, state.workspace)) == workspaces.CLONE:
         services.clones.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
@@ -74,8 +73,10 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     )
     if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
-            run_lifecycle.finish_reports(services, owned, contract, state)
+            _finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})
+    from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
+
     preconditions.require_branch(services, state)
     run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
@@ -92,14 +93,38 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
+def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
+    """Write the reports of a completed run that was stopped before it wrote them, and commit or keep them."""
+    in_ref = projections.in_ref(services, state)
+    kind = projections.REPORTS_KEPT if in_ref else "reports.committed"
+    recorded = run_lookup.last_event(services, kind, state.id)
+    judged = run_lookup.last_event(services, "verification.recorded", state.id)
+    if recorded is not None and (judged is None or recorded.seq > judged.seq):
+        return
+    paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
+    written = not in_ref and all(services.reports.exists(path) for path in paths)
+    if written and not services.history.uncommitted(paths):
+        return
+    reports = projections.ending(services, contract, state)
+    if state.verification is not None:
+        from idumb.app.verify import verify_work  # it loads the checks, and mostly the reports are written
+
+        reports = (*reports, verify_work.write_report(services, contract, state, state.verification))
+    projections.record_reports(services, owned.journal(state), contract, reports)
+
+
 def _reset(services: Services, journal: Journal, again: Retry, *, deviations: bool) -> None:
     """Reset the tasks to retry: failed ones, and those stopped by an undeclared change if a policy for it is given."""
     for task, task_state in list(journal.state.tasks.items()):
         selected = again.selects(task_state) or (deviations and task_state.work.deviations)
-        if selected and (task_state.status == outcome.FAILED or questions.waits_about_strays(task_state)):
+        if selected and (task_state.status == outcome.FAILED or _waits_about_strays(journal.state, task_state)):
             once = {"once": True} if again.once else {}
             nested = _seen_in_repositories(services, journal, task_state)
             journal.write(journal.event("task.reset", task, reason="retry", **once, **nested))
+
+
+def _waits_about_strays(state: RunState, task: TaskState) -> bool:
+    return any(state.decisions[id]["kind"] == DEVIATION for id in task.decisions)
 
 
 def _seen_in_repositories(services: Services, journal: Journal, task_state: TaskState) -> dict[str, list[str]]:
@@ -132,7 +157,7 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
 
 
 def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
-    if task.status == outcome.FAILED or questions.waits_about_strays(task):
+    if task.status == outcome.FAILED or _waits_about_strays(state, task):
         return again.selects(task)
     answered = bool(task.decisions) and all(question_id in state.answers for question_id in task.decisions)
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import approvals
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
-from idumb.app.core import blocked_tasks, next_actions, projection_paths, run_lookup, schedule
+from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
@@ -250,21 +250,3 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
     except Refusal:
         projections.record_reports(services, journal, contract, reports)
         raise
-
-
-def finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
-    """Write the reports of a completed run that was stopped before it wrote them, and commit or keep them."""
-    in_ref = projections.in_ref(services, state)
-    kind = projections.REPORTS_KEPT if in_ref else "reports.committed"
-    recorded = run_lookup.last_event(services, kind, state.id)
-    judged = run_lookup.last_event(services, "verification.recorded", state.id)
-    if recorded is not None and (judged is None or recorded.seq > judged.seq):
-        return
-    paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    written = not in_ref and all(services.reports.exists(path) for path in paths)
-    if written and not services.history.uncommitted(paths):
-        return
-    reports = projections.ending(services, contract, state)
-    if state.verification is not None:
-        reports = (*reports, verify_work.write_report(services, contract, state, state.verification))
-    projections.record_reports(services, owned.journal(state), contract, reports)

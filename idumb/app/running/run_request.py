@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import builder_commits
+from idumb.app.core import workspaces
 from idumb.app.core.services import Services
 from idumb.lazy_dataclass import dataclass
 
@@ -38,4 +38,4 @@ def workspace(services: Services, request: Request) -> str:
     configured = services.settings.run.workspace
     if request.workspace or request.rehearsal:
         return request.workspace or configured
-    return builder_commits.workspace_of(services.settings.git.commit, configured)
+    return workspaces.workspace_of(services.settings.git.commit, configured)

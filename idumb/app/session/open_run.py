@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import builder_commits
 from idumb.app.consent import approval_parts
+from idumb.app.core import workspaces
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import Pace, RunContext
 from idumb.app.core.services import Services
@@ -30,9 +30,9 @@ def run_context(
 ) -> RunContext:
     """Open what a run works with. `accepts_changes`: the user accepts the present programs and settings of checks."""
     policy = journal.state.policy
-    kind = workspace or builder_commits.workspace_of(policy, journal.state.workspace)
+    kind = workspace or workspaces.workspace_of(policy, journal.state.workspace)
     place = _workspace(services, journal.state, kind)
-    commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == builder_commits.CLONE else None
+    commits = services.open_commits(place) if policy == COMMIT_BUILDER and kind == workspaces.CLONE else None
     continued = _has_open_attempt(journal.state) and not accepts_changes
     checks = services.open_checks(place, journal.state.id, continued=continued)
     if contract.variables:
@@ -62,7 +62,7 @@ def _has_open_attempt(state: RunState) -> bool:
 
 def _workspace(services: Services, state: RunState, kind: str) -> Workspace:
     """Return the user's own tree, or a fresh clone with what the run did so far."""
-    if state.attempted and builder_commits.CLONE in (kind, state.workspace):
+    if state.attempted and workspaces.CLONE in (kind, state.workspace):
         abandoned_clones.put_away(services, state)
     place = services.open_workspace(kind, state.id)
     if place.kind == "here":

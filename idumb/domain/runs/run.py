@@ -29,6 +29,8 @@ ELSEWHERE = "elsewhere"
 
 EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
+DEVIATION = "deviation"
+"""The kind of the question about changes that a task does not declare."""
 REGRESSION = "regression"
 """The kind of the question about a completed task whose own check fails after a later task."""
 

@@ -89,6 +89,7 @@ def test_a_question_that_nobody_answered_in_time_expires() -> None:
 
 # Outcomes
 
+AT_CEILING: dict[str, Any] = {"settings": Settings(ceilings={"task": Ceiling(attempts=1)}), "spent": 1}
 TRIES: dict[str, tuple[TaskState, dict[str, Any], str]] = {
     "attempts are left": (ended(), {}, follow.START),
     "none are left": (ended(attempts=3), {}, follow.FAIL),
@@ -102,6 +103,15 @@ TRIES: dict[str, tuple[TaskState, dict[str, Any], str]] = {
     ),
     "a deterministic run refused it": (ended(unlike=True), {}, follow.FAIL),
     "its context was full": (ended(failure=agent.CONTEXT_EXHAUSTED, attempts=3), {}, follow.START),
+    "too many contexts were full": (
+        replace(ended(failure=agent.CONTEXT_EXHAUSTED), progress=TaskProgress(attempts=3, exhausted=4)),
+        {},
+        follow.FAIL,
+    ),
+    "its context was full after it strayed": (ended(failure=agent.CONTEXT_EXHAUSTED, deviates=True), {}, follow.FAIL),
+    "it used up a ceiling": (ended(failure=agent.OVER_BUDGET, attempts=3), AT_CEILING, follow.ASK),
+    "it used up its own budget": (ended(failure=agent.OVER_BUDGET, attempts=3), {}, follow.FAIL),
+    "it took too long": (ended(outcome.TIMED_OUT), {}, follow.START),
     "a hook changed what was proven": (ended(outcome.COMPLETED, deviates=True), {}, follow.FAIL),
 }
 
@@ -121,6 +131,7 @@ def test_a_task_that_failed_for_good_leaves_a_question_unless_plan_or_mode_decid
     assert not asked(ended(outcome.ERRORED))
     assert not asked(ended(), replace(TASK, on_failure="block"))
     assert not asked(ended(outcome.TIMED_OUT), replace(TASK, on_timeout="fail"))
+    assert asked(ended(outcome.TIMED_OUT), replace(TASK, on_timeout="retry"))
 
 
 def test_the_run_halts_in_strict_mode_and_after_failures_in_a_row() -> None:
@@ -150,7 +161,6 @@ INTERRUPTED = replace(
 )
 AFTER_EFFECT = replace(PENDING, effect=EFFECT, attempt=AttemptState(1, outcome=outcome.CANCELLED))
 DEPLOYS = replace(TASK, rollback=RollbackClass("irreversible", reason="it is sent"))
-AT_CEILING: dict[str, Any] = {"settings": Settings(ceilings={"task": Ceiling(attempts=1)}), "spent": 1}
 
 QUESTIONS: dict[str, tuple[TaskState, Task, dict[str, Any], dict[str, str]]] = {
     "failure": (ended(), ASKS, {}, {"retry": follow.RESET, "skip": follow.SKIP, "fail": follow.FAIL}),
@@ -176,6 +186,7 @@ def question_of(name: str) -> Decision:
     record, task, given, _ = QUESTIONS[name]
     move = moved(record, task, **given)
     assert (move.kind, move.says != "") == (follow.ASK, True)
+    assert ("cannot start" in move.says) == (name == "precondition")
     assert move.question is not None
     return move.question
 
