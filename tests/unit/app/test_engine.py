@@ -10,7 +10,6 @@ import pytest
 from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Interrupted, Refusal, StoreError
 from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
@@ -58,14 +57,6 @@ def test_a_completed_task_is_not_built_again_by_the_next_process() -> None:
     run.run()
     assert run.calls == before
     assert run.commits() == ["A", "C", "E"]
-
-
-def test_in_strict_mode_the_first_failure_ends_the_run_without_a_second_attempt() -> None:
-    run = EngineRun(task("A"), task("B"), work=lambda _, files: None, mode=STRICT)
-    ending = run.run()
-    assert (ending.kind, ending.task) == ("halted", "A")
-    assert run.calls == [("A", 1)]
-    assert run.status() == {"A": "failed", "B": "pending"}
 
 
 def test_after_as_many_failed_tasks_in_a_row_as_configured_the_run_ends() -> None:
@@ -130,14 +121,6 @@ def test_an_attempt_that_timed_out_is_followed_by_another() -> None:
     assert run.status() == {"A": "completed"}
 
 
-@pytest.mark.parametrize(("on_timeout", "status"), [("skip", "skipped"), ("block", "failed")])
-def test_after_a_timeout_the_plan_can_skip_or_block_instead(on_timeout: str, status: str) -> None:
-    run = EngineRun(task("A", on_timeout=on_timeout), work=lambda *_: AgentResult(outcome.TIMED_OUT))
-    run.run()
-    assert run.calls == [("A", 1)]
-    assert run.status() == {"A": status}
-
-
 def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> None:
     answers = [AgentResult(outcome.ERRORED, "no route", failure="network"), None]
 
@@ -169,22 +152,6 @@ def test_a_missing_agent_halts_the_run_and_says_which_task_met_it() -> None:
     ending = run.run()
     assert (ending.kind, dict(ending.fields)) == ("halted", {"task": "A", "failure": "missing"})
     assert run.calls == [("A", 1)]
-
-
-@pytest.mark.parametrize(
-    ("choice", "status", "calls"), [("retry", "completed", 2), ("skip", "skipped", 1), (None, "waiting", 1)]
-)
-def test_a_plan_that_asks_after_a_failure_does_what_the_user_answers(
-    choice: str | None, status: str, calls: int
-) -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        if request.attempt > 1:
-            make_own_files(request, files)
-
-    run = EngineRun(task("A", on_failure="ask"), work=work, answers={} if choice is None else {"failure": choice})
-    run.run()
-    assert run.status() == {"A": status}
-    assert len(run.calls) == calls
 
 
 @pytest.mark.parametrize(("severity", "calls", "asked"), [("block", 1, []), ("retry", 3, ["exhausted"])])
@@ -289,49 +256,6 @@ def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_as
     assert (question["id"], question["kind"]) == ("A.precondition.1", "precondition")
     assert [choice["id"] for choice in question["choices"]] == ["retry", "skip", "fail"]
     assert "missing" in question["evidence"][0]
-
-
-@pytest.mark.parametrize(
-    ("choice", "status"), [("skip", "skipped"), ("fail", "failed")], ids=["skipped", "left failed"]
-)
-def test_a_task_whose_precondition_does_not_hold_ends_as_its_person_says(choice: str, status: str) -> None:
-    run = EngineRun(task("A", preconditions=MISSING), task("B"), answers={"precondition": choice})
-    assert run.run().kind == "done"
-    assert run.status() == {"A": status, "B": "completed"}
-
-
-def test_a_precondition_that_a_person_makes_true_is_checked_again() -> None:
-    run = EngineRun(task("A", preconditions=MISSING), answers={"precondition": "retry"})
-    asked = run.asker.ask
-
-    def make_it_true(decision: Decision) -> Answer | None:
-        run.repository.files["missing"] = b"here"
-        return asked(decision)
-
-    run.asker.ask = make_it_true  # type: ignore[method-assign]
-    assert run.run().kind == "done"
-    assert run.status() == {"A": "completed"}
-
-
-def test_an_answer_about_a_precondition_is_used_by_the_next_process() -> None:
-    run = EngineRun(task("A", preconditions=MISSING))
-    run.run()
-    run.repository.files["missing"] = b"here"
-    process = run.process()
-    process.journal.write(process.journal.answer_event(Answer("A.precondition.1", "retry", "Pat"), "A", 1))
-    assert run.run().kind == "done"
-    assert run.status() == {"A": "completed"}
-
-
-def test_a_strict_run_stops_at_a_precondition_that_does_not_hold() -> None:
-    run = EngineRun(task("A", preconditions=MISSING), task("B"), mode=STRICT)
-    assert (run.run().kind, run.calls) == ("waiting", [])
-
-
-def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
-    run = EngineRun(task("A", preconditions=MISSING, on_failure="block"), task("B"))
-    assert run.run().kind == "done"
-    assert run.status() == {"A": "failed", "B": "completed"}
 
 
 def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:

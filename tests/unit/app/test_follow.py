@@ -193,7 +193,7 @@ def question_of(name: str) -> Decision:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_an_answer_at_a_terminal_and_a_later_one_lead_to_the_same(name: str) -> None:
-    """R-ASK-2."""
+    """R-ASK-2, R-PLAN-3."""
     record, task, given, moves = QUESTIONS[name]
     question = question_of(name)
     later = replace(record, status=outcome.WAITING, decisions=(question.id,))
@@ -238,6 +238,10 @@ def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_
 @pytest.mark.parametrize("given", [{"protected": True}, {"in_editor": True}, {"strays": ()}])
 def test_changes_that_nobody_can_accept_fail_the_task(given: dict[str, Any]) -> None:
     assert moved(STRAYED, **{"strays": ("b",), **given}).kind == follow.FAIL
+
+
+def test_a_plan_that_says_block_asks_nobody_about_a_precondition() -> None:
+    assert moved(UNMET, replace(TASK, on_failure="block")).kind == follow.FAIL
 
 
 JUDGEMENTS = {"T1-01.AC-1.1": "criterion", "T1-01.validator.1": "criterion", "T1-01.secret.1": "secret"}
