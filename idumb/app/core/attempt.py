@@ -50,7 +50,7 @@ class Attempt:
 
     From the announcement on:
 
-    - `snapshot`: of the user's tree. `before`: the state of the repository, without git's configuration once it is
+    - `snapshot`: of the user's tree. `before`: the state of the repository; HEAD and guarded files alone once it is
       saved. `announced`: what `attempt.started` recorded of its envelope. `residue`: files that checks left.
 
     Once it is built:
@@ -145,11 +145,13 @@ class Attempt:
         return replace(self, stage=stage, **found)
 
     def saved(self, now: float) -> dict[str, Any]:
-        """Return the record as JSON, for `loaded`. `now` is in monotonic seconds."""
+        """Return the record as JSON, without what is empty, for `loaded`. `now` is in monotonic seconds."""
         import msgspec
 
-        row = {name: getattr(self, name) for name in _types() if name != "started"}
-        row["before"] = replace(self.before, configuration={})
+        empty = Attempt.__dataclass_fields__
+        row = {name: value for name in _types() if (value := getattr(self, name)) != empty[name].default}
+        row["before"] = RepositoryState(self.before.head, self.before.guarded)
+        del row["started"]
         plain: dict[str, Any] = msgspec.to_builtins(row)
         return {**plain, "seconds": round(now - self.started, 3)}
 
@@ -158,7 +160,7 @@ def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attemp
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
     import msgspec
 
-    values = {name: msgspec.convert(row[name], kind) for name, kind in _types().items() if name != "started"}
+    values = {name: msgspec.convert(row[name], kind) for name, kind in _types().items() if name in row}
     return Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
 
 

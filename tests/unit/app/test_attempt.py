@@ -53,16 +53,18 @@ def test_an_attempt_loads_from_the_log_as_an_equal_value() -> None:
     chance = random.Random(commit_seed())
     for stage in STAGES * 20:
         some = drawn(Attempt, chance)
-        before = dataclasses.replace(some.before, configuration={})
+        before = RepositoryState(some.before.head, some.before.guarded)
         attempt = dataclasses.replace(some, stage=stage, started=3.0, before=before)
         again = loaded(json.loads(json.dumps(attempt.saved(10.0))), TASK, PLAN, 110.0)
         assert again == attempt
         assert again.started == 103.0  # a hundred seconds passed in which nobody worked on it
 
 
-def test_git_s_configuration_is_never_recorded() -> None:
-    """It may hold credentials."""
-    before = RepositoryState(Head(None, None), {}, configuration={"config": frozenset({("url.x.insteadOf", "secret")})})
+def test_neither_git_s_configuration_nor_the_list_of_all_refs_is_recorded() -> None:
+    """One may hold credentials, and the other grows with every task."""
+    before = RepositoryState(
+        Head(None, None), {}, {"refs/x": "secret"}, {"refs/y": "secret"}, {"config": frozenset({("url.x", "secret")})}
+    )
     fields: dict[str, Any] = {"base": "", "feedback": "", "builder": "b", "validator": None, "ref": "r"}
     attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, workspace="here", before=before, **fields)
     assert "secret" not in json.dumps(attempt.saved(0.0))
