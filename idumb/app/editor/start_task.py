@@ -87,7 +87,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt |
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
-        return runner.settle(context, recorded) or moves.advance(context, task)
+        return moves.tell(context, recorded) or moves.advance(context, task)
     _announce(context, attempt, by)
     projections.progress(context)
     return attempt

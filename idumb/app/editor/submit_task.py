@@ -78,7 +78,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
-    ending = runner.settle(context, attempt) or moves.advance(context, task)
+    ending = moves.tell(context, attempt) or moves.advance(context, task)
     projections.progress(context)
     return attempt, ending
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, entry, measure, questions
+from idumb.app.attempt import budget, entry, handoff_writer, measure, projections, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core import run_lookup
+from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
@@ -42,12 +43,13 @@ def following(context: RunContext, task: Task) -> Move:
     return follow.follow(task, context.plans[task.id], record, context.journal.state, _limits(context, task, record))
 
 
-_CONTINUING: Mapping[str, Callable[[RunContext, Task], None]] = {
+_CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
     follow.FINISH: unfinished_attempts.finish,
     follow.JUDGE: unfinished_attempts.judge,
     follow.INTERRUPT: unfinished_attempts.interrupt,
     follow.EXPIRE: unfinished_attempts.expire,
 }
+"""The moves that continue the attempt of the log. They return it if it went on to its end."""
 READY = Ending("ready")
 """Another attempt may begin."""
 
@@ -60,6 +62,7 @@ def advance(context: RunContext, task: Task) -> Ending:
         ending = perform(context, task, move)
         if ending is not None:
             return ending
+    budget.tell_blind(context, task)
     return READY
 
 
@@ -77,8 +80,8 @@ def settle(context: RunContext, task: Task) -> None:
 def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
     """Carry out a move other than START. Return how the run ends, None if it goes on."""
     if move.kind in _CONTINUING:
-        _CONTINUING[move.kind](context, task)
-        return None
+        done = _CONTINUING[move.kind](context, task)
+        return None if done is None else tell(context, done)
     number, event = context.journal.state.tasks[task.id].attempt.number, context.journal.event
     match move.kind:
         case follow.ASK:
@@ -100,6 +103,17 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
             return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
         case follow.WAIT:
             return Ending("waiting", move.says, task.id)
+    return None
+
+
+def tell(context: RunContext, attempt: Attempt) -> Ending | None:
+    """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
+    projections.checkpoint(context, attempt)
+    handoff_writer.after(context, attempt.task)
+    if attempt.commit_refused is not None:
+        return Ending("commit-refused", attempt.commit_refused, attempt.task.id)
+    if attempt.outcome == outcome.WAITING:
+        return Ending("waiting", attempt.reason, attempt.task.id)
     return None
 
 
@@ -149,8 +163,6 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
     state, services, plan = context.journal.state, context.services, context.plans[task.id]
     strays, protected = _strays(context, task, record)
-    if record.status != outcome.WAITING and not record.intended:
-        budget.tell_blind(context, task)
     waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)
     return Limits(

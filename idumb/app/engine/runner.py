@@ -7,7 +7,6 @@ from collections.abc import Callable
 from idumb.app.attempt import (
     builder_commits,
     entry,
-    handoff_writer,
     interruption,
     pipeline,
     projections,
@@ -94,7 +93,7 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
         if ending is not moves.READY:
             return None if ending.kind == "done" else ending
         task_base.refuse_foreign_changes(context, task)
-        stopped = settle(context, run_stages(context, entry.begin(context, task), pipeline.make))
+        stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.make))
         if stopped is not None:
             return stopped
 
@@ -115,18 +114,6 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
             took = context.services.clock.monotonic() - attempt.started
             interruption.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise
-
-
-def settle(context: RunContext, attempt: Attempt) -> Ending | None:
-    """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
-    task = attempt.task
-    projections.checkpoint(context, attempt)
-    handoff_writer.after(context, task)
-    if attempt.commit_refused is not None:
-        return Ending("commit-refused", attempt.commit_refused, task.id)
-    if attempt.outcome == outcome.WAITING:
-        return Ending("waiting", attempt.reason, task.id)
-    return None
 
 
 def require_agents(context: RunContext) -> None:

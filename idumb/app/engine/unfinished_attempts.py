@@ -47,12 +47,12 @@ def expire(context: RunContext, task: Task) -> None:
     record.record_checkpoint(context, attempt, saved)
 
 
-def judge(context: RunContext, task: Task) -> None:
-    """Continue an attempt that waited for people, with their answers."""
+def judge(context: RunContext, task: Task) -> Attempt | None:
+    """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = exposed_secrets.of_record(context.services, context.saved(task))
     if saved.deviation and saved.commits is not None:  # its clone was dropped with the commits
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
-        return
+        return None
     asked = context.journal.state.tasks[task.id].decisions
     answers = tuple(filter(None, map(context.journal.answer, asked)))
     judged = questions.evidence_of_answers(
@@ -80,6 +80,7 @@ def judge(context: RunContext, task: Task) -> None:
     else:
         done = pipeline.judge_again(context, saved, attempt)
     _require_committed(context, done)
+    return done
 
 
 def _require_present(context: RunContext, attempt: Attempt) -> None:
