@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from idumb.app.attempt import negative_control
-from idumb.app.contract import run_lock
 from idumb.system.processes import process_tree
 from tests.support import approvals, seed
 from tests.support.answer import Answer
@@ -101,20 +99,6 @@ def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_
     project.plan([task("T1-01", files="create `a.txt`", criteria=criteria(*lines), fields=fields, steps=steps)])
     assert strict(project).code == 0
     assert "failed" in controls(project).values()
-
-
-def test_a_run_that_an_earlier_version_locked_keeps_its_rules(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    payload = run_lock._lock_payload
-
-    def earlier(*arguments: Any) -> dict[str, Any]:
-        return {name: value for name, value in payload(*arguments).items() if name != "controlled"}
-
-    monkeypatch.setattr(run_lock, "_lock_payload", earlier)
-    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
-    assert strict(project).code == 0
-    assert controls(project) == {"AC-1": "passed"}
 
 
 def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(project: Project) -> None:

@@ -104,7 +104,6 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
         "parts": [part.as_dict() for part in judged.parts],
         "envelopes": current.envelopes,
         "sources": current.sources,
-        "controlled": True,
     }
 
 

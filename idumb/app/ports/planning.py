@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from idumb.domain.finding import Finding, as_warnings_if_later, errors
+from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
 
@@ -29,12 +28,6 @@ class ParsedPlan:
     text: str = ""
     draft: Plan | None = None
     dialect: str = "plan"
-
-    @property
-    def as_agreed(self) -> ParsedPlan:
-        """The result under the rules of earlier versions."""
-        findings = as_warnings_if_later(self.findings)
-        return self if errors(findings) else replace(self, plan=self.plan or self.draft, findings=findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,6 @@ RULES: tuple[Rule, ...] = (
     Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates, "estimate", "at most 2 hours"),
 )
 # fmt: on
-OF_WORDS = frozenset(
-    {"text.placeholder", "text.vague", "text.conditional", "text.quoted", "step.not-deterministic", "step.branch"}
-)
-"""Codes that depend only on the text of a plan."""
 _OF_DRAFTS: tuple[Check, ...] = (coverage.missing_declarations, coverage.non_goals, coverage.changes, ambiguity.phrases)
 """Checks whose result is correct even if other parts of the plan are invalid."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})

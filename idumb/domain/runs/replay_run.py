@@ -46,8 +46,7 @@ def _plans(rows: list[list[str]]) -> tuple[tuple[str, str], ...]:
 def _locked(state: RunState, event: Event) -> None:
     p = event.payload
     lock_in = {name: p[name] for name in ("contract_hash", "checks", "levels", "confidence", "parts")}
-    controlled = bool(p.get("controlled"))
-    state.contract = replace(state.contract, lock_in=lock_in, envelopes=p["envelopes"], controlled=controlled)
+    state.contract = replace(state.contract, lock_in=lock_in, envelopes=p["envelopes"])
 
 
 def _envelope_changed(state: RunState, event: Event) -> None:

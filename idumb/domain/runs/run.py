@@ -54,8 +54,6 @@ class LockedContract:
     - `appended`: answers that the plan itself contains.
     - `lock_in`: what was recorded when the contract was last locked, None before.
     - `envelopes`: the environments of the agents that apply now.
-    - `controlled`: in strict mode, a check that passes before the work proves nothing. Locks of earlier versions do not
-      have this rule.
     """
 
     hash: str = ""
@@ -67,7 +65,6 @@ class LockedContract:
     appended: frozenset[str] = frozenset()
     lock_in: Mapping[str, Any] | None = None
     envelopes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    controlled: bool = False
 
     @property
     def earlier(self) -> tuple[str, ...]:
