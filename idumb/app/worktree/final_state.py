@@ -120,13 +120,16 @@ def _not_as_left(services: Services, state: RunState, tree: str, writers: Mappin
 def _missing(
     services: Services, state: RunState, contract: Contract, tree: str, writers: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a line for each file that a completed task declares to create and that is missing."""
+    """Yield a line for each file that a completed task declares to create and that is missing.
+
+    What a pattern matched is in `writers`.
+    """
     claims = [(c, t.id) for t in contract.tasks.values() for c in ledger.written_claims(t.files or ())]
     deleted = {claim.path for claim, _ in claims if claim.verb == "delete"}
     for claim, task in claims:
         if claim.verb != "create" or claim.path in deleted or claim.path in writers:
             continue
-        if state.tasks[task].status != outcome.COMPLETED or "*" in claim.path or claim.path.endswith("/"):
+        if state.tasks[task].status != outcome.COMPLETED or paths.has_wildcard(claim.path):
             continue
         if services.trees.entry(tree, claim.path) is None:
             yield f"{claim.path}, created by {task}, is missing"

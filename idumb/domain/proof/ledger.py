@@ -140,6 +140,7 @@ def compare(
 ) -> Ledger:
     """Compare changes with declared files. `files` None declares nothing, so nothing may change.
 
+    A pattern allows any number of changes; one to create needs a changed path that it matches.
     `accepted` are paths that a person added to the task's scope.
     """
     claims = written_claims(files or ())
@@ -152,6 +153,11 @@ def compare(
         Line(claim.path, MISSING, None, claim.verb)
         for claim in literal.values()
         if claim.verb in _DEMANDING and claim.path not in changed
+    )
+    lines.extend(
+        Line(claim.path, MISSING, None, claim.verb)
+        for claim in globs
+        if claim.verb == "create" and not any(paths.matches(path, claim.path) for path in changed)
     )
     return Ledger(tuple(lines))
 
@@ -167,7 +173,7 @@ def allow_existing(ledger: Ledger, exists: Callable[[str], bool]) -> Ledger:
 
 def _is_as_wanted(line: Line, exists: Callable[[str], bool]) -> bool:
     if line.status == MISSING:
-        return exists(line.path) == (line.declared != "delete")
+        return paths.has_wildcard(line.path) or exists(line.path) == (line.declared != "delete")
     return line.status == MISMATCH and line.actual == MODIFIED and (line.declared or "").startswith("create")
 
 
