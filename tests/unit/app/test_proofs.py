@@ -181,3 +181,11 @@ def test_a_decision_task_offers_its_options() -> None:
 def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
     failed = [record_of(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
     assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")
+
+
+def test_an_answer_is_evidence_of_its_criterion_also_in_a_phase_between_two() -> None:
+    task = Task("T06.2-01", "Look", acceptance=(Criterion("AC-1", "it reads well", "human"),))
+    asked = [*questions.criterion_questions(task, 1, ()), questions.validator_question(task, 1, ())]
+    asked.append(questions.work_question(task))
+    subjects = [proof.subject for proof in questions.evidence_of_answers(asked, (), None)]
+    assert subjects == ["AC-1", "validator", "work"]
