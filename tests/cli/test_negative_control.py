@@ -113,7 +113,7 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
 
 def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    built_by(project, "true", "git: {commit_reports: false}\nchecks: {home: user}")
+    built_by(project, "true", "git: {reports: none}\nchecks: {home: user}")
     project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
     assert strict(project, "--max-attempts", "2").code == 1
     first = ran.read_text().count("x")

@@ -25,8 +25,6 @@ from idumb.domain.settings import (
     NETWORKS,
     REGRESSIONS,
     REPORTS,
-    REPORTS_BRANCH,
-    REPORTS_NONE,
     SANDBOXES,
     Binding,
     Ceiling,
@@ -321,12 +319,6 @@ class _Reading:
     def _git(self, node: Any) -> tuple[GitSettings, frozenset[str]]:
         """Return the settings, and the names of those that the configuration sets."""
         section = self._section(node, "git", _GIT)
-        old, new = section.pop("commit_reports", None), section.get("reports")
-        if old is not None and new is not None:
-            key = next(key for key, _ in self._pairs(node, "git") if key.value == "commit_reports")
-            self._not_allowed("git.commit_reports", key.start, key.value, "git.reports replaces it")
-        elif old is not None:
-            section["reports"] = REPORTS_BRANCH if old else REPORTS_NONE
         return GitSettings(**section), frozenset(f"git.{key}" for key in section)
 
     def _ceilings(self, node: Any) -> dict[str, Ceiling]:
@@ -457,7 +449,6 @@ _GIT: Mapping[str, values.Reader] = {
     "commit": values.one_of(COMMIT_POLICIES),
     "hooks": values.boolean,
     "reports": values.one_of(REPORTS),
-    "commit_reports": values.boolean,
     "message": values.message,
     "branch": values.one_of(BRANCHES),
     "branch_name": values.branch_name,
