@@ -44,7 +44,7 @@ class Clones(Protocol):
         """The folder of the clones."""
 
     def abandoned(self) -> Sequence[AbandonedClone]:
-        """The existing clones, also those of older versions. Some may be in use."""
+        """The existing clones. Some may be in use."""
 
     def keep(self, clone: AbandonedClone, ref: str, reason: str) -> Snapshot | None:
         """Kill the processes in a clone, and keep its files under `ref` and its commits next to it.
