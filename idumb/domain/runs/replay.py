@@ -98,16 +98,16 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     return replace(
         task,
         status=outcome.PENDING,
-        reason=p.get("reason", ""),
+        reason=p["reason"],
         intended=None,
-        effect=p.get("effect") or task.effect,
+        effect=p.get("effect", task.effect),
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
         work=replace(
             task.work,
-            left_tree=p.get("left"),
-            touched=tuple(p.get("touched", ())),
+            left_tree=p["left"],
+            touched=tuple(p["touched"]),
             deviations=tuple(p.get("deviations", ())),
-            by_person=_by_person(task, p.get("left")),
+            by_person=_by_person(task, p["left"]),
         ),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
@@ -123,20 +123,20 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     attempt, progress = task.attempt, task.progress
     waits = p["outcome"] == outcome.WAITING
-    failure = (p.get("reason", ""), p["left"] or "")
+    failure = (p["reason"], p["left"] or "")
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
         task,
         status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
-        reason=p.get("reason", ""),
-        effect=p.get("effect") or task.effect,
+        reason=p["reason"],
+        effect=p.get("effect", task.effect),
         outputs=p.get("outputs", {}),
         attempt=replace(
             attempt,
             running=False,
             outcome=p["outcome"],
             failure=p.get("failure"),
-            crashed=bool((p.get("builder") or {}).get("crashed")),
+            crashed=bool((p["builder"] or {}).get("crashed")),
             unjudged=waits and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
             opened=None,
             agent_status=None,
@@ -145,9 +145,9 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             task.work,
             left_tree=p["left"],
             touched=tuple(p["touched"]),
-            deviations=tuple(p.get("deviations", ())),
-            accepted_paths=tuple(p.get("accepted_paths", ())),
-            symbols=tuple(p.get("symbols", ())),
+            deviations=tuple(p["deviations"]),
+            accepted_paths=tuple(p["accepted_paths"]),
+            symbols=tuple(p["symbols"]),
             by_person=task.work.by_person if waits else _by_person(task, p["left"]),
         ),
         progress=replace(
@@ -157,13 +157,13 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             exhausted=progress.exhausted + (p.get("failure") == agent.CONTEXT_EXHAUSTED),
             failure=failure,
             repeated=progress.repeated + 1 if failure == progress.failure else 0,
-            seconds=progress.seconds + p.get("seconds", 0.0),
+            seconds=progress.seconds + p["seconds"],
             spent=progress.spent + _used(state, task, p),
         ),
         context=replace(
             task.context,
             # Waiting is no failure: the next attempt still needs to know what was wrong before.
-            feedback=task.context.feedback if waits else p.get("feedback", ""),
+            feedback=task.context.feedback if waits else p["feedback"],
             handover=p.get("handover", ""),
             conversation=agent.continue_conversation(
                 task.context.conversation,
@@ -185,8 +185,8 @@ def _used(state: RunState, task: TaskState, p: Mapping[str, Any]) -> Spent:
     """Return what builder and validator of an attempt used, and add it to what the run used."""
     if task.attempt.adopted:
         return Spent()
-    built, judged = p.get("builder"), p.get("validator")
-    of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p.get("seconds", 0.0))
+    built, judged = p["builder"], p.get("validator")
+    of_builder = Spent(attempts=int(p["outcome"] != outcome.WAITING), seconds=p["seconds"])
     if built is not None:
         of_builder += spending.spent_by_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
     spending.charge(state.spent, agent.BUILDER, of_builder)
@@ -216,10 +216,10 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         seconds=p["seconds"],
         at=event.at,
         seq=event.seq,
-        error=p.get("error"),
-        commit=p.get("commit"),
+        error=p["error"],
+        commit=p["commit"],
     )
-    work = replace(task.work, left_tree=p.get("left") or task.work.left_tree)
+    work = replace(task.work, left_tree=p["left"] or task.work.left_tree)
     return replace(task, checkpoint=checkpoint, intended=None, work=work)
 
 
@@ -231,8 +231,8 @@ def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
         status=p["status"],
         checkpoint=checkpoint,
         carried_from=p["from_run"],
-        reason=p.get("reason", ""),
-        effect=p.get("effect", ""),
+        reason=p["reason"],
+        effect=p["effect"],
         outputs=p.get("outputs", {}),
         work=replace(task.work, left_tree=checkpoint.tree),
     )
@@ -258,7 +258,7 @@ def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
     """Keep the accepted files as the task's work, also if a person changed them by hand."""
     p, work = event.payload, task.work
     work = replace(work, left_tree=p.get("left", work.left_tree), touched=tuple(p.get("touched", work.touched)))
-    return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p.get("commit"), work=work)
+    return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p["commit"], work=work)
 
 
 def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -266,8 +266,8 @@ def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
     return replace(
         task,
         status=outcome.WAITING,
-        reason=p.get("reason", ""),
-        decisions=tuple(p.get("decisions", ())),
+        reason=p["reason"],
+        decisions=tuple(p["decisions"]),
         attempt=replace(task.attempt, running=False),
     )
 
@@ -319,13 +319,10 @@ def _question_withdrawn(state: RunState, event: Event) -> None:
 
 
 def _answered(state: RunState, event: Event) -> None:
-    """Keep an answer. Earlier versions also recorded answers about a phase whose work was not there."""
     p = event.payload
     question = state.decisions.get(p["decision"], {})
-    if question and question.get("task") is None and not state.is_complete:
-        return
     state.answers[p["decision"]] = p
-    if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p.get("guidance"):
+    if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p["guidance"]:
         state.tasks[question["task"]] = _guided(state, state.tasks[question["task"]], event)
 
 

@@ -139,7 +139,7 @@ class RunState(_KnowsChanges):
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
     - `spent`: by role.
-    - `reports`: where its reports are kept, one of `settings.REPORTS`; None if an earlier version started the run.
+    - `reports`: where its reports are kept, one of `settings.REPORTS`.
     - `moved_at`: when the status of the run or of a task last changed.
     """
 
@@ -167,7 +167,7 @@ class RunState(_KnowsChanges):
     verification: Mapping[str, Any] | None = None
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
     restoring: Mapping[str, Any] | None = None
-    reports: str | None = None
+    reports: str = "branch"
     spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
 
@@ -186,7 +186,7 @@ class RunState(_KnowsChanges):
 
     @property
     def verified(self) -> bool:
-        return self.verification is not None and self.verification.get("status") == "passed"
+        return self.verification is not None and self.verification["status"] == "passed"
 
     @property
     def stage(self) -> str:
