@@ -52,7 +52,7 @@ run:
   check_idle_timeout: 90
 limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
 gates:
-  limits: {level: 0}
+  size: {level: 0}
   validator: {level: 2, timeout: 20s}
 levels: {1: 3m, 2: 15s}
 roles:
@@ -108,7 +108,7 @@ def test_every_setting_can_be_given() -> None:
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),
-        gates={"limits": GateSettings(level=0), "validator": GateSettings(level=2, timeout=20)},
+        gates={"size": GateSettings(level=0), "validator": GateSettings(level=2, timeout=20)},
         levels={"1": 180, "2": 15},
         roles={
             "builder": RoleSettings("coder", prompt="terse"),
@@ -217,7 +217,7 @@ def test_a_mistake_is_an_error_with_the_accepted_values() -> None:
         ("limits: {ram: 4G}\n", "Unknown key `limits.ram`"),
         ("bindings: {a: {adapter: x, limits: {cpu: soon}}}\n", "a time such as 90s"),
         ("run: {idle_timeout: none}\n", "a time such as 90s"),
-        ("gates: {limit: {level: 1}}\n", "Did you mean `limits`?"),
+        ("gates: {sizes: {level: 1}}\n", "Did you mean `size`?"),
         ("gates: {validator: {level: 3}}\n", "a level: 0, 1 or 2"),
         ("gates: {validator: {timeout: 10m}}\n", "between 30s and 300s at level 1"),
         ("gates: {validator: {level: 2, timeout: 2m}}\n", "between 10s and 60s at level 2"),

@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule("path.non-goal", WARNING, WARNING, scope.non_goals, "files", "a path that no non-goal excludes",
          gate=gate_table.NON_GOALS),
     Rule("limit.exceeded", WARNING, WARNING, contradictions.limits, "limits", "limits that the declared files keep",
-         gate=gate_table.LIMITS),
+         gate=gate_table.SIZE),
     Rule("change.contradiction", WARNING, WARNING, contradictions.change_classes, "change",
          "the class of what the task declares", gate=gate_table.CHANGE_CLASS),
     Rule("symbol.contradiction", WARNING, WARNING, contradictions.interfaces, "symbols",

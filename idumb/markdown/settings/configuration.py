@@ -171,11 +171,8 @@ class _Reading:
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
             row = gate_table.of_name(key.value)
-            name = key.value if row is None else row.setting
+            name = key.value
             if name not in levels.KNOWN and not self._is_own_gate(where, key, value):
-                continue
-            if name in gates and row is not None:
-                self._not_allowed(where, key.start, key.value, f"{row.name} and {name} are the same gate")
                 continue
             gate = gates[name] = GateSettings(**self._section(value, where, _GATE))
             if row is not None and gate.level is not None and gate.level < row.lowest:
@@ -465,7 +462,7 @@ _RUN: Mapping[str, values.Reader] = {
     "idle_timeout": values.duration,
     "check_idle_timeout": values.duration,
 }
-_GATE_NAMES = (*(name for row in gate_table.ROWS for name in (row.name, row.alias) if name), *agent.ROLES)
+_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
 _GATE: Mapping[str, values.Reader] = {
     "level": values.level,
     "timeout": values.duration,
