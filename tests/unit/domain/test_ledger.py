@@ -53,6 +53,24 @@ def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, chang
     assert ledger.compare(claims((verb, "?")), [change]).paths(ledger.MISMATCH) == ("a",)
 
 
+def test_each_verb_but_change_demands_its_change() -> None:
+    every = claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("change", "d"))
+    assert ledger.compare(every, []).paths(ledger.MISSING) == ("a", "b", "c")
+    assert all(ledger.compare(every[3:], [change("d")]).holds for change in (created, modified, deleted))
+
+
+def test_only_a_declared_name_unprotects_what_tools_read_and_nothing_unprotects_what_the_project_protects() -> None:
+    declared = claims(("create", "AGENTS.md"), ("create", "db/1.sql"))
+    compared = ledger.compare(declared, [created("AGENTS.md"), created("db/1.sql")], ["db/**"])
+    assert (compared.paths(ledger.DECLARED), compared.paths(ledger.PROTECTED)) == (("AGENTS.md",), ("db/1.sql",))
+    accepted = ledger.compare((), [created("AGENTS.md")], (), ["AGENTS.md"])
+    assert accepted.paths(ledger.PROTECTED) == ("AGENTS.md",)
+
+
+def test_a_person_can_accept_another_change_than_the_declared_one() -> None:
+    assert ledger.compare(claims(("create", "a")), [modified("a")], (), ["a"]).holds
+
+
 def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
     compared = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
     assert compared.holds
