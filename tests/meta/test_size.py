@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 5_204,
     "the root": 197,
 }
-TESTS = 83_126
+TESTS = 83_161
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -56,7 +56,7 @@ class Journal:
         """
         recorded = self.state.answers.get(question.id)
         if recorded is not None:
-            return Answer(question.id, recorded["choice"], recorded["by"], recorded.get("guidance", ""))
+            return Answer(**recorded)
         answer = asker.ask(question)
         events = [] if question.id in self.state.decisions else [self.question_event(question, question.task)]
         if answer is not None and (final is None or answer.choice in final):

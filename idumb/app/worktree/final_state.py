@@ -84,7 +84,7 @@ def _uncertain(services: Services, state: RunState) -> frozenset[str]:
     possible: set[str] = set()
     for event in services.log.events(run=state.id):
         if event.kind == "attempt.interrupted":
-            possible.update(event.payload.get("others", ()))
+            possible.update(event.payload["others"])
         elif event.kind == "task.reset":
             possible.difference_update(event.payload.get("yours", ()))
     return frozenset(possible)
@@ -161,7 +161,7 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
         return
     reported: set[str] = set()
     for event in services.log.events(run=state.id, kind="attempt.finished"):
-        reported.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
+        reported.update(event.payload["residue"], event.payload["touched"])
     rest = [path for path in changed if path not in reported]
     declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     yield from tool_leftovers.work_only(services, state, rest, tree, declared)
