@@ -80,8 +80,7 @@ def install_command(host: str | None, scope: str, remove: bool, listing: bool, d
 
 @options.command("doctor")
 @click.option("--fix", is_flag=True, help="Fix what can be fixed without any loss.")
-@click.option("--mend", is_flag=True, hidden=True)  # the former name of --fix
-def doctor_command(fix: bool, mend: bool) -> Result:
+def doctor_command(fix: bool) -> Result:
     """Check everything that runs depend on, and fix what is safe.
 
     Checks programs, repository, locks, disk, event log, refs, plans and reports. Only reads, and runs nothing from the
@@ -96,10 +95,10 @@ def doctor_command(fix: bool, mend: bool) -> Result:
 
     with contextlib.ExitStack() as stack:
         try:
-            services = stack.enter_context(options.services(progress=fix or mend))
+            services = stack.enter_context(options.services(progress=fix))
         except Refusal as refusal:
             return doctor.outside(refusal, maintenance.machine_checks())
-        return doctor.doctor(services, maintenance.health_checks(services), mend=fix or mend)
+        return doctor.doctor(services, maintenance.health_checks(services), mend=fix)
 
 
 @options.command("backup")

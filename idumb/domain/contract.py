@@ -17,8 +17,6 @@ from idumb.lazy_dataclass import dataclass
 
 MAX_TASKS = 10_000
 _MOST = 100  # reported cycles and unreachable tasks
-_LATER = frozenset({"keeps", "flow"})
-"""Fields that older digests do not contain are hashed only if they are set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,15 +306,13 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
 
 def task_digest(task: Task) -> str:
     """Return a digest of the content of a task, independent of its position in the file."""
-    content = _plain(task, skip=frozenset({"span", "spans", "notation"}))
-    # Compatibility: the first digests encoded an unset value as `fail`.
-    return canonical_json.digest({**content, "on_timeout": task.on_timeout or "fail"})
+    return canonical_json.digest(_plain(task, skip=frozenset({"span", "spans", "notation"})))
 
 
 def _plain(value: Any, skip: frozenset[str] = frozenset({"span", "line"})) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in skip)
-        return {name: _plain(each) for name, each in pairs if each or name not in _LATER}
+        return {name: _plain(each) for name, each in pairs}
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):

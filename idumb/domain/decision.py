@@ -22,7 +22,8 @@ class Choice:
 class Decision:
     """`kind` is one that `docs/schemas/decision.json` lists, or consent, approval, undo, halt or plan.
 
-    `until` is the time, in UTC, after which the answer is no; None if the question waits without end.
+    `until` is the time, in UTC, after which the answer is no; None if the question waits without end. `subject` is what
+    the answer is evidence of: the id of a criterion, `validator`, `work` or `secret`; "" if the answer proves nothing.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Decision:
     choices: tuple[Choice, ...]
     task: str | None = None
     until: str | None = None
+    subject: str = ""
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Decision:

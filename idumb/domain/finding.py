@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,18 +10,6 @@ from idumb.lazy_dataclass import dataclass
 
 ERROR = "error"
 WARNING = "warning"
-
-LATER = frozenset(
-    {
-        "criterion.bad-keeps",
-        "fence.unread",
-        "field.no-task",
-        "task.foreign-tag",
-        "task.heading-without-id",
-        "task.unread",
-    }
-)
-"""Errors of the plan format that earlier versions did not report; plans approved under them continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +38,6 @@ class Finding:
 
 def errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == ERROR)
-
-
-def as_warnings_if_later(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings for a plan that was approved before some rules existed: these rules only warn."""
-    return tuple(replace(f, severity=WARNING) if f.code in LATER else f for f in findings)
 
 
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str = "", form: str = "did you mean `{}`?") -> str:

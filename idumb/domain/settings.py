@@ -126,16 +126,6 @@ class GitSettings:
     branch_name: str = "idumb/phase-{phase}"
     message: str = MESSAGE
 
-    def deciding(self) -> dict[str, Any]:
-        """Return these settings as plain data, in the words of earlier versions, so that approvals stay valid."""
-        values = asdict(self)
-        values["commit_reports"] = self.reports != REPORTS_NONE
-        if self.reports != REPORTS_REF:
-            del values["reports"]
-        if self.message == MESSAGE:
-            del values["message"]
-        return values
-
     def commit_message(self, values: Mapping[str, str], trailers: Mapping[str, str], body: str = "") -> str:
         """Return a commit message in the user's template. `values` has MESSAGE_FIELDS; `body` follows the template.
 
@@ -283,23 +273,6 @@ class ResolvedRole:
         }
 
 
-_LATER = (
-    "gates",
-    "levels",
-    "roles",
-    "profile",
-    "profiles",
-    "ceilings",
-    "prompts",
-    "breaker",
-    "retry",
-    "checks",
-    "sandbox",
-)  # settings that older hashes do not contain are hashed only if they are set
-
-
-_LATER_CHECKS = ("share", "prepare", "regression", "control", "network")
-
 _UNBOUND = ("ask", "snapshot", "configured_keys")  # these do not affect what runs or is written
 
 
@@ -417,23 +390,12 @@ class Settings:
         return float(own or (self.run.idle_timeout if usual is None or IDLE_TIMEOUT in self.configured_keys else usual))
 
     def deciding(self) -> dict[str, Any]:
-        """Every setting that decides what runs or is written, as plain data; without sections that are not set."""
-        unset = (name for name in ("checks", "sandbox") if getattr(self, name) is None)
-        omitted = (*_UNBOUND, *unset)
-        values = {name: value for name, value in asdict(self).items() if name not in omitted}
-        values["git"] = self.git.deciding()
-        for own in values["gates"].values():  # older hashes do not contain what only some gates have
-            for name in ("threshold", "run", "entry_point"):
-                if not own[name]:
-                    del own[name]
-        if self.checks is not None:  # approvals of versions without these keys stay valid
-            usual = {name: getattr(CheckSettings(), name) for name in _LATER_CHECKS}
-            values["checks"] = {n: v for n, v in values["checks"].items() if n not in usual or v != usual[n]}
-        return values
+        """Every setting that decides what runs or is written, as plain data."""
+        return {name: value for name, value in asdict(self).items() if name not in _UNBOUND}
 
     def digest(self) -> str:
         """Return a hash of `deciding`. Consent covers the hash of the settings that govern a run (roles.py)."""
-        return canonical_json.digest({name: v for name, v in self.deciding().items() if v or name not in _LATER})
+        return canonical_json.digest(self.deciding())
 
 
 T = TypeVar("T")
@@ -459,7 +421,7 @@ class Policy:
 
     @property
     def digest(self) -> str | None:
-        """Return the hash that a contract includes; None without a policy file, which keeps older hashes valid.
+        """Return the hash that a contract includes; None without a policy file.
 
         It depends on the bytes and on the paths of the files, because the path decides what a file may restrict.
         """

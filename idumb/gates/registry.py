@@ -155,7 +155,7 @@ GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
     StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "project.checkers", "types"),
     StepGate(gate_table.LINT, partial(_runs, gate_table.LINT), "project.checkers", "lint"),
-    StepGate(gate_table.LIMITS, _has_limits, "size"),
+    StepGate(gate_table.SIZE, _has_limits, "size"),
     StepGate(gate_table.SPECIFICATION, partial(_asked_or_strict, gate_table.SPECIFICATION), "specification"),
     StepGate(gate_table.DESIGN, partial(_asked_or_strict, gate_table.DESIGN), "design"),
     StepGate(gate_table.CHANGE_CLASS, _declares_class, "change_class"),

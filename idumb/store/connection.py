@@ -61,7 +61,6 @@ class Database:
         self._copied = copied
         self._anchor = os.path.join(self.folder, "anchor.json")
         self._connection: sqlite3.Connection | None = None
-        self._is_older = False
         self._process = 0
         self._file = 0
         self._lock = threading.RLock()
@@ -172,8 +171,6 @@ class Database:
         if self._connection is not None and _inode(self.path) != self._file:
             # Another file took its place, for example by `idumb doctor --fix`; stop writing to the old one.
             self._forget()
-        if create and self._is_older:
-            self._forget()
         if self._connection is None:
             self._connection = self._opened(create=create)
             self._process, self._file = os.getpid(), _inode(self.path)
@@ -190,7 +187,7 @@ class Database:
                 _make_file(self.folder, self.path)
         connection = _connect(self.path)
         try:
-            self._prepare(connection, create=create)
+            self._prepare(connection)
         except BaseException:
             connection.close()
             raise
@@ -218,32 +215,28 @@ class Database:
             return True
         return False
 
-    def _prepare(self, connection: sqlite3.Connection, *, create: bool) -> None:
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         _set_pragmas(connection)
         version = schema.version(connection)
-        if version > schema.CURRENT:
+        if version not in (0, schema.CURRENT):
             raise StoreError(
-                "store.newer",
-                f"the event log was written by a newer idumb (schema {version}, this one knows {schema.CURRENT}):"
-                f" {self.path}",
-                hint="install a newer idumb",
+                "store.schema",
+                f"the event log has schema {version}, and this idumb knows only {schema.CURRENT}: {self.path}",
+                hint="install the version of idumb that wrote it",
                 details={"path": self.path, "schema": version, "known": schema.CURRENT},
             )
         if version:
             self.witnesses.require_sound(connection)
-        self._is_older = 0 < version < schema.CURRENT and not create
-        if self._is_older:
-            schema.stand_in(connection)
-        elif version < schema.CURRENT:
-            self._migrate(connection)
+        else:
+            self._create_tables(connection)
         self.witnesses.require_newest(connection)
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
+    def _create_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have created the tables while this one waited.
         if schema.version(connection) == 0:
             self.witnesses.require_none()
-        schema.migrate(connection)
+        schema.create(connection)
         connection.execute("COMMIT")
         if not os.path.exists(self._anchor):
             anchor.write(self._anchor, anchor.Anchor())

@@ -46,7 +46,7 @@ class FileConsentStore:
         return self._record(contract_hash) is not None
 
     def agreed(self, contract_hash: str) -> Mapping[str, Any]:
-        """Return nothing without consent, and for records of an older version."""
+        """Return nothing without consent."""
         return _agreed(self._record(contract_hash) or {})
 
     def _record(self, contract_hash: str) -> dict[str, Any] | None:

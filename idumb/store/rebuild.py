@@ -357,7 +357,7 @@ def make_database(path: str, fill: Callable[[sqlite3.Connection], None]) -> tupl
     try:
         database.execute("PRAGMA synchronous = FULL")
         database.execute("BEGIN IMMEDIATE")
-        schema.migrate(database)
+        schema.create(database)
         fill(database)
         database.execute("COMMIT")
         if database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":

@@ -1,19 +1,19 @@
-"""The tables of each schema version as SQL, and the way from any released version to the present one.
+"""The tables of the database as SQL.
 
 `events` is the truth; `runs` finds runs without replaying them; `owners` holds the fencing token of each working tree;
 `segments` lists the files that older events were moved to. The triggers keep the log append-only against any program
 with an ordinary connection.
 
-To change the schema, never edit a released version: add the statements of a new one, a row in `STEPS`, and a golden
-database of the new version (`tests/adapters/store/make_golden.py`).
+Raise CURRENT with every change: a database of another version is refused.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
 
-VERSION_1 = (
+CURRENT = 2
+
+_STATEMENTS = (
     """
     CREATE TABLE events (
         seq INTEGER PRIMARY KEY,
@@ -38,9 +38,14 @@ VERSION_1 = (
     "CREATE INDEX events_by_time ON events (at)",
     """
     CREATE TRIGGER events_grow_at_the_end BEFORE INSERT ON events
-    WHEN NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM events)
+    WHEN NEW.seq IS NOT COALESCE(
+            (SELECT MAX(seq) FROM events),
+            (SELECT MAX(last_seq) FROM segments),
+            0
+        ) + 1
         OR NEW.previous IS NOT COALESCE(
             (SELECT hash FROM events ORDER BY seq DESC LIMIT 1),
+            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
             '0000000000000000000000000000000000000000000000000000000000000000'
         )
     BEGIN
@@ -55,8 +60,9 @@ VERSION_1 = (
     """,
     """
     CREATE TRIGGER events_never_go BEFORE DELETE ON events
+    WHEN OLD.seq > COALESCE((SELECT MAX(last_seq) FROM segments), 0)
     BEGIN
-        SELECT RAISE(ABORT, 'events are never deleted');
+        SELECT RAISE(ABORT, 'events are never deleted before they are in a segment');
     END
     """,
     """
@@ -85,9 +91,6 @@ VERSION_1 = (
         SELECT RAISE(ABORT, 'a fencing token never comes back');
     END
     """,
-)
-
-VERSION_2 = (
     """
     CREATE TABLE segments (
         number INTEGER PRIMARY KEY,
@@ -126,42 +129,7 @@ VERSION_2 = (
         SELECT RAISE(ABORT, 'segments are never deleted');
     END
     """,
-    "DROP TRIGGER events_grow_at_the_end",
-    """
-    CREATE TRIGGER events_grow_at_the_end BEFORE INSERT ON events
-    WHEN NEW.seq IS NOT COALESCE(
-            (SELECT MAX(seq) FROM events),
-            (SELECT MAX(last_seq) FROM segments),
-            0
-        ) + 1
-        OR NEW.previous IS NOT COALESCE(
-            (SELECT hash FROM events ORDER BY seq DESC LIMIT 1),
-            (SELECT head FROM segments ORDER BY number DESC LIMIT 1),
-            '0000000000000000000000000000000000000000000000000000000000000000'
-        )
-    BEGIN
-        SELECT RAISE(ABORT, 'events are appended, each chained to the last one');
-    END
-    """,
-    "DROP TRIGGER events_never_go",
-    """
-    CREATE TRIGGER events_never_go BEFORE DELETE ON events
-    WHEN OLD.seq > COALESCE((SELECT MAX(last_seq) FROM segments), 0)
-    BEGIN
-        SELECT RAISE(ABORT, 'events are never deleted before they are in a segment');
-    END
-    """,
 )
-
-TEMPORARY = (VERSION_2[0].replace("CREATE TABLE", "CREATE TEMPORARY TABLE"),)
-"""Empty tables that readers need and version 1 lacks."""
-
-
-STEPS: Mapping[int, Sequence[str]] = {1: VERSION_1, 2: VERSION_2}
-"""Version to the statements that lead to it from the version before."""
-
-
-CURRENT = max(STEPS)
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -169,19 +137,9 @@ def version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def stand_in(connection: sqlite3.Connection) -> None:
-    """Let this connection read a database of an older schema: create the missing tables as temporary, empty ones.
-
-    Only a writing command owns the working tree and may migrate; on read-only media nobody can.
-    """
-    connection.execute("PRAGMA temp_store = MEMORY")
-    for statement in TEMPORARY:
-        connection.execute(statement)
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema to CURRENT, if it is not."""
-    for target in range(version(connection) + 1, CURRENT + 1):
-        for statement in STEPS[target]:
+def create(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty database; do nothing if another process did."""
+    if version(connection) == 0:
+        for statement in _STATEMENTS:
             connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {target:d}")
+        connection.execute(f"PRAGMA user_version = {CURRENT:d}")

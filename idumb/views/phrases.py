@@ -111,10 +111,10 @@ def verification(record: Data) -> str:
 
 
 def weaker(record: Data) -> list[str]:
-    """Return one line for each reason why evidence proves less, with its subjects. Old records have none."""
+    """Return one line for each reason why evidence proves less, with its subjects."""
     return [
         f"  weaker: {markup.one_line(row['reason'])}: {markup.one_line(wording.listed(row['subjects'], _FEW))}"
-        for row in record.get("weaker", ())
+        for row in record["weaker"]
     ]
 
 

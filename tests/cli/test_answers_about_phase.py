@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from idumb.app.session import next_steps
-from idumb.domain import outcome
-from idumb.domain.runs import replay
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -174,16 +170,3 @@ def test_no_question_about_the_phase_waits_while_a_rollback_is_half_done() -> No
     question = {"id": QUESTION, "kind": "criterion", "task": None}
     assert next_steps.pending(RunState(decisions={QUESTION: question})) == [question]
     assert next_steps.pending(RunState(decisions={QUESTION: question}, restoring={"words": "rollback"})) == []
-
-
-@pytest.mark.parametrize(("status", "counted"), [(outcome.PENDING, []), (outcome.COMPLETED, [QUESTION])])
-def test_an_answer_that_an_earlier_version_recorded_without_the_work_does_not_count(
-    status: str, counted: list[str]
-) -> None:
-    """R-PLAN-12."""
-    question = {"id": QUESTION, "kind": "criterion", "task": None}
-    state = RunState(tasks={"T1-01": TaskState("T1-01", "", status=status)}, decisions={QUESTION: question})
-    answer = {"decision": QUESTION, "choice": "yes", "by": "ada"}
-    given = Event(1, "", "r", None, None, "decision.answered", answer, version=1, fence=0, at="", previous="", hash="")
-    replay.apply(state, given)
-    assert list(state.answers) == counted

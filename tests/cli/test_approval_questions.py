@@ -6,7 +6,6 @@ import shlex
 
 import pytest
 
-from idumb.domain.intake import ambiguity
 from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals
 from tests.support.approvals import STRICT, approve, contract, may_start, refused, run, strict_task
@@ -17,55 +16,6 @@ from tests.support.project import Project, making
 @pytest.fixture
 def project(prepared: Prepared) -> Project:
     return prepared.get(approvals.create)
-
-
-OPEN = "- **Notes:** Its colours are TBD\n"
-
-
-@pytest.fixture
-def worded(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A strict phase with vague words, approved before any check reported them."""
-    tasks = [strict_task("T1-01", "a.txt", fields=OPEN), strict_task("T1-02", "b.txt", after="T1-01")]
-    project.plan(tasks, head=STRICT)
-    assert project.quick("check-plan", "1", "--json").code == 3
-    with monkeypatch.context() as before:
-        before.setattr(ambiguity, "PHRASES", ())
-        approve(project)
-    return project
-
-
-def test_an_approved_plan_keeps_running_if_a_later_version_would_refuse_its_wording(worded: Project) -> None:
-    """R-LOCK-4, R-LOCK-7."""
-    checked = worded.quick("check-plan", "1", "--json")
-    assert checked.code == 0
-    assert [(f["code"], f["severity"]) for f in checked.data["findings"]] == [("text.placeholder", "warning")]
-    may_start(worded)
-
-
-def test_a_revoked_approval_does_not_exempt_the_plan_s_wording(worded: Project) -> None:
-    """R-LOCK-7."""
-    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
-    assert worded.quick("check-plan", "1", "--json").code == 3
-    assert worded.quick("approve", "1", "--hash", "0" * 64, "--json").code == 3
-
-
-def test_a_started_strict_run_keeps_its_wording_and_an_amendment_may_add_no_ambiguous_one(worded: Project) -> None:
-    """R-LOCK-7, R-LOCK-8."""
-    (worded.folder / "b.txt").mkdir()
-    assert run(worded, "--max-attempts", "1").code != 0
-    assert worded.quick("approve", "1", "--revoke", "--json").code == 0
-    assert worded.quick("check-plan", "1", "--json").code == 0
-    plan = worded.folder / ".planning/phases/1/01-PLAN.md"
-    text = plan.read_text(encoding="utf-8")
-    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt"), encoding="utf-8")
-    assert worded.quick("check-plan", "1", "--json").code == 0
-    plan.write_text(text + "\n" + strict_task("T1-03", "c.txt", fields=OPEN), encoding="utf-8")
-    checked = worded.quick("check-plan", "1", "--json")
-    assert checked.code == 3
-    assert [(f["severity"], "T1-03" in f["message"]) for f in checked.data["findings"]] == [
-        ("warning", False),
-        ("error", True),
-    ]
 
 
 def test_what_approve_shows_has_the_warnings(project: Project) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.consent import checked_tree
 from tests.support import approvals
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -345,17 +344,3 @@ def test_a_guided_phase_with_checks_here_runs_in_guided_mode_only(project: Proje
     approve(project)
     refused(run(project, "--mode", "strict"), "checks.here")
     may_start(project)
-
-
-def test_an_earlier_strict_approval_of_checks_here_keeps_its_rules(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It starts a run, and the run resumes."""
-    project.configure("checks: here\n")
-    with monkeypatch.context() as earlier:
-        earlier.setattr(checked_tree, "refused_at", lambda *_: None)
-        approve(project)
-    may_start(project)
-    assert project.quick("approve", "1", "--revoke", "--json").code == 0
-    approve(project)
-    assert project.resume("--no-verify").code == 0

@@ -14,7 +14,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, making, task
 
 SETTINGS = (
-    "git: {{commit: builder, commit_reports: false}}\nrun: {{max_attempts: {attempts}}}\n"
+    "git: {{commit: builder, reports: none}}\nrun: {{max_attempts: {attempts}}}\n"
     "builder: agent\nbindings:\n  agent: {agent}\n"
 )
 PLAIN = "echo one > a.txt; git add a.txt; git commit -qm 'Add a'"

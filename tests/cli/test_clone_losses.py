@@ -54,7 +54,7 @@ def test_each_is_named_once_with_its_path_and_the_run_continues(project: Project
     commands, tasks, before = [], [], "none"
     for number, command in enumerate([*LEFT, HARMLESS], 1):
         name, folder = f"T1-{number:02}", f"d{number}"
-        tasks.append(task(name, files=f"create `{folder}/**`, `{folder}/out/`", check="true", after=before))
+        tasks.append(task(name, files=f"create `{folder}/**`, modify `{folder}/out/`", check="true", after=before))
         commit = COMMITS.format(folder=folder) if kind == "builder" else ":"
         commands.append(
             f"if [ ! -e {folder} ]; then mkdir {folder}; cd {folder}; {command}; touch f; {commit}; exit 0; fi"

@@ -228,19 +228,6 @@ def test_an_interrupted_command_keeps_it_too(project: Project, tmp_path: Path) -
     kept(project)
 
 
-def test_a_clone_of_an_older_version_in_the_git_folder_is_kept_and_removed(killed_run: Project) -> None:
-    old = killed_run.repo.common_dir / "idumb/clones" / clone_of(killed_run).name
-    old.parent.mkdir()
-    clone_of(killed_run).rename(old)
-    killed_run.repo.clones.rmdir()
-    [row] = [row for row in killed_run.quick("doctor", "--json").data["checks"] if row["code"] == "clones.left"]
-    assert [one["path"] for one in row["symptoms"]] == [str(old)]
-    answer = killed_run.resume("--no-verify")
-    assert answer.code == 0, answer
-    kept(killed_run)
-    assert not old.exists()
-
-
 def test_doctor_keeps_it_and_removes_the_clone(killed_run: Project) -> None:
     answer = killed_run.quick("doctor", "--fix", "--json")
     assert name_of_kept(killed_run) in str(answer.data["mended"])

@@ -101,14 +101,12 @@ def test_a_merge_in_progress_is_named(project: Project) -> None:
     assert "merge" in symptoms_of(project, "git.state", "problem")[0]["found"]
 
 
-def test_fixes_are_recorded_in_the_log_also_under_the_old_name_which_is_on_no_page(project: Project) -> None:
+def test_fixes_are_recorded_in_the_log(project: Project) -> None:
     (project.folder / ".idumb/brain/execution/1/progress.json").unlink()
-    answer = doctor(project, "--mend")
+    answer = doctor(project, "--fix")
     lines = answer.data["mended"]
     assert (answer.code, len(lines)) == (0, 1)
     assert project.events("--kind", "doctor.mended")[0]["payload"] == {"done": lines, "failed": []}
-    shown = project.quick("doctor", "--help").out
-    assert ("--fix" in shown, "--mend" in shown) == (True, False)
 
 
 def test_a_missing_log_is_one_problem_and_its_consequences_are_reported_once(project: Project) -> None:

@@ -131,6 +131,6 @@ def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
     assert {part["name"] for part in locked["parts"]} == {
         "checks", "proofs", "coverage", "files", "reversible", "agents"
     }  # fmt: skip
-    assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"limits": 1, "validator": 1}
+    assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"size": 1, "validator": 1}
     begun = [e["kind"] for e in project.events("1") if e["kind"] in {"run.locked", "attempt.started"}]
     assert begun[0] == "run.locked"

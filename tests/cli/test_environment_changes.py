@@ -6,13 +6,10 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
-from idumb.app.contract import envelopes
-from idumb.domain.consent import envelope
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.envelopes import BUILDER, CONFIG, SCHEMAS, built, kinds, parts, rewrite, shown
@@ -195,30 +192,6 @@ def test_a_guided_run_reports_a_changed_program_of_a_check(guided: Project) -> N
     assert answer.code == 0, answer
     assert "a program that checks start changed after this run was locked" in answer.object["warnings"]
     assert [d["name"] for d in shown(project, "diff", "T1-01", "T1-02")["differences"]] == ["checks"]
-
-
-def test_a_run_locked_in_by_an_older_version_continues_with_any_programs_of_checks(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R-ENV-1: the lock of that version has no such part, so nothing is compared."""
-    checker = checked(project, monkeypatch)
-    now = envelopes.present
-
-    def older(*given: Any) -> envelopes.EnvelopeSet:
-        current = now(*given)
-        for key, parts_by_name in current.envelopes.items():
-            current.envelopes[key] = envelope.seal({k: v for k, v in parts_by_name.items() if k != envelope.CHECKS})
-        return current
-
-    with monkeypatch.context() as before:
-        before.setattr(envelopes, "present", older)
-        halted_at_the_second_task(project, "strict")
-    assert "checks" not in kinds(project, "run.locked")[0]["envelopes"]["steps"]
-    rewrite(checker, PROVE + "# the next version\n")
-    on = project.resume("--retry-failed", "--no-verify")
-    assert on.code == 0, on
-    assert kinds(project, "envelope.changed") == []
-    assert "checks" in shown(project, "diff", "T1-01", "T1-02")["unknown"]
 
 
 def _stopped(sandbox: GitSandbox) -> Project:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 from idumb.app.attempt import agent_client
 from idumb.app.engine import moves
+from idumb.app.history import restore
 from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_repository_states import at_terminal
 from tests.support import project as projects
@@ -241,9 +244,6 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     """R-ASK-2, R-GIT-3: earlier work stays, and undo restores the work with its question."""
     answer = decide(project, QUESTION, "roll-back")
     assert answer.code == 0, answer
-    shown = project.quick("log", "1", "--limit", "500").out
-    assert f"answer to {QUESTION}: roll-back" in shown
-    assert "['" not in shown
     assert answer.data["result"]["to"] == "T1-01"
     assert [project.exists(path) for path in ("a.txt", "b.txt", "c.txt")] == [True, False, False]
     assert status(project)["T1-02"] == "ready"
@@ -251,6 +251,28 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert project.quick("undo", "--yes", "--json").code == 0
     assert project.exists("b.txt")
     assert decisions(project) == [QUESTION]
+
+
+@pytest.mark.parametrize("function", [restore._record, restore.publish_reports], ids=["midway", "at its end"])
+def test_a_killed_roll_back_keeps_the_answer_and_its_guidance(project: Project, function: Callable[..., Any]) -> None:
+    """R-ASK-3: the next command finishes it."""
+    run_killed_before(project, function, "decide", QUESTION, "roll-back", "--guidance", "use blue")
+    assert project.quick("resume", "1", "--max-attempts", "1", "--json").code == 1
+    (answer,) = project.events("--kind", "decision.answered")
+    assert (answer["task"], answer["payload"]["choice"], answer["payload"]["guidance"]) == (
+        "T1-02", "roll-back", "use blue"
+    )  # fmt: skip
+    assert "use blue" in project.read(PLAN)
+    shown = project.quick("log", "1", "--limit", "500").out
+    assert f"answer to {QUESTION}: roll-back" in shown
+    assert "['" not in shown
+
+
+def test_undo_of_a_killed_roll_back_opens_the_question_again(project: Project) -> None:
+    """R-GIT-3, R-ASK-3."""
+    run_killed_before(project, restore._record, "decide", QUESTION, "roll-back")
+    assert project.quick("undo", "--yes", "--json").code == 0
+    assert (project.exists("b.txt"), decisions(project)) == (True, [QUESTION])
 
 
 def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

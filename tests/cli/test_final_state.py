@@ -90,3 +90,16 @@ def test_an_existing_ignored_file_that_a_task_declares_is_not_unexpected(project
     assert project.quick("skip", "T1-01", "--why", "not now").code == 0
     assert project.quick("resume", "1", "--no-verify", "--json").code == 0
     assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
+
+
+def test_a_created_file_that_a_pattern_or_a_name_with_brackets_declares_is_verified_and_committed(
+    project: Project,
+) -> None:
+    """R-RUN-2, R-GIT-5."""
+    steps = [write("a.txt", "a\n"), write("pages/[id].tsx", "page\n")]
+    project.plan([task("T1-01", files="create `?.txt`, create `pages/[id].tsx`", steps=steps)])
+    answer = run(project)
+    assert answer.code == 0, answer
+    assert workspace(project) == {"wrong": [], "unexpected": [], "more": 0}
+    committed = project.repo.git("show", "--name-only", "--format=", "HEAD~1").splitlines()
+    assert committed == ["a.txt", "pages/[id].tsx"]

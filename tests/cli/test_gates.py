@@ -32,10 +32,9 @@ def test_the_gates_are_listed_in_order_with_stage_and_level(project: Project) ->
     assert all(row.name in listed and row.summary in listed for row in gate_table.ROWS)
 
 
-def test_a_gate_is_explained_by_its_name_and_by_its_alias_and_an_unknown_one_is_refused(project: Project) -> None:
+def test_a_gate_is_explained_by_its_name_and_an_unknown_one_is_refused(project: Project) -> None:
     explained = project.quick("gates", "explain", "size").out
-    assert explained == project.quick("gates", "explain", "limits").out
-    row = gate_table.of_name("limits")
+    row = gate_table.of_name("size")
     assert row is not None
     assert all(text in explained for text in (row.must_hold, row.why, row.way_out))
     data = project.quick("gates", "explain", "size", "--json").data
@@ -61,12 +60,8 @@ def settings(project: Project, text: str) -> Answer:
     return project.quick("gates", "--json")
 
 
-def test_an_alias_sets_the_same_gate_and_only_design_has_a_threshold(project: Project) -> None:
-    for name in ("size", "limits"):
-        data = settings(project, f"gates: {{{name}: {{level: 0}}}}\n").data
-        assert {row["name"]: row["level"] for row in data["gates"]}["size"] == 0
+def test_only_design_has_a_threshold(project: Project) -> None:
     for text, words in (
-        ("gates: {size: {level: 0}, limits: {level: 1}}\n", "are the same gate"),
         ("gates: {size: {threshold: 80}}\n", "only design has a score"),
         ("gates: {design: {threshold: 0}}\n", "a whole number from 1 to 100"),
     ):
@@ -104,7 +99,7 @@ def test_the_page_lists_the_same_gates() -> None:
 
 def test_every_row_has_its_level_in_the_settings() -> None:
     for row in gate_table.ROWS:
-        assert levels.KNOWN[row.setting] == (levels.GATE, row.level)
+        assert levels.KNOWN[row.name] == (levels.GATE, row.level)
         assert row.lowest <= row.level
 
 

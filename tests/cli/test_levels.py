@@ -61,7 +61,7 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
     exceeded = project.execute("--max-attempts", "1")
     assert ["limit files failed" in exceeded.data["tasks"][0]["reason"],
             "limit lines failed" in exceeded.data["tasks"][1]["reason"]] == [True, True]  # fmt: skip
-    project.configure("gates: {limits: {level: 0}}\n")
+    project.configure("gates: {size: {level: 0}}\n")
     assert project.execute("--force", "--no-verify").code == 0
     evidence = project.json("show", "T1-01").data["attempts"][-1]["evidence"]
     assert [(e["subject"], e["result"], e.get("level")) for e in evidence if "limit" in e["subject"]] == [

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from idumb.app.attempt import negative_control
-from idumb.app.contract import run_lock
 from idumb.system.processes import process_tree
 from tests.support import approvals, seed
 from tests.support.answer import Answer
@@ -103,20 +101,6 @@ def test_a_strict_task_completes_if_each_criterion_depends_on_the_work_or_keeps_
     assert "failed" in controls(project).values()
 
 
-def test_a_run_that_an_earlier_version_locked_keeps_its_rules(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    payload = run_lock._lock_payload
-
-    def earlier(*arguments: Any) -> dict[str, Any]:
-        return {name: value for name, value in payload(*arguments).items() if name != "controlled"}
-
-    monkeypatch.setattr(run_lock, "_lock_payload", earlier)
-    project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
-    assert strict(project).code == 0
-    assert controls(project) == {"AC-1": "passed"}
-
-
 def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(project: Project) -> None:
     project.configure("checks: {control: off}\n")
     project.plan([task("T1-01", files="create `a.txt`", steps=[write("a.txt", "one\n")])])
@@ -129,7 +113,7 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
 
 def test_a_retry_on_the_same_base_runs_no_control_again(project: Project, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    built_by(project, "true", "git: {commit_reports: false}\nchecks: {home: user}")
+    built_by(project, "true", "git: {reports: none}\nchecks: {home: user}")
     project.plan([task("T1-01", files="create `a.txt`", check=f"echo x >> {ran}; {DONE}")])
     assert strict(project, "--max-attempts", "2").code == 1
     first = ran.read_text().count("x")

@@ -139,7 +139,7 @@ def test_a_damaged_state_file_does_not_stop_the_migration(tmp_path: Path) -> Non
 def test_a_clone_learns_from_its_commits_what_was_done_elsewhere(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-LOG-9: history of another clone that was not rolled back."""
     project = projects.create(sandbox)
-    project.configure("git: {commit_reports: false}\n")
+    project.configure("git: {reports: none}\n")
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute("--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0

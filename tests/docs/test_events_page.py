@@ -13,7 +13,6 @@ import jsonschema
 import pytest
 
 from idumb.domain.runs.event import ALIASES, KINDS
-from tests.adapters.store import make_golden
 from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
@@ -84,8 +83,9 @@ def test_the_schema_knows_every_kind() -> None:
 @pytest.fixture
 def rows(tmp_path: Path) -> list[dict[str, Any]]:
     """Events as a log of the present schema holds them, through JSON as `idumb log --json` prints them."""
-    make_golden.make(tmp_path)
-    return [json.loads(json.dumps(event.as_dict())) for event in OpenedLog(tmp_path).log.events()]
+    log = OpenedLog(tmp_path)
+    log.fill(3)
+    return [json.loads(json.dumps(event.as_dict())) for event in log.log.events()]
 
 
 def test_the_schema_accepts_real_events_and_rejects_broken_ones(rows: list[dict[str, Any]]) -> None:

@@ -24,9 +24,9 @@ def parsed(name: str) -> ParsedPlan:
     return plan_parser.parse(data(name), "case.md")
 
 
-def agreed() -> dict[str, Plan]:
-    """Every case that is a plan, if need be as an approved plan is read."""
-    return {name: plan for name in NAMES if (plan := parsed(name).as_agreed.plan)}
+def plans() -> dict[str, Plan]:
+    """Every case that is a plan."""
+    return {name: plan for name in NAMES if (plan := parsed(name).plan)}
 
 
 def digests(plan: Plan) -> dict[str, str]:

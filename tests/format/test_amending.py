@@ -90,13 +90,13 @@ LINE = Amendment(amendment.DECIDE, "T1-01.AC-1.1", "## yes ```\n- [ ] T1-09 <b> 
 def test_a_decision_changes_no_task_of_any_plan(first: int) -> None:
     """R-ASK-3, R-PLAN-1: each commit tries a third of the plans."""
     wrong = []
-    for name, before in list(golden.agreed().items())[first::3]:
+    for name, before in list(golden.plans().items())[first::3]:
         amended = amendment_writer.amend(golden.data(name), "case.md", [LINE])
-        after = plan_parser.parse(amended, "case.md").as_agreed.plan
+        after = plan_parser.parse(amended, "case.md").plan
         if not amended.startswith(golden.data(name)) or not after or golden.digests(after) != golden.digests(before):
             wrong.append(name)
     assert wrong == []
-    assert len(golden.agreed()) > 150
+    assert len(golden.plans()) > 150
 
 
 @pytest.mark.parametrize("name", ["common-shape", "text-crlf", "text-no-final-newline", "yaml-task"])
@@ -117,10 +117,10 @@ def test_a_decision_that_would_begin_a_comment_is_refused() -> None:
 def test_an_added_task_follows_the_others(first: int) -> None:
     """R-LOCK-8: each commit tries a third of the plans."""
     wrong = []
-    for name, before in list(golden.agreed().items())[first::3]:
+    for name, before in list(golden.plans().items())[first::3]:
         task = TASK.replace("T1-90", f"T{before.phase}-90")
         amended = amendment_writer.amend(golden.data(name), "case.md", [Amendment(amendment.ADD, None, task)])
-        after = plan_parser.parse(amended, "case.md").as_agreed.plan
+        after = plan_parser.parse(amended, "case.md").plan
         rows = list(golden.digests(after).items()) if after else []
         if rows[:-1] != list(golden.digests(before).items()) or not rows[-1][0].endswith("-90"):
             wrong.append(name)

@@ -88,13 +88,3 @@ def missing(finding: Finding, lines: int) -> list[str]:
         "mend": finding.mend,
     }
     return [name for name, given in parts.items() if not given]
-
-
-def test_words_that_only_newer_versions_read_as_keeps_stay_text_in_approved_plans() -> None:
-    parsed = golden.parsed("criterion-keeps-bare")
-    agreed = parsed.as_agreed.plan
-    assert parsed.plan is None
-    assert agreed is not None
-    assert as_json(agreed.tasks[0].acceptance) == [
-        {"id": "AC-1", "text": "the exit codes stay — keeps: make", "proof": "unproven"}
-    ]

@@ -38,7 +38,7 @@ def test_a_plan_is_written_back_byte_for_byte() -> None:
 def test_every_span_is_on_its_line_and_inside_its_task() -> None:
     spans = [
         (f"{name}, {task.id}, {field}", golden.parsed(name).text, task.span, span)
-        for name, plan in golden.agreed().items()
+        for name, plan in golden.plans().items()
         for task in plan.tasks
         for field, span in task.spans.items()
     ]

@@ -26,6 +26,7 @@ from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import NO_POLICY, Binding, Settings
 from idumb.gates import registry
+from tests.support import run_events
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_event_log import MemoryEventLog
@@ -166,19 +167,17 @@ class EngineRun:
     def _started(self, services: Services) -> NewEvent:
         head, contract = services.history.head(), self.contract
         payload = {
+            **run_events.STARTED,
             "phase": PHASE,
             "folder": FOLDER,
-            "number": 1,
             "contract_hash": contract.hash,
             "plans": [[plan.path, plan.sha256] for plan in contract.plans],
             "mode": contract.mode,
-            "policy": "task",
             "base_commit": head.commit,
             "base_tree": services.trees.scan(),
             "branch": head.branch,
             "tasks": [[id, contracts.task_digest(contract.tasks[id])] for id in contract.order],
             "workspace": self.workspace,
-            "guarded": {},
         }
         return NewEvent("run.started", payload, run=RUN)
 

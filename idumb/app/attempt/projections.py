@@ -104,7 +104,7 @@ def _existing(services: Services, path: str) -> str | None:
 def checkpoint(context: RunContext, attempt: Attempt) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
-    if in_ref(context.services, state):
+    if in_ref(state):
         return
     task_state = state.tasks[attempt.task.id]
     if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
@@ -127,7 +127,7 @@ def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
     """Write the documents of checkpoints from the log."""
-    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_ref(services, state) else ():
+    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_ref(state) else ():
         if text is not None:
             write(services, path, text)
 
@@ -209,7 +209,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     write_progress(services, contract, state)
     handoffs = handoff_writer.at_end(services, contract, state)
-    if in_ref(services, state):
+    if in_ref(state):
         return handoffs
     _missing_checkpoints(services, contract, state)
     path, text = summary(services, contract, state)
@@ -293,7 +293,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
-    if in_ref(services, state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
+    if in_ref(state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
         return ()  # there is none, or somebody else wrote it
     path, text = verification_report(services, contract, state)
     if text is not None:
@@ -318,25 +318,20 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files are omitted; a removed document is committed as removed.
     """
-    if not are_committed(services, state) or _commits_wait(state):
+    if not are_committed(state) or _commits_wait(state):
         return ()
     plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
     return tuple(services.history.uncommitted([*reports, *plans]))
 
 
-def in_ref(services: Services, state: RunState) -> bool:
+def in_ref(state: RunState) -> bool:
     """Return whether a ref of the run keeps its reports, and no file does."""
-    return kept_in(services, state) == REPORTS_REF
+    return state.reports == REPORTS_REF
 
 
-def are_committed(services: Services, state: RunState) -> bool:
+def are_committed(state: RunState) -> bool:
     """Return whether the reports of a run are committed to its branch."""
-    return kept_in(services, state) == REPORTS_BRANCH and state.policy in COMMITTED
-
-
-def kept_in(services: Services, state: RunState) -> str:
-    """Return where the reports of a run are kept, one of `settings.REPORTS`."""
-    return state.reports or services.settings.git.reports
+    return state.reports == REPORTS_BRANCH and state.policy in COMMITTED
 
 
 def corrections(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
@@ -386,7 +381,7 @@ def record_reports(services: Services, journal: Journal, contract: Contract, rep
     state = journal.state
     if not _is_settled(state):
         return ()
-    if in_ref(services, state):
+    if in_ref(state):
         _keep(services, journal, contract)
         return ()
     return _commit_reports(services, journal, to_commit(services, state, reports))
@@ -397,7 +392,7 @@ def record_corrections(
 ) -> tuple[str, ...]:
     """Record the reports after a restore; return warnings. Those that it could not commit with its files follow now."""
     state = journal.state
-    if in_ref(services, state):
+    if in_ref(state):
         if run_lookup.last_event(services, REPORTS_KEPT, state.id) is not None:
             _keep(services, journal, contract)
         return ()
@@ -437,7 +432,7 @@ def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ..
         journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
     refused = committed.words if committed.commit is None else ""
     warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
-    if are_committed(services, state):
+    if are_committed(state):
         held = [path for path in _own_plans(services, state) if _tells_a_secret(services, path)]
         warnings += [f"{path} holds a known secret and HEAD's does not, so idumb does not commit it" for path in held]
     return tuple(warnings)

@@ -89,6 +89,7 @@ def criterion_questions(task: Task, attempt: int, changes: Sequence[ledger.Chang
             id=f"{task.id}.{criterion.id}.{attempt}",
             kind="criterion",
             task=task.id,
+            subject=criterion.id,
             what=f"{task.id} {criterion.id}: {criterion.text}",
             why="The plan says that a person judges this criterion.",
             evidence=(*criterion.instructions, *shown),
@@ -118,6 +119,7 @@ def validator_question(
         id=f"{task.id}.validator.{attempt}",
         kind="criterion",
         task=task.id,
+        subject="validator",
         what=f"{task.id}: {task.title}",
         why=why,
         evidence=(*shown, *(c.text for c in task.acceptance), *(f"{c.kind} {c.path}" for c in changes[:20])),
@@ -147,6 +149,7 @@ def work_question(task: Task) -> Decision:
         id=f"{task.id}.work",
         kind=task.kind if task.is_human else "human-action",
         task=task.id,
+        subject="work",
         what=f"{task.id}: {task.title}",
         why=task.description or "The plan leaves this task to a person.",
         evidence=steps,
@@ -233,7 +236,7 @@ def evidence_of_answers(
 
 
 def _of_answer(question: Decision, answer: Answer | None, tree: str | None) -> Evidence:
-    subject = question.id.split(".")[1] if "." in question.id else question.id
+    subject = question.subject
     if answer is None:
         return Evidence(subject, question.what, evidence.WAITING, tree=tree)
     accepted = question.choice(answer.choice) is not None and answer.choice not in _REFUSES

@@ -20,21 +20,14 @@ from idumb.domain.proof import levels
 from idumb.domain.settings import Binding, Settings
 from idumb.lazy_dataclass import dataclass
 
-_OLD_VALIDATOR_PROMPT = "26732de59694f8059c2fb031300b83ed0eb47dde34d0a1d4afcb267f0c5bd150"
-"""The hash of the validator's shipped template before it asked for evidence. Runs locked under it can continue."""
-
 
 @dataclass(slots=True)
 class EnvelopeSet:
-    """Envelopes by the key of their builder and validator; `sources` maps each hash to its text.
-
-    `grown` maps a hash to the hash under an earlier shipped template, which is equivalent.
-    """
+    """Envelopes by the key of their builder and validator; `sources` maps each hash to its text."""
 
     envelopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     programs: list[str] = field(default_factory=list)
-    grown: dict[str, str] = field(default_factory=dict)
 
     def keep(self, text: str) -> str:
         """Add a text; return its hash."""
@@ -146,11 +139,7 @@ def _validator_digest(context: _Context, name: str | None) -> str:
     if name is None:
         return NOTHING
     parts = _agent_parts(context, name, agent.VALIDATOR) if name != "human" else {"adapter": "human"}
-    validator = {"binding": name, **parts}
-    digest = context.collected.keep(readable(validator))
-    if context.settings.role(agent.VALIDATOR, name).template is None and "prompt" in parts:
-        context.collected.grown[digest] = text_digest(readable({**validator, "prompt": _OLD_VALIDATOR_PROMPT}))
-    return digest
+    return context.collected.keep(readable({"binding": name, **parts}))
 
 
 def _policy(services: Services, collected: EnvelopeSet) -> str:

@@ -15,7 +15,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import ERROR, LATER, WARNING, Finding, errors
+from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, scope
 from idumb.domain.intake.rule import StartState
 from idumb.domain.plans import step_plan
@@ -56,8 +56,7 @@ class Loaded:
     """`contract` is None if a finding of the format or the graph is an error.
 
     `links` and `repositories` are those of a `Case`. Without a contract, `drafts` are the plans as far as they could be
-    read. If only rules of newer versions refuse the plans, `as_agreed` is the result under the older rules; it counts
-    for plans that were approved under those.
+    read.
     """
 
     phase: str
@@ -70,7 +69,6 @@ class Loaded:
     links: Mapping[str, str] = field(default_factory=dict)
     drafts: tuple[Plan, ...] = ()
     repositories: tuple[str, ...] = ()
-    as_agreed: Loaded | None = None
     read: tuple[PlanRead, ...] = ()
 
 
@@ -139,24 +137,8 @@ def load_phase(services: Services, phase: str) -> Loaded:
 
 
 def load_present(services: Services, phase: str) -> Loaded:
-    """Load the present plans, without links. Approved plans keep the rules under which they were approved."""
-    loaded = load(services.plans, phase, services.settings, services.policy)
-    earlier = loaded.as_agreed
-    return earlier if earlier is not None and _was_agreed(services, earlier.contract) else loaded
-
-
-def _was_agreed(services: Services, contract: Contract | None) -> bool:
-    """Whether a contract was approved, or a run was locked under it."""
-    if contract is None:
-        return False
-    if services.consent.has_consent(contract.hash):
-        return True
-    approvals = services.consent.approvals(contract.phase)
-    if any(kept.approval.contract_hash == contract.hash and kept.revoked is None for kept in approvals):
-        return True
-    state = run_lookup.latest_run(services, contract.phase)
-    amending = state.contract.amending if state is not None else None
-    return state is not None and contract.hash in (state.contract.hash, (amending or {}).get("to"))
+    """Load the present plans, without links."""
+    return load(services.plans, phase, services.settings, services.policy)
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
@@ -206,8 +188,7 @@ def load_locked(services: Services, state: RunState, folder: str) -> Loaded:
         )
     names = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     sources = [(names.get(name, f"{folder}/{name}"), services.trees.read(blob)) for name, blob in kept.items()]
-    loaded = _load_sources(services, state.phase, folder, sources)
-    return loaded.as_agreed or loaded
+    return load_sources(services, state.phase, folder, sources)
 
 
 def locked_contract(services: Services, state: RunState) -> Contract:
@@ -227,23 +208,7 @@ def locked_contract(services: Services, state: RunState) -> Contract:
 
 
 def load_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
-    """Load the contract that these bytes would be, under the present configuration and policy.
-
-    Rules of newer versions do not refuse text that approved plans already contain.
-    """
-    loaded = _load_sources(services, phase, folder, sources)
-    if loaded.as_agreed is None:
-        return loaded
-    try:
-        present = load_present(services, phase)
-    except InputError:
-        return loaded
-    agreed = {(f.path, f.code, f.found) for f in present.findings} if present.contract is not None else set()
-    later = [f for f in errors(loaded.findings) if f.code in LATER]
-    return loaded.as_agreed if all((f.path, f.code, f.found) in agreed for f in later) else loaded
-
-
-def _load_sources(services: Services, phase: str, folder: str, sources: Sequence[tuple[str, bytes]]) -> Loaded:
+    """Load the contract that these bytes would be, under the present configuration and policy."""
     parsed = [(path, services.plans.parse(data, path)) for path, data in sources]
     return assemble(phase, folder, parsed, services.settings, sources, policy=services.policy)
 
@@ -269,16 +234,11 @@ def assemble(
     if contract is not None:
         findings = [f for f in findings if f.code != _UNPROVEN]
     paths = tuple(path for path, _ in parsed)
-    earlier = None
-    if contract is None and any(p.plan is None for _, p in parsed):
-        agreed = [(path, p.as_agreed) for path, p in parsed]
-        if all(p.plan is not None for _, p in agreed):
-            earlier = assemble(phase, folder, agreed, settings, sources, more, policy)
     drafts = tuple(draft for _, p in parsed if (draft := p.plan or p.draft) is not None)
     read = tuple(PlanRead.of(path, p) for path, p in parsed)
     return Loaded(
         phase, folder, contract, tuple(findings), paths, tuple(sources), policy,
-        drafts=() if contract else contracts.in_waves(drafts), as_agreed=earlier, read=read,
+        drafts=() if contract else contracts.in_waves(drafts), read=read,
     )  # fmt: skip
 
 
@@ -294,17 +254,7 @@ def _across(parsed: Sequence[tuple[str, ParsedPlan]]) -> tuple[Finding, ...]:
 def all_findings(
     services: Services, loaded: Loaded, mode: str | None = None, present: StartState | None = None
 ) -> list[Finding]:
-    """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`.
-
-    A finding about wording is only a warning if the same wording was approved or locked before.
-    """
-    findings = _all_findings(services, loaded, mode, present)
-    worded = [finding for finding in findings if finding.severity == ERROR and finding.code in registry.OF_WORDS]
-    kept = _agreed_findings(services, loaded, worded) if worded else frozenset()
-    return [replace(finding, severity=WARNING) if _key(finding) in kept else finding for finding in findings]
-
-
-def _all_findings(services: Services, loaded: Loaded, mode: str | None, present: StartState | None) -> list[Finding]:
+    """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`."""
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
         context = (loaded.links, loaded.repositories, present)
@@ -322,38 +272,6 @@ def _all_findings(services: Services, loaded: Loaded, mode: str | None, present:
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
     return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, loaded.policy, mode)]
-
-
-_Key = tuple[str, str, str, str]
-
-
-def _key(finding: Finding) -> _Key:
-    """Identify a finding without its line, because an amendment moves lines."""
-    return finding.code, finding.path, finding.found, finding.message
-
-
-def _agreed_findings(services: Services, loaded: Loaded, worded: Sequence[Finding]) -> frozenset[_Key]:
-    """The findings about wording that a strict approval binds or a strict run locked."""
-    contract = loaded.contract
-    if contract is None:
-        return frozenset()
-    hashed = contracts.phase_hash(contract.plans)
-    approvals = (kept.approval for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
-    if any(approval.mode == STRICT and approval.plan_hash == hashed for approval in approvals):
-        return frozenset(map(_key, worded))
-    state = run_lookup.latest_run(services, contract.phase)
-    if state is None or state.mode != STRICT:
-        return frozenset()
-    if dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}:
-        return frozenset(map(_key, worded))
-    try:
-        before = load_locked(services, state, contract.folder).contract
-    except Refusal:  # the locked plans are lost, so new wording cannot be told from old
-        return frozenset()
-    if before is None:
-        return frozenset()
-    findings = registry.findings(registry.case(before, services.settings, loaded.policy, STRICT))
-    return frozenset(_key(finding) for finding in findings if finding.code in registry.OF_WORDS)
 
 
 def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:

@@ -105,7 +105,6 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
         "parts": [part.as_dict() for part in judged.parts],
         "envelopes": current.envelopes,
         "sources": current.sources,
-        "controlled": True,
     }
 
 
@@ -248,15 +247,11 @@ def _environment_mark(context: RunContext) -> str | None:
 
 
 def _changes_since(services: Services, state: RunState, contract: Contract) -> tuple[Change, ...]:
-    """The parts that changed since the run was locked; () if it never was.
-
-    An equivalent newer template is no change. Neither is the contract, which is compared separately.
-    """
+    """The parts that changed since the run was locked, without the contract; () if it never was."""
     if not state.contract.envelopes:
         return ()
     current = envelopes.present(services, services.adapters, contract)
-    differ = envelope.changes(state.contract.envelopes, current.envelopes)
-    return tuple(c for c in differ if c.part != "validator" or current.grown.get(c.now) != c.was)
+    return envelope.changes(state.contract.envelopes, current.envelopes)
 
 
 def _record_changes(

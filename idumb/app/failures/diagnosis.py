@@ -110,6 +110,6 @@ def _path(services: Services, loaded: Loaded, data: bytes) -> str:
     paths = [path for path, _ in loaded.sources]
     if len(paths) == 1:
         return paths[0]
-    proposed = services.plans.parse(data, paths[0]).as_agreed.plan
-    ids = {services.plans.parse(each, path).as_agreed.plan: path for path, each in loaded.sources}
+    proposed = services.plans.parse(data, paths[0]).plan
+    ids = {services.plans.parse(each, path).plan: path for path, each in loaded.sources}
     return next((path for plan, path in ids.items() if plan and proposed and plan.plan == proposed.plan), paths[0])

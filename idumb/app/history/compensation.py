@@ -116,7 +116,7 @@ def locked_tasks(services: Services, state: RunState, contract: Contract) -> Map
     tasks: dict[str, Task] = {}
     paths = {path.rsplit("/", 1)[-1]: path for path, _ in state.contract.plans}
     for name, blob in services.trees.kept_blobs(plans_ref(services, state.id, state.contract.version)).items():
-        parsed = services.plans.parse(services.trees.read(blob), paths.get(name, name)).as_agreed.plan
+        parsed = services.plans.parse(services.trees.read(blob), paths.get(name, name)).plan
         tasks.update({task.id: task for task in (parsed.tasks if parsed else ())})
     return tasks
 

@@ -26,6 +26,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import SUBMODULE
 from idumb.domain.runs import replay
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMITTED
 from idumb.lazy_dataclass import dataclass
@@ -36,12 +37,16 @@ UNDO = "undo"
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """How a restore is recorded: `command` is rollback or undo; `fields` is added to its last event."""
+    """How a restore is recorded: `command` is rollback or undo; `fields` is added to its last event.
+
+    `then` are events that are recorded together with the last one, whichever command finishes the restore.
+    """
 
     command: str
     subject: str
     trailer: str
     fields: Mapping[str, Any]
+    then: tuple[NewEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,7 @@ def restore_paths(
             subject=intent.subject,
             trailer=intent.trailer,
             said=dict(intent.fields),
+            then=[{"kind": event.kind, "task": event.task, "payload": event.payload} for event in intent.then],
             words=target.words,
             tasks=list(target.tasks),
             paths=list(target.paths),
@@ -230,6 +236,7 @@ def _record(
     not_restored = (*not_restored, *user_changed)
     payload |= {"paths": [p for p in paths if p not in user_changed], "left": list(not_restored), "commit": commit}
     events = [journal.event(kind, **payload)]
+    events += [journal.event(each["kind"], each["task"], **each["payload"]) for each in intended["then"]]
     if reports_committed:
         events.append(journal.event("reports.committed", commit=commit, paths=list(reports_committed)))
     journal.write(*events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.contract import loading
@@ -21,7 +21,7 @@ from idumb.domain import paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
-from idumb.domain.runs.event import Event
+from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import START, RunState
 from idumb.domain.runs.task_state import TaskState
@@ -35,9 +35,9 @@ def rollback(
     yes: bool,
     past: Sequence[str] = (),
     accept_git: Sequence[str] = (),
-    then: Callable[[Journal], None] = lambda _: None,
+    then: Sequence[NewEvent] = (),
 ) -> Result:
-    """Roll back to the checkpoint after task `to` or to the start of the run; then call `then` in the same operation.
+    """Roll back to the checkpoint after task `to` or to the start of the run; record `then` together with the result.
 
     `past` are irreversible tasks whose effects outside the files the user accepts to keep.
     """
@@ -59,12 +59,11 @@ def rollback(
             f"Roll back phase {state.phase} to {task}",
             f"Idumb-Rollback: {task}",
             {"to": task},
+            tuple(then),
         )
         words = f"rollback of phase {state.phase} to {task}"
         command = " ".join([f"idumb rollback {phase} --to {to}", *(f"--past {name}" for name in past), "--yes"])
-        result = carry_out(services, journal, contract, tag, words, restore.Confirmation(yes, command), past)
-        then(journal)
-        return result
+        return carry_out(services, journal, contract, tag, words, restore.Confirmation(yes, command), past)
 
 
 def carry_out(

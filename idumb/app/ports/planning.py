@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from idumb.domain.finding import Finding, as_warnings_if_later, errors
+from idumb.domain.finding import Finding
 from idumb.domain.plans.plan import Plan
 from idumb.lazy_dataclass import dataclass
 
@@ -22,12 +20,6 @@ class ParsedPlan:
     text: str = ""
     draft: Plan | None = None
     dialect: str = "plan"
-
-    @property
-    def as_agreed(self) -> ParsedPlan:
-        """The result under the rules of earlier versions."""
-        findings = as_warnings_if_later(self.findings)
-        return self if errors(findings) else replace(self, plan=self.plan or self.draft, findings=findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def list_gates(services: Services) -> Result:
 def explain(services: Services, code: str) -> Result:
     """Return one gate. Refuses an unknown name with the nearest one."""
     rows, name = _rows(services.settings), code.strip().lower()
-    row = next((each for each in rows if name in (each.name, each.alias)), None)
+    row = next((each for each in rows if name == each.name), None)
     if row is None:
         names = [each.name for each in rows]
         hint = did_you_mean(code, names, "idumb gates lists them", "idumb gates explain {}")
@@ -60,13 +60,12 @@ def _own_row(name: str, settings: Settings) -> Row:
 
 
 def _row(row: Row, settings: Settings) -> dict[str, Any]:
-    rule, codes = levels.rule(settings, row.setting), registry.codes_of_gate(row.setting)
+    rule, codes = levels.rule(settings, row.name), registry.codes_of_gate(row.name)
     of_commands = row.timeout == gate_table.CHECK_TIMEOUT
-    usual = float(settings.run.check_timeout) if of_commands else levels.time_to_judge(settings, row.setting)
-    own = settings.gates.get(row.setting)
+    usual = float(settings.run.check_timeout) if of_commands else levels.time_to_judge(settings, row.name)
+    own = settings.gates.get(row.name)
     return {
         "name": row.name,
-        "alias": row.alias,
         "stage": row.stage,
         "stages": [gate_table.PLANNING, row.stage] if codes and row.stage != gate_table.PLANNING else [row.stage],
         "in_plan": row.in_plan,

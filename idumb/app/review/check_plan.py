@@ -109,7 +109,7 @@ def _weak_checks(services: Services, contract: Contract | None, mode: str | None
     """Yield what strict mode refuses about checks: where they run, and a missing choice about the network."""
     if contract is None or STRICT not in (contract.mode, mode):
         return
-    place = checked_tree.refused_at(services, contract)
+    place = checked_tree.refused_at(services)
     if place is not None:
         yield Finding(
             checked_tree.CODE,

@@ -24,6 +24,7 @@ from idumb.domain.decision import Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
 from idumb.domain.runs import regression, saved_answers
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.lazy_dataclass import dataclass
@@ -185,23 +186,27 @@ def _roll_back(services: Services, state: RunState, question: Mapping[str, Any],
     if request.remember:
         raise _not_remembered(request)
     task = str(question["task"])
-    effect = _carry_out(services, state, task, request)
-    lines = (question["what"], *question["evidence"], request.guidance)
-    with operation.owned(services, "decide") as owned:
-        journal = owned.journal(run_lookup.require_run(services, state.phase))
-        guidance = "\n".join(filter(None, lines))
-        journal.write(journal.event("task.guided", task, guidance=guidance, by=request.who))
+    guidance = "\n".join(filter(None, (question["what"], *question["evidence"], request.guidance)))
+    guided = NewEvent("task.guided", {"guidance": guidance, "by": request.who}, run=state.id, task=task)
+    effect = _rolled_back(services, state, task, request, guided)
     data = {"decision": question["id"], "choice": request.choice, "verification": None, "remembered": None}
-    if effect is None:
-        raise AssertionError("a rollback has a result")
     details = {"version": None, "result": effect.data, "next": [f"idumb resume {state.phase}"]}
     return Result({**data, **details}, warnings=effect.warnings)
 
 
+def _rolled_back(services: Services, state: RunState, task: str, request: Request, *more: NewEvent) -> Result:
+    """Roll back to before the task, and record the answer with it; the next command appends the answer to the plan."""
+    from idumb.app.history import rollback  # only these questions need it
+
+    answer = Answer(request.decision, request.choice, request.who, request.guidance)
+    answered = NewEvent("decision.answered", dataclasses.asdict(answer), run=state.id, task=task)
+    to = rollback.target_before(services, state, task)
+    return rollback.rollback(services, state.phase, to, yes=True, then=(answered, *more))
+
+
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:
     """Record the answer together with its effect. If the effect is refused, the question keeps waiting."""
-    from idumb.app.history import rollback  # only this question needs them
-    from idumb.app.running import task_overrides
+    from idumb.app.running import task_overrides  # only this question needs it
 
     why = request.guidance.strip() or f"answered {request.choice} to {request.decision}"
 
@@ -216,8 +221,7 @@ def _carry_out(services: Services, state: RunState, task: str, request: Request)
     if request.choice == exhausted_tasks.SKIP:
         return task_overrides.skip(services, task, why, request.who, yes=True, then=answered)
     if request.choice == exhausted_tasks.ROLL_BACK:
-        to = rollback.target_before(services, state, task)
-        return rollback.rollback(services, state.phase, to, yes=True, then=answered)
+        return _rolled_back(services, state, task, request)
     with operation.owned(services, "decide") as owned:
         answered(owned.journal(state))
     return None

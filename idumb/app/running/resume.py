@@ -95,7 +95,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
 
 def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
     """Write the reports of a completed run that was stopped before it wrote them, and commit or keep them."""
-    in_ref = projections.in_ref(services, state)
+    in_ref = projections.in_ref(state)
     kind = projections.REPORTS_KEPT if in_ref else "reports.committed"
     recorded = run_lookup.last_event(services, kind, state.id)
     judged = run_lookup.last_event(services, "verification.recorded", state.id)

@@ -46,12 +46,12 @@ def build(
         "contract_hash": contract.hash,
         "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
         "summary": projection_paths.report_path(contract.folder, "SUMMARY"),
-        "reports": projections.kept_in(services, state),
+        "reports": state.reports,
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
         "untracked": run_lock.uncommitted_inputs(
-            services, (p.path for p in contract.plans), reports=projections.are_committed(services, state)
+            services, (p.path for p in contract.plans), reports=projections.are_committed(state)
         ),
         "decisions": questions,
         "blocked": blocked_tasks.groups(contract, state, statuses),

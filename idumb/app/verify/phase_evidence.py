@@ -98,6 +98,7 @@ def _human_criterion(
     question = Decision(
         id=f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
         kind="criterion",
+        subject=subject,
         what=f"Phase {contract.phase}, {criterion.id}: {criterion.text}",
         why="The plan asks a person to judge this success criterion.",
         evidence=criterion.instructions,
@@ -112,9 +113,7 @@ def _human_criterion(
     answer = journal.ask_once(services.asker, question)
     if answer is None:
         return Evidence(subject, criterion.text, evidence.WAITING, tree=tree)
-    return dataclasses.replace(
-        questions.evidence_of_answers([question], [answer], tree)[0], subject=subject, text=criterion.text
-    )
+    return dataclasses.replace(questions.evidence_of_answers([question], [answer], tree)[0], text=criterion.text)
 
 
 def uncovered_criteria(services: Services, contract: Contract, tree: str) -> list[Evidence]:

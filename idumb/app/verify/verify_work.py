@@ -69,7 +69,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
             *opinions.missing_opinions(record),
         )
         plan = _gap_plan(services, contract, record) if gaps else None
-        kept = projections.kept_in(services, journal.state)
+        kept = journal.state.reports
     data = {"phase": contract.phase, "run": state.id, "report": report, "reports": kept, "gap_plan": plan, **record}
     if plan:
         data["next"] = [f"idumb check-plan {contract.phase}", f"idumb execute-phase {contract.phase}"]
@@ -314,7 +314,7 @@ def _mismatches(contract: Contract, workspace: final_state.Workspace) -> list[st
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
     """Write VERIFICATION.md, unless a ref of the run keeps its reports; return its path."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
-    if not projections.in_ref(services, state):
+    if not projections.in_ref(state):
         text = services.documents.verification(contract, record, now=services.clock.now())
         projections.write_report(services, path, text)
     return path

@@ -216,6 +216,7 @@ def _question(id: str, task: str, exposed: Sequence[str], refused: str) -> Decis
         id=id,
         kind=evidence.SECRET,
         task=task,
+        subject=evidence.SECRET,
         what=_summary(task, exposed),
         why="HEAD does not contain the value. Once it is committed, everyone with the repository can read it.",
         evidence=tuple(exposed),

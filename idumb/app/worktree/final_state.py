@@ -84,7 +84,7 @@ def _uncertain(services: Services, state: RunState) -> frozenset[str]:
     possible: set[str] = set()
     for event in services.log.events(run=state.id):
         if event.kind == "attempt.interrupted":
-            possible.update(event.payload.get("others", ()))
+            possible.update(event.payload["others"])
         elif event.kind == "task.reset":
             possible.difference_update(event.payload.get("yours", ()))
     return frozenset(possible)
@@ -120,13 +120,16 @@ def _not_as_left(services: Services, state: RunState, tree: str, writers: Mappin
 def _missing(
     services: Services, state: RunState, contract: Contract, tree: str, writers: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a line for each file that a completed task declares to create and that is missing."""
+    """Yield a line for each file that a completed task declares to create and that is missing.
+
+    What a pattern matched is in `writers`.
+    """
     claims = [(c, t.id) for t in contract.tasks.values() for c in ledger.written_claims(t.files or ())]
     deleted = {claim.path for claim, _ in claims if claim.verb == "delete"}
     for claim, task in claims:
         if claim.verb != "create" or claim.path in deleted or claim.path in writers:
             continue
-        if state.tasks[task].status != outcome.COMPLETED or "*" in claim.path or claim.path.endswith("/"):
+        if state.tasks[task].status != outcome.COMPLETED or paths.has_wildcard(claim.path):
             continue
         if services.trees.entry(tree, claim.path) is None:
             yield f"{claim.path}, created by {task}, is missing"
@@ -158,7 +161,7 @@ def _unexpected(services: Services, state: RunState, contract: Contract, tree: s
         return
     reported: set[str] = set()
     for event in services.log.events(run=state.id, kind="attempt.finished"):
-        reported.update(event.payload.get("residue", ()), event.payload.get("touched", ()))
+        reported.update(event.payload["residue"], event.payload["touched"])
     rest = [path for path in changed if path not in reported]
     declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
     yield from tool_leftovers.work_only(services, state, rest, tree, declared)

@@ -93,10 +93,9 @@ class Approval:
     answers: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Omit empty `answers`, which older approvals do not have, so that their signatures stay valid."""
-        fields = dataclasses.asdict(self) | {"accepted": list(self.accepted)}
-        answers = [dict(answer) for answer in fields.pop("answers")]
-        return fields | ({"answers": answers} if answers else {})
+        """Return the fields as JSON has them."""
+        answers = [dict(answer) for answer in self.answers]
+        return dataclasses.asdict(self) | {"accepted": list(self.accepted), "answers": answers}
 
     def canonical(self) -> bytes:
         """Return the bytes that a signature covers."""

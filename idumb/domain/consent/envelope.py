@@ -96,16 +96,16 @@ def context_digest(files: Mapping[str, str | None]) -> str | None:
 
 
 def changes(was: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
-    """Return the parts that differ, of bindings that both have. Unknown and missing parts are ignored.
+    """Return the parts that differ, of bindings that both have.
 
-    A lock of an older version has fewer parts, and an amendment can add a check with another program.
+    Programs of checks count if both have them: an amendment can add a check with another program.
     """
     return tuple(
         Change(binding, part, was[binding][part], now[binding][part])
         for binding in was
         if binding in now and was[binding] != now[binding]
         for part in PARTS
-        if part not in _AGREED and part in was[binding] and part in now[binding]
+        if part not in _AGREED
         if _differs(part, was[binding][part], now[binding][part])
     )
 
@@ -118,7 +118,7 @@ def _differs(part: str, was: Any, now: Any) -> bool:
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return (the parts that differ, the parts that cannot be compared) of two envelopes."""
-    unknown = tuple(p for p in PARTS if first.get(p) is None or second.get(p) is None)
+    unknown = tuple(p for p in PARTS if first[p] is None or second[p] is None)
     return tuple(p for p in PARTS if p not in unknown and first[p] != second[p]), unknown
 
 

@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule("path.non-goal", WARNING, WARNING, scope.non_goals, "files", "a path that no non-goal excludes",
          gate=gate_table.NON_GOALS),
     Rule("limit.exceeded", WARNING, WARNING, contradictions.limits, "limits", "limits that the declared files keep",
-         gate=gate_table.LIMITS),
+         gate=gate_table.SIZE),
     Rule("change.contradiction", WARNING, WARNING, contradictions.change_classes, "change",
          "the class of what the task declares", gate=gate_table.CHANGE_CLASS),
     Rule("symbol.contradiction", WARNING, WARNING, contradictions.interfaces, "symbols",
@@ -92,10 +92,6 @@ RULES: tuple[Rule, ...] = (
     Rule("task.long-estimate", WARNING, WARNING, ambiguity.estimates, "estimate", "at most 2 hours"),
 )
 # fmt: on
-OF_WORDS = frozenset(
-    {"text.placeholder", "text.vague", "text.conditional", "text.quoted", "step.not-deterministic", "step.branch"}
-)
-"""Codes that depend only on the text of a plan."""
 _OF_DRAFTS: tuple[Check, ...] = (coverage.missing_declarations, coverage.non_goals, coverage.changes, ambiguity.phrases)
 """Checks whose result is correct even if other parts of the plan are invalid."""
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})

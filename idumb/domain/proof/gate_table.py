@@ -26,8 +26,6 @@ TEST_INTENT = "test-intent"
 TYPES = "types"
 LINT = "lint"
 SIZE = "size"
-LIMITS = "limits"
-"""The first name of the gate `size`; settings, envelopes and logs keep it, so that their hashes stay valid."""
 
 CHECK_TIMEOUT = "run.check_timeout"
 """The limit of each command that a gate runs."""
@@ -57,12 +55,6 @@ class Row:
     why: str
     way_out: str
     in_plan: str
-    alias: str | None = None
-
-    @property
-    def setting(self) -> str:
-        """Return the name under which settings and envelopes keep its level."""
-        return self.alias or self.name
 
 
 ROWS: tuple[Row, ...] = (
@@ -228,7 +220,6 @@ ROWS: tuple[Row, ...] = (
         "A small task with a large change does something else too.",
         "Split the task, or raise its limits: `idumb amend N --from-file`.",
         "more declared files than the limit, and declared files outside its paths",
-        alias=LIMITS,
     ),
     Row(
         SPECIFICATION,
@@ -312,5 +303,5 @@ ROWS: tuple[Row, ...] = (
 
 
 def of_name(name: str) -> Row | None:
-    """Return the gate of this name or alias."""
-    return next((row for row in ROWS if name in (row.name, row.alias)), None)
+    """Return the gate of this name."""
+    return next((row for row in ROWS if name == row.name), None)

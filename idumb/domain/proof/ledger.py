@@ -139,6 +139,8 @@ def compare(
 ) -> Ledger:
     """Compare changes with declared files. `files` None declares nothing, so nothing may change.
 
+    A pattern allows any number of changes. One that is only to be created needs a changed path that it matches; one
+    with another verb too says where the task may work.
     `accepted` are paths that a person added to the task's scope.
     """
     claims = written_claims(files or ())
@@ -147,12 +149,10 @@ def compare(
     allowed = frozenset(accepted)
     lines = [_line(change, literal, globs, protected, allowed) for change in changes]
     changed = {change.path for change in changes}
-    lines.extend(
-        Line(claim.path, MISSING, None, claim.verb)
-        for claim in literal.values()
-        if claim.verb in _DEMANDING and claim.path not in changed
-    )
-    return Ledger(tuple(lines))
+    optional = {claim.path for claim in globs if claim.verb != "create"}
+    missing = [claim for claim in literal.values() if claim.verb in _DEMANDING and claim.path not in changed]
+    missing += [g for g in globs if g.path not in optional and not any(paths.matches(p, g.path) for p in changed)]
+    return Ledger((*lines, *(Line(claim.path, MISSING, None, claim.verb) for claim in missing)))
 
 
 def _line(

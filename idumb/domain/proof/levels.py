@@ -49,12 +49,12 @@ class Rule:
         return {"name": self.name, "kind": self.kind, "level": self.level, "timeout": self.timeout}
 
 
-_ALWAYS = (gate_table.LIMITS, agent.VALIDATOR)
+_ALWAYS = (gate_table.SIZE, agent.VALIDATOR)
 KNOWN: Mapping[str, tuple[str, int]] = {
-    gate_table.LIMITS: (GATE, ADVISORY),
+    gate_table.SIZE: (GATE, ADVISORY),
     agent.VALIDATOR: (ROLE, ADVISORY),
     **{role: (ROLE, ADVISORY) for role in agent.ROLES if role != agent.VALIDATOR},
-    **{row.setting: (GATE, row.level) for row in gate_table.ROWS if row.setting != gate_table.LIMITS},
+    **{row.name: (GATE, row.level) for row in gate_table.ROWS if row.name != gate_table.SIZE},
 }
 """Kind and default level."""
 WITH_COMMANDS = frozenset({gate_table.TYPES, gate_table.LINT})

@@ -96,16 +96,16 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     return replace(
         task,
         status=outcome.PENDING,
-        reason=p.get("reason", ""),
+        reason=p["reason"],
         intended=False,
-        effect=p.get("effect") or task.effect,
+        effect=p.get("effect", task.effect),
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
         work=replace(
             task.work,
-            left_tree=p.get("left"),
-            touched=tuple(p.get("touched", ())),
+            left_tree=p["left"],
+            touched=tuple(p["touched"]),
             deviations=tuple(p.get("deviations", ())),
-            by_person=_by_person(task, p.get("left")),
+            by_person=_by_person(task, p["left"]),
         ),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
@@ -123,20 +123,20 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     waits = p["outcome"] == outcome.WAITING
     first = attempt.running  # later, it goes on: what it used is counted
     counted = not first and attempt.outcome != outcome.WAITING
-    failure = (p.get("reason", ""), p["left"] or "")
+    failure = (p["reason"], p["left"] or "")
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
         task,
         status=outcome.PENDING if p.get("failure") in failures.STOPPING else outcome.RUNNING,
-        reason=p.get("reason", ""),
-        effect=p.get("effect") or task.effect,
+        reason=p["reason"],
+        effect=p.get("effect", task.effect),
         outputs=p.get("outputs", {}),
         attempt=replace(
             attempt,
             running=False,
             outcome=p["outcome"],
             failure=p.get("failure"),
-            crashed=bool((p.get("builder") or {}).get("crashed")),
+            crashed=bool((p["builder"] or {}).get("crashed")),
             deviates=bool(p.get("deviation")),
             next_step=p.get("mend", ""),
             unjudged=waits and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
@@ -147,9 +147,9 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             task.work,
             left_tree=p["left"],
             touched=tuple(p["touched"]),
-            deviations=tuple(p.get("deviations", ())),
-            accepted_paths=tuple(p.get("accepted_paths", ())),
-            symbols=tuple(p.get("symbols", ())),
+            deviations=tuple(p["deviations"]),
+            accepted_paths=tuple(p["accepted_paths"]),
+            symbols=tuple(p["symbols"]),
             by_person=task.work.by_person if waits else _by_person(task, p["left"]),
         ),
         progress=replace(
@@ -159,13 +159,13 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             exhausted=progress.exhausted + (first and p.get("failure") == agent.CONTEXT_EXHAUSTED),
             failure=failure,
             repeated=progress.repeated + 1 if failure == progress.failure else 0,
-            seconds=progress.seconds + (p.get("seconds", 0.0) if first else 0.0),
+            seconds=progress.seconds + (p["seconds"] if first else 0.0),
             spent=progress.spent + _used(state, task, p, first=first),
         ),
         context=replace(
             task.context,
             # Waiting is no failure: the next attempt still needs to know what was wrong before.
-            feedback=task.context.feedback if waits else p.get("feedback", ""),
+            feedback=task.context.feedback if waits else p["feedback"],
             handover=p.get("handover", ""),
             conversation=agent.continue_conversation(
                 task.context.conversation,
@@ -185,9 +185,9 @@ def counts(finished: Mapping[str, Any]) -> bool:
 
 def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool) -> Spent:
     """Return what builder and validator of an attempt used, and add it to what the run used."""
-    built, judged = p.get("builder"), p.get("validator")
+    built, judged = p["builder"], p.get("validator")
     count = int(p["outcome"] != outcome.WAITING and (first or task.attempt.outcome == outcome.WAITING))
-    of_builder = Spent(attempts=count, seconds=p.get("seconds", 0.0) if first else 0.0)
+    of_builder = Spent(attempts=count, seconds=p["seconds"] if first else 0.0)
     if not first:  # what builder and validator used is counted
         built = judged = None
     if built is not None:
@@ -223,10 +223,10 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
         seconds=p["seconds"],
         at=event.at,
         seq=event.seq,
-        error=p.get("error"),
-        commit=p.get("commit"),
+        error=p["error"],
+        commit=p["commit"],
     )
-    work = replace(task.work, left_tree=p.get("left") or task.work.left_tree)
+    work = replace(task.work, left_tree=p["left"] or task.work.left_tree)
     unproven = p["status"] == "failed" and task.attempt.outcome == outcome.COMPLETED  # what a hook made of it
     attempt = replace(task.attempt, deviates=True) if unproven else task.attempt
     reason = p["error"] if unproven else task.reason
@@ -241,8 +241,8 @@ def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
         status=p["status"],
         checkpoint=checkpoint,
         carried_from=p["from_run"],
-        reason=p.get("reason", ""),
-        effect=p.get("effect", ""),
+        reason=p["reason"],
+        effect=p["effect"],
         outputs=p.get("outputs", {}),
         work=replace(task.work, left_tree=checkpoint.tree),
     )
@@ -268,7 +268,7 @@ def _accepted(state: RunState, task: TaskState, event: Event) -> TaskState:
     """Keep the accepted files as the task's work, also if a person changed them by hand."""
     p, work = event.payload, task.work
     work = replace(work, left_tree=p.get("left", work.left_tree), touched=tuple(p.get("touched", work.touched)))
-    return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p.get("commit"), work=work)
+    return replace(_becomes(outcome.ACCEPTED)(state, task, event), accepted_commit=p["commit"], work=work)
 
 
 def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
@@ -276,8 +276,8 @@ def _waiting(_: RunState, task: TaskState, event: Event) -> TaskState:
     return replace(
         task,
         status=outcome.WAITING,
-        reason=p.get("reason", ""),
-        decisions=tuple(p.get("decisions", ())),
+        reason=p["reason"],
+        decisions=tuple(p["decisions"]),
         attempt=replace(task.attempt, running=False),
     )
 
@@ -329,13 +329,10 @@ def _question_withdrawn(state: RunState, event: Event) -> None:
 
 
 def _answered(state: RunState, event: Event) -> None:
-    """Keep an answer. Earlier versions also recorded answers about a phase whose work was not there."""
     p = event.payload
     question = state.decisions.get(p["decision"], {})
-    if question and question.get("task") is None and not state.is_complete:
-        return
     state.answers[p["decision"]] = p
-    if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p.get("guidance"):
+    if question.get("kind") in _RETRIED and question.get("task") in state.tasks and p["guidance"]:
         state.tasks[question["task"]] = _guided(state, state.tasks[question["task"]], event)
 
 

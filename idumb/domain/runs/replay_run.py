@@ -29,12 +29,12 @@ def _started(state: RunState, event: Event) -> None:
     state.contract = LockedContract(p["contract_hash"], _plans(p["plans"]), chain=p["contract_hash"])
     state.mode = p["mode"]
     state.policy = p["policy"]
-    state.base = RunBase(p["base_commit"], p["base_tree"], p.get("base_snapshot"))
-    state.branch = p.get("branch")
-    state.workspace = p.get("workspace", "here")
+    state.base = RunBase(p["base_commit"], p["base_tree"], p["base_snapshot"])
+    state.branch = p["branch"]
+    state.workspace = p["workspace"]
     state.sandboxed = p.get("sandboxed", False)
-    state.reports = p.get("reports")
-    state.guarded = GuardedFiles(p.get("guarded"))
+    state.reports = p["reports"]
+    state.guarded = GuardedFiles(p["guarded"])
     state.started_at = event.at
     state.tasks = {task_id: TaskState(task_id, digest) for task_id, digest in p["tasks"]}
 
@@ -46,8 +46,7 @@ def _plans(rows: list[list[str]]) -> tuple[tuple[str, str], ...]:
 def _locked(state: RunState, event: Event) -> None:
     p = event.payload
     lock_in = {name: p[name] for name in ("contract_hash", "checks", "levels", "confidence", "parts")}
-    controlled = bool(p.get("controlled"))
-    state.contract = replace(state.contract, lock_in=lock_in, envelopes=p["envelopes"], controlled=controlled)
+    state.contract = replace(state.contract, lock_in=lock_in, envelopes=p["envelopes"])
 
 
 def _envelope_changed(state: RunState, event: Event) -> None:
@@ -80,9 +79,9 @@ def _amended(state: RunState, event: Event) -> None:
         chain=p["chain"],
         amending=None,
         amendments=(*contract.amendments, {**p, "seq": event.seq, "at": event.at}),
-        appended=contract.appended | frozenset(p.get("answers", ())),
+        appended=contract.appended | frozenset(p["answers"]),
     )
-    if p.get("tasks") is None:
+    if p["tasks"] is None:
         return
     before = state.tasks
     state.tasks = {
@@ -118,7 +117,7 @@ def _becomes(value: str) -> Callable[[RunState, Event], None]:
 def _verified(state: RunState, event: Event) -> None:
     """A failed verification voids the answers about the whole phase, because they are asked again after the fix."""
     state.verification = event.payload
-    if event.payload.get("status") == "failed":
+    if event.payload["status"] == "failed":
         state.forget_answers_about_phase()
 
 

@@ -53,8 +53,6 @@ class LockedContract:
     - `appended`: answers that the plan itself contains.
     - `lock_in`: what was recorded when the contract was last locked, None before.
     - `envelopes`: the environments of the agents that apply now.
-    - `controlled`: in strict mode, a check that passes before the work proves nothing. Locks of earlier versions do not
-      have this rule.
     """
 
     hash: str = ""
@@ -66,7 +64,6 @@ class LockedContract:
     appended: frozenset[str] = frozenset()
     lock_in: Mapping[str, Any] | None = None
     envelopes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    controlled: bool = False
 
     @property
     def earlier(self) -> tuple[str, ...]:
@@ -141,7 +138,7 @@ class RunState(_KnowsChanges):
     - `operations`: what each rollback and undo removed, for the undo of it.
     - `restoring`: the rollback or undo that was announced but not recorded yet.
     - `spent`: by role.
-    - `reports`: where its reports are kept, one of `settings.REPORTS`; None if an earlier version started the run.
+    - `reports`: where its reports are kept, one of `settings.REPORTS`.
     - `moved_at`: when the status of the run or of a task last changed.
     """
 
@@ -169,7 +166,7 @@ class RunState(_KnowsChanges):
     verification: Mapping[str, Any] | None = None
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
     restoring: Mapping[str, Any] | None = None
-    reports: str | None = None
+    reports: str = "branch"
     spent: dict[str, Spent] = field(default_factory=dict)
     last_seq: int = 0
 
@@ -188,7 +185,7 @@ class RunState(_KnowsChanges):
 
     @property
     def verified(self) -> bool:
-        return self.verification is not None and self.verification.get("status") == "passed"
+        return self.verification is not None and self.verification["status"] == "passed"
 
     @property
     def stage(self) -> str:

@@ -53,11 +53,11 @@ def clones_folder(root: str, common_dir: str) -> str:
             f"{user_folders.CLONES} is {folder}, which is inside the working tree {root}.",
             hint=f"Set {user_folders.CLONES} to a folder outside the repository",
         )
-    return old_clones_folder(common_dir)
+    return _inner_clones_folder(common_dir)
 
 
-def old_clones_folder(common_dir: str) -> str:
-    """Return where older versions kept the clones of a repository."""
+def _inner_clones_folder(common_dir: str) -> str:
+    """Return the place in the git folder, for a state folder inside the working tree."""
     return os.path.join(common_dir, "idumb", _CLONES)
 
 
@@ -133,7 +133,7 @@ def _link_dependencies(folder: str, common_dir: str) -> None:
 
 def _dependencies(folder: str, common_dir: str) -> list[str]:
     """Return the folders above the git folder, except those above the clones too, where Node finds them anyway."""
-    targets, at = list[str](), old_clones_folder(common_dir)
+    targets, at = list[str](), _inner_clones_folder(common_dir)
     while at != os.path.dirname(at) and not f"{folder}/".startswith(f"{at}/"):
         if os.path.isdir(os.path.join(at, _DEPENDENCIES)):
             targets.append(os.path.join(at, _DEPENDENCIES))
@@ -149,12 +149,10 @@ def levels(folder: str) -> Iterator[str]:
 
 
 def clones(root: str, common_dir: str) -> list[str]:
-    """Return every clone of the repository, including those of older versions."""
-    places = dict.fromkeys((clones_folder(root, common_dir), old_clones_folder(common_dir)))
+    """Return every clone of the repository."""
     return [
         os.path.join(at, name)
-        for place in places
-        for at in levels(place)
+        for at in levels(clones_folder(root, common_dir))
         for name in sorted(os.listdir(at))
         if _OF_RUN.fullmatch(name)
     ]

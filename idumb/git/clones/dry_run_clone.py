@@ -50,11 +50,11 @@ def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Ite
 
 def clear(user: Repository) -> tuple[str, ...]:
     """Remove the copies that killed processes left. Return their folders."""
-    removed = _cleared(user, os.path.join(user.common_dir, "idumb", clone_places.COPIES))  # of older versions
+    removed: list[str] = []
     try:
         place = clone.place_of(user)
     except Refusal:
-        return tuple(removed)  # most commands need no copy, so they do not require a place for one
+        return ()  # most commands need no copy, so they do not require a place for one
     for at in clone_places.levels(place):
         removed += _cleared(user, os.path.join(at, clone_places.COPIES))
     if removed:

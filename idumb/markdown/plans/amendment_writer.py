@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from idumb import lazy_pattern
-from idumb.app.ports.planning import ParsedPlan
 from idumb.domain import amendment, contract
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import LATER, errors
+from idumb.domain.finding import errors
 from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import writeback
@@ -45,7 +44,7 @@ def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
 
 
 def _amend(data: bytes, path: str, change: Amendment) -> bytes:
-    read = plan_parser.parse(data, path).as_agreed
+    read = plan_parser.parse(data, path)
     if read.plan is None:
         message, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
         raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
@@ -60,8 +59,6 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     for candidate in _candidates(text, plan, change):
         edited = candidate.encode("utf-8")
         reparsed = plan_parser.parse(edited, path)
-        if _later(reparsed) <= _later(read):
-            reparsed = reparsed.as_agreed
         if reparsed.plan is not None and _as_meant(plan, reparsed.plan, change):
             return edited
         if reparsed.plan is None and change.kind == amendment.ADD:
@@ -76,11 +73,6 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         f"This change cannot be written to {path} without changing something else.",
         hint="Edit the plan, then run idumb plan-diff and idumb amend --from-file",
     )
-
-
-def _later(read: ParsedPlan) -> int:
-    """Count the findings that earlier versions did not report."""
-    return sum(1 for f in read.findings if f.code in LATER)
 
 
 def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:

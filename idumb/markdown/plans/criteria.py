@@ -149,7 +149,7 @@ def _keeps(text: Text, rules: Rules, fences: Bullet | None) -> re.Match[str] | N
 
 
 def _bad_keeps(text: Text, rules: Rules) -> None:
-    """Report a property to keep that is not written as one. Plans of earlier versions may contain such words."""
+    """Report a property to keep that is not written as one."""
     if rules.task:
         message = f"`{text.s}` looks like a property that must stay true, but is not written as one"
         mend = "write — keeps: and the whole command in backticks"

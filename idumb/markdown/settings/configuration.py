@@ -25,8 +25,6 @@ from idumb.domain.settings import (
     NETWORKS,
     REGRESSIONS,
     REPORTS,
-    REPORTS_BRANCH,
-    REPORTS_NONE,
     SANDBOXES,
     Binding,
     Ceiling,
@@ -173,11 +171,8 @@ class _Reading:
         for key, value in self._pairs(node, "gates"):
             where = f"gates.{key.value}"
             row = gate_table.of_name(key.value)
-            name = key.value if row is None else row.setting
+            name = key.value
             if name not in levels.KNOWN and not self._is_own_gate(where, key, value):
-                continue
-            if name in gates and row is not None:
-                self._not_allowed(where, key.start, key.value, f"{row.name} and {name} are the same gate")
                 continue
             gate = gates[name] = GateSettings(**self._section(value, where, _GATE))
             if row is not None and gate.level is not None and gate.level < row.lowest:
@@ -321,12 +316,6 @@ class _Reading:
     def _git(self, node: Any) -> tuple[GitSettings, frozenset[str]]:
         """Return the settings, and the names of those that the configuration sets."""
         section = self._section(node, "git", _GIT)
-        old, new = section.pop("commit_reports", None), section.get("reports")
-        if old is not None and new is not None:
-            key = next(key for key, _ in self._pairs(node, "git") if key.value == "commit_reports")
-            self._not_allowed("git.commit_reports", key.start, key.value, "git.reports replaces it")
-        elif old is not None:
-            section["reports"] = REPORTS_BRANCH if old else REPORTS_NONE
         return GitSettings(**section), frozenset(f"git.{key}" for key in section)
 
     def _ceilings(self, node: Any) -> dict[str, Ceiling]:
@@ -457,7 +446,6 @@ _GIT: Mapping[str, values.Reader] = {
     "commit": values.one_of(COMMIT_POLICIES),
     "hooks": values.boolean,
     "reports": values.one_of(REPORTS),
-    "commit_reports": values.boolean,
     "message": values.message,
     "branch": values.one_of(BRANCHES),
     "branch_name": values.branch_name,
@@ -474,7 +462,7 @@ _RUN: Mapping[str, values.Reader] = {
     "idle_timeout": values.duration,
     "check_idle_timeout": values.duration,
 }
-_GATE_NAMES = (*(name for row in gate_table.ROWS for name in (row.name, row.alias) if name), *agent.ROLES)
+_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
 _GATE: Mapping[str, values.Reader] = {
     "level": values.level,
     "timeout": values.duration,

@@ -297,8 +297,7 @@ LIMITED = {"command": "each command", "gate": "the whole gate"}
 
 def _explained(row: phrases.Data) -> str:
     limit = f", {quantities.duration(row['timeout'])} for {LIMITED[row['timeout_of']]}"
-    alias = f" (also: {row['alias']})" if row["alias"] else ""
-    lines = [f"{row['name']}{alias}: stage {row['stage']}, level {row['level']}{limit}"]
+    lines = [f"{row['name']}: stage {row['stage']}, level {row['level']}{limit}"]
     lines += [f"  must hold: {row['must_hold']}", f"  why:       {row['why']}", f"  way out:   {row['way_out']}"]
     codes = f" ({', '.join(row['plan_codes'])})" if row["plan_codes"] else ""
     lines.append(f"  in a plan: {row['in_plan']}{codes}")

@@ -34,7 +34,7 @@ def render(document: Document) -> str:
     if document.outputs:
         lines += ["", "## Outputs", "", *_words(markup.json_text(dict(document.outputs)).rstrip())]
     lines += ["", "## Next steps", "", *_words(document.next_steps)]
-    words = "When you begin, are stopped or are done, say so:"  # documents of earlier versions have these words
+    words = "When you begin, are stopped or are done, say so:"
     command = f"idumb handoff update {document.handoff_id} in_progress|blocked|failed|complete"
     return "\n".join([*lines, "", words, "", *markup.block(command)]) + "\n"
 

@@ -57,7 +57,7 @@ def test_the_task_s_limits_override_the_plan_s() -> None:
 
 
 def test_the_gates_run_in_the_order_of_the_table() -> None:
-    of_table = [row.setting for row in gate_table.ROWS]
+    of_table = [row.name for row in gate_table.ROWS]
     places = [of_table.index(gate.name) for gate in registry.GATES]
     assert places == sorted(places)
     assert all(gate_table.ROWS[place].stage in (gate_table.STEP, gate_table.POST) for place in places)

@@ -124,14 +124,16 @@ def test_a_database_switched_to_write_ahead_mode_is_switched_back(opened: Opened
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-def test_a_newer_schema_is_refused_and_not_changed(opened: OpenedLog) -> None:
+@pytest.mark.parametrize("version", [schema.CURRENT - 1, schema.CURRENT + 1])
+def test_an_unknown_schema_is_refused_and_not_changed(opened: OpenedLog, version: int) -> None:
+    """R-LOG-2."""
     fence = opened.fill(1)
     opened.close()
     with outside(opened.path) as db:
-        db.execute(f"PRAGMA user_version = {schema.CURRENT + 1}")
+        db.execute(f"PRAGMA user_version = {version}")
     before = opened.path.read_bytes()
-    assert code_of(opened.log.head) == "store.newer"
-    assert code_of(opened.append, fence) == "store.newer"
+    assert code_of(opened.log.head) == "store.schema"
+    assert code_of(opened.append, fence) == "store.schema"
     assert opened.path.read_bytes() == before
 
 

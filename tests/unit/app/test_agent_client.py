@@ -20,6 +20,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.plans import plan
 from idumb.domain.runs.run import RunState
 from idumb.views.terminal.ask import Nobody
+from tests.support import run_events
 from tests.support.gitrepo import GitSandbox
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -80,10 +81,7 @@ class Talkative:
 
 
 TASK = plan.Task("T1-01", "Work")
-STARTED = {
-    "phase": "1", "number": 1, "contract_hash": "c" * 64, "plans": [], "mode": "guided", "policy": "task",
-    "base_commit": None, "base_tree": "0" * 40, "tasks": [["T1-01", "d"]],
-}  # fmt: skip
+STARTED = {**run_events.STARTED, "tasks": [["T1-01", "d"]]}
 
 
 def heard(sandbox: GitSandbox, statuses: Callable[[Hear], object]) -> tuple[AgentResult, list[dict[str, object]]]:

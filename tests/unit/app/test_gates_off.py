@@ -154,7 +154,7 @@ def _status(name: str, case: Case, work: Work, *, on: bool) -> str:
     settings = Settings(
         builder="builder",
         bindings={"builder": Binding("builder", "scripted")},
-        gates={row.setting: GateSettings(level=level)},
+        gates={row.name: GateSettings(level=level)},
     )
     plan = {key: off.get(key, _checked(value, check)) for key, value in case.plan.items()}
     run = EngineRun(task("T1-01", files=[work.path], **fields), work=build, settings=settings, plan=plan)

@@ -10,7 +10,7 @@ from idumb.app.attempt import judge, questions, validator
 from idumb.domain import agent, outcome
 from idumb.domain.decision import Answer
 from idumb.domain.plans.plan import Criterion, Option, Task
-from idumb.domain.proof import evidence
+from idumb.domain.proof import evidence, symbols
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.proof.ledger import Ledger, Line
@@ -31,6 +31,23 @@ def test_a_matching_ledger_and_one_passed_proof_pass() -> None:
 def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
     wrong = Ledger((Line("a", status, None, "create"),))
     assert evidence.verdict(wrong, [record_of(evidence.PASSED)])[0] == outcome.FAIL
+
+
+def test_every_wrong_file_and_symbol_is_a_reason_to_fail() -> None:
+    files = (Line("a", "declared", "created", "create"), Line("b", "undeclared", "created", None))
+    names = (symbols.Line("a", "load", "missing", None, "add"), symbols.Line("a", "save", "declared", "added", "add"))
+    proofs = [record_of(evidence.PASSED)]
+    words = "b was created and is not declared"
+    assert evidence.verdict(Ledger((*files, files[1]), ()), proofs) == (outcome.FAIL, f"{words}; {words}")
+    assert evidence.verdict(Ledger(files, names), proofs) == (outcome.FAIL, f"{words}; {names[0].words}")
+    assert evidence.verdict(Ledger(files[:1], names[:1]), proofs) == (outcome.FAIL, names[0].words)
+    assert evidence.verdict(Ledger(files[:1], names[1:]), proofs)[0] == outcome.PASS
+
+
+def test_a_tolerated_failure_counts_as_proof_and_is_the_reason() -> None:
+    tolerated = dataclasses.replace(record_of(evidence.TOLERATED), text="it fails as before")
+    assert evidence.verdict(HOLDS, [tolerated]) == (outcome.PASS, "it fails as before")
+    assert evidence.verdict(HOLDS, [tolerated, record_of(evidence.FAILED, "AC-2")])[0] == outcome.PARTIAL
 
 
 @pytest.mark.parametrize("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
@@ -128,8 +145,8 @@ def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     assert (record.result, record.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 
-@pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before"])
-def test_limits_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
+@pytest.mark.parametrize("subject", ["limit files", "precondition 1", "test 1 before", "secret"])
+def test_limits_secrets_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
     """R-RUN-3."""
     assert not evidence.proves([record_of(evidence.PASSED, subject)])
     assert evidence.verdict(HOLDS, [record_of(evidence.PASSED, subject)])[0] == outcome.FAIL
@@ -181,3 +198,11 @@ def test_a_decision_task_offers_its_options() -> None:
 def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
     failed = [record_of(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
     assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")
+
+
+def test_an_answer_is_evidence_of_its_criterion_also_in_a_phase_between_two() -> None:
+    task = Task("T06.2-01", "Look", acceptance=(Criterion("AC-1", "it reads well", "human"),))
+    asked = [*questions.criterion_questions(task, 1, ()), questions.validator_question(task, 1, ())]
+    asked.append(questions.work_question(task))
+    subjects = [proof.subject for proof in questions.evidence_of_answers(asked, (), None)]
+    assert subjects == ["AC-1", "validator", "work"]

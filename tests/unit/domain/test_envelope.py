@@ -66,12 +66,6 @@ def test_an_unknown_part_is_neither_same_nor_different() -> None:
     assert envelope.compare(parts_of(), parts_of()) == ((), ("model",))
 
 
-def test_parts_that_an_older_log_lacks_are_unknown() -> None:
-    older = {name: value for name, value in parts_of().items() if name not in {"program", "policy"}}
-    assert envelope.compare(older, parts_of())[1] == ("program", "model", "policy")
-    assert envelope.changes({"coder": older}, {"coder": parts_of(idumb="2")}) == (Change("coder", "idumb", "1", "2"),)
-
-
 def test_the_context_is_what_conditions_and_references_name() -> None:
     task = Task(
         "T1-01",

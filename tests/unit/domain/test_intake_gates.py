@@ -99,12 +99,12 @@ def severities(made: Plan, base: Settings = SETTINGS, **gates: int) -> dict[str,
 def test_at_level_2_what_a_plan_shows_of_a_gate_blocks_its_approval(gate: str, code: str, made: Plan) -> None:
     row = gate_table.of_name(gate)
     assert row is not None
-    setting = row.setting.replace("-", "_")
+    setting = row.name.replace("-", "_")
     assert severities(made).get(code) in (None, WARNING)
     assert severities(made, SETTINGS, **{setting: 1}).get(code) in (None, WARNING)
     assert severities(made, SETTINGS, **{setting: 2})[code] == ERROR
-    assert code in registry.codes_of_gate(row.setting)
-    others = {r.setting.replace("-", "_"): 2 for r in gate_table.ROWS if r.name not in (gate, "plan")}
+    assert code in registry.codes_of_gate(row.name)
+    others = {r.name.replace("-", "_"): 2 for r in gate_table.ROWS if r.name not in (gate, "plan")}
     assert severities(made, SETTINGS, **others).get(code) in (None, WARNING)
 
 
@@ -178,6 +178,6 @@ def test_a_program_that_the_project_prepares_blocks_no_approval() -> None:
 
 def test_each_gate_says_what_a_plan_shows_of_it_or_why_nothing() -> None:
     for row in gate_table.ROWS:
-        codes = registry.codes_of_gate(row.setting)
+        codes = registry.codes_of_gate(row.name)
         assert row.in_plan
         assert bool(codes) != row.in_plan.startswith("nothing") or row.name == gate_table.PLAN

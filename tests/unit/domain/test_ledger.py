@@ -53,10 +53,45 @@ def test_a_different_kind_of_change_than_declared_is_a_mismatch(verb: str, chang
     assert ledger.compare(claims((verb, "?")), [change]).paths(ledger.MISMATCH) == ("a",)
 
 
+def test_each_verb_but_change_demands_its_change() -> None:
+    every = claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("change", "d"))
+    assert ledger.compare(every, []).paths(ledger.MISSING) == ("a", "b", "c")
+    assert all(ledger.compare(every[3:], [change("d")]).holds for change in (created, modified, deleted))
+
+
+def test_only_a_declared_name_unprotects_what_tools_read_and_nothing_unprotects_what_the_project_protects() -> None:
+    declared = claims(("create", "AGENTS.md"), ("create", "db/1.sql"))
+    compared = ledger.compare(declared, [created("AGENTS.md"), created("db/1.sql")], ["db/**"])
+    assert (compared.paths(ledger.DECLARED), compared.paths(ledger.PROTECTED)) == (("AGENTS.md",), ("db/1.sql",))
+    accepted = ledger.compare((), [created("AGENTS.md")], (), ["AGENTS.md"])
+    assert accepted.paths(ledger.PROTECTED) == ("AGENTS.md",)
+
+
+def test_a_person_can_accept_another_change_than_the_declared_one() -> None:
+    assert ledger.compare(claims(("create", "a")), [modified("a")], (), ["a"]).holds
+
+
 def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
     compared = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
     assert compared.holds
     assert ledger.compare(claims(("modify", "src/**")), []).holds
+
+
+@pytest.mark.parametrize("pattern", ["?.txt", "[ab].txt", "{a,b}.txt", "*.txt", "**"])
+def test_a_pattern_to_create_needs_a_change_that_it_matches(pattern: str) -> None:
+    assert ledger.compare(claims(("create", pattern)), [created("a.txt")]).holds
+    missing = ledger.compare(claims(("create", pattern), ("create", "src/b")), [created("src/b")])
+    assert missing.paths(ledger.MISSING) == (() if pattern == "**" else (pattern,))
+
+
+def test_a_pattern_with_another_verb_too_only_says_where_the_task_may_work() -> None:
+    assert ledger.compare(claims(("create", "src/**"), ("modify", "src/**")), []).holds
+
+
+def test_a_name_with_brackets_is_created_by_a_file_of_exactly_that_name() -> None:
+    page = "pages/[id].tsx"
+    assert ledger.compare(claims(("create", page)), [created(page)]).holds
+    assert ledger.compare(claims(("create", page)), []).paths(ledger.MISSING) == (page,)
 
 
 def test_a_move_is_a_deletion_and_a_creation() -> None:

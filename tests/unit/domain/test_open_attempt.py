@@ -9,19 +9,11 @@ import pytest
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
+from tests.support import run_events
 
-STARTED = {
-    "phase": "1",
-    "number": 1,
-    "contract_hash": "c",
-    "plans": [],
-    "mode": "guided",
-    "policy": "task",
-    "base_commit": None,
-    "base_tree": "t",
-    "tasks": [["T1-01", "d"], ["T1-02", "e"]],
-}
-FINISHED = {"outcome": "failed", "left": "t", "touched": []}
+STARTED = {**run_events.STARTED, "tasks": [["T1-01", "d"], ["T1-02", "e"]]}
+FINISHED = dict(run_events.FINISHED)
+INTERRUPTED: dict[str, Any] = {"left": None, "touched": [], "reason": ""}
 
 
 def state_after(*events: tuple[str, dict[str, Any]]) -> RunState:
@@ -54,10 +46,10 @@ def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
     ("kind", "payload"),
     [
         ("attempt.finished", FINISHED),
-        ("attempt.interrupted", {}),
+        ("attempt.interrupted", INTERRUPTED),
         ("attempt.started", {"base": "t", "snapshot": "s"}),
         ("task.skipped", {}),
-        ("task.accepted", {}),
+        ("task.accepted", {"commit": None}),
     ],
 )
 def test_every_end_of_the_attempt_closes_it(kind: str, payload: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from idumb.app.attempt import record
 from idumb.domain import outcome
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import Event
+from tests.support import run_events
 
 BASE = "b" * 40
 
@@ -21,15 +22,7 @@ class Tape:
         self.events: list[Event] = []
         self.add(
             "run.started",
-            phase="1",
-            number=1,
-            contract_hash="c",
-            plans=[["p", "h"]],
-            mode="guided",
-            policy="task",
-            base_commit=None,
-            base_tree=BASE,
-            tasks=[[t, t] for t in tasks],
+            **{**run_events.STARTED, "plans": [["p", "h"]], "base_tree": BASE, "tasks": [[t, t] for t in tasks]},
         )
 
     def add(
@@ -45,27 +38,20 @@ class Tape:
             "attempt.finished",
             task,
             number,
-            outcome=result,
-            left=f"left-{task}-{number}",
-            touched=list(touched),
-            feedback="why",
-            reason="because",
-            seconds=1.0,
+            **{
+                **run_events.FINISHED,
+                "outcome": result,
+                "left": f"left-{task}-{number}",
+                "touched": list(touched),
+                "feedback": "why",
+                "reason": "because",
+            },
         )
 
     def complete(self, task: str, number: int = 1, touched: tuple[str, ...] = ("f",)) -> Tape:
         self.attempt(task, number, outcome.COMPLETED, touched)
         self.add(
-            "checkpoint.recorded",
-            task,
-            number,
-            status="completed",
-            git_hash="g",
-            snapshot="s",
-            tree="t",
-            files=list(touched),
-            seconds=1.0,
-            commit="g",
+            "checkpoint.recorded", task, number, **{**run_events.CHECKPOINT, "git_hash": "g", "files": list(touched)}
         )
         return self.add("task.completed", task, number)
 
@@ -92,7 +78,7 @@ def test_a_completed_task_has_its_checkpoint() -> None:
 def test_an_interrupted_attempt_does_not_count() -> None:
     """An attempt interrupted by the executor's end is not a failure."""
     tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
-    task = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"]).state().tasks["A"]
+    task = tape.add("attempt.interrupted", "A", 1, left="x", touched=["f"], reason="").state().tasks["A"]
     assert (task.progress.attempts, task.attempt.number, task.status) == (0, 1, outcome.PENDING)
     assert task.attempt.outcome == outcome.CANCELLED
 
@@ -172,8 +158,8 @@ def test_events_of_a_handoff_do_not_change_the_date_of_reports() -> None:
 
 def test_what_nobody_committed_is_known_after_every_event() -> None:
     tape = Tape("A", "B", "C").complete("A", touched=("a", "both"))
-    tape.attempt("B", 1, outcome.COMPLETED, ("b", "both")).add("task.accepted", "B", reason="fine", by="x")
-    tape.attempt("C", 1, outcome.COMPLETED, ("c",)).add("task.accepted", "C", reason="fine", by="x")
+    tape.attempt("B", 1, outcome.COMPLETED, ("b", "both")).add("task.accepted", "B", reason="fine", by="x", commit=None)
+    tape.attempt("C", 1, outcome.COMPLETED, ("c",)).add("task.accepted", "C", reason="fine", by="x", commit=None)
     tape.add("rollback.completed", operation="op2", to="B", tasks=["C"], paths=["c"])
     tape.add("undo.completed", operation="op3", undone="op2", paths=["c"])
     tape.add("task.reset", "C", reason="again")

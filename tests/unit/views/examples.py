@@ -12,6 +12,7 @@ from idumb.domain.plans.plan import Criterion, FileClaim, Invariant, Option, Pla
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import GENESIS, Event
 from idumb.domain.settings import Settings
+from tests.support import run_events
 
 RUN = "0123456789abcdef"
 COMMIT = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d"
@@ -73,16 +74,16 @@ class Log:
         self.events: list[Event] = []
         self.add(
             "run.started",
-            phase=contract.phase,
-            number=1,
-            contract_hash=contract.hash,
-            plans=[[p.path, p.sha256] for p in contract.plans],
-            mode="guided",
-            policy="task",
-            base_commit=base,
-            base_tree=TREE,
-            branch="main",
-            tasks=[[i, contracts.task_digest(contract.tasks[i])] for i in contract.order],
+            **{
+                **run_events.STARTED,
+                "phase": contract.phase,
+                "contract_hash": contract.hash,
+                "plans": [[p.path, p.sha256] for p in contract.plans],
+                "base_commit": base,
+                "base_tree": TREE,
+                "branch": "main",
+                "tasks": [[i, contracts.task_digest(contract.tasks[i])] for i in contract.order],
+            },
         )
 
     def add(self, kind: str, task_id: str | None = None, attempt: int | None = None, /, **payload: Any) -> Event:
@@ -113,7 +114,17 @@ class Log:
         done = ended == "completed"
         self.add("attempt.started", task_id, number, base=TREE, snapshot="5" * 40)
         self.add(
-            "attempt.finished", task_id, number, outcome=ended, left=TREE, touched=list(files), seconds=seconds, **more
+            "attempt.finished",
+            task_id,
+            number,
+            **{
+                **run_events.FINISHED,
+                "outcome": ended,
+                "left": TREE,
+                "touched": list(files),
+                "seconds": seconds,
+                **more,
+            },
         )
         self.add(
             "checkpoint.recorded",
@@ -127,6 +138,7 @@ class Log:
             seconds=seconds,
             error=None if done else more.get("reason", "it failed"),
             commit=COMMIT if done else None,
+            left=None,
         )
 
     def complete(self, task_id: str, *files: str, **more: Any) -> None:

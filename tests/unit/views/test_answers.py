@@ -70,7 +70,7 @@ def test_a_valid_plan_is_shown_with_its_hash_and_how_to_consent() -> None:
 
 def test_a_complete_run_proceeds_to_verification() -> None:
     """R-RUN-6."""
-    record = {"status": "passed", "reason": "every check passed"}
+    record = {"status": "passed", "reason": "every check passed", "weaker": []}
     text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
     assert text.startswith(
         "Execution complete for Phase 1.\n- Completed: 5 tasks\n- Files modified: 3\n- Proceeding to verification...\n"
@@ -89,7 +89,7 @@ def test_a_complete_run_proceeds_to_verification() -> None:
     ],
 )
 def test_passed_is_not_said_of_what_is_open_or_accepted(more: dict[str, Any], words: str) -> None:
-    record = {"status": "passed", "reason": "AC-2 has no proof; Ann accepted it", **more}
+    record = {"status": "passed", "reason": "AC-2 has no proof; Ann accepted it", "weaker": [], **more}
     text = answer.render("execute-phase", _run("complete", counts={"completed": 5}, verification=record))
     assert words in text
     assert "Verification passed" not in text
@@ -235,7 +235,7 @@ def test_accepted_changes_that_are_not_committed_are_named() -> None:
 def test_verification_shows_each_check_and_each_gap() -> None:
     check = {"subject": "SC-1", "text": "the suite", "command": "pytest -q", "result": "failed"}
     data = {"phase": "1", "status": "failed", "reason": "SC-1 failed", "report": "V.md", "evidence": [check],
-            "requirements": [{"id": "REQ-1", "met": False}]}  # fmt: skip
+            "requirements": [{"id": "REQ-1", "met": False}], "weaker": []}  # fmt: skip
     text = answer.render("verify-work", data)
     assert "  failed  SC-1  pytest -q\n" in text
     assert "  REQ-1 is not met\n" in text

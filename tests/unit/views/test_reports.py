@@ -134,7 +134,7 @@ def test_progress_names_the_running_task_and_says_if_there_is_no_commit() -> Non
 
 def test_an_accepted_task_counts_as_completed_and_is_listed_separately() -> None:
     log = examples.partial_run()
-    log.add("task.accepted", "T1-02", reason="good enough")
+    log.add("task.accepted", "T1-02", reason="good enough", commit=None)
     progress = json.loads(run_status.progress(log.state, log.statuses))
     assert "T1-02" in progress["completed"]
     assert progress["accepted"] == ["T1-02"]
@@ -229,7 +229,8 @@ def test_work_of_an_earlier_run_is_listed_and_not_counted_again() -> None:
         "seq": 3,
         "commit": examples.COMMIT,
     }
-    log.add("task.carried", "T1-01", from_run="fedcba", status="completed", checkpoint=before)
+    fields = {"from_run": "fedcba", "status": "completed", "reason": "", "effect": "", "checkpoint": before}
+    log.add("task.carried", "T1-01", **fields)
     text = _summary(log)
     assert "| [T1-01](" in text
     assert "| Slug function | earlier run `fedcba` | proven by the earlier run | `1a2b3c4` |" in text
