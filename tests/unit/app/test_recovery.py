@@ -15,6 +15,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, Criterion
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
+from idumb.domain.settings import Binding, Settings
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 Files = dict[str, bytes]
@@ -323,6 +324,35 @@ def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place:
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
     assert sorted(run.repository.trees[run.repository.commits[run.repository.head or ""].tree]) == ["A", "B", "README"]
+
+
+def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
+    """It fails by an undeclared change, waits for a person once that is accepted, and completes."""
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("completed", usage=Usage(10, 20, 0.5))
+
+    run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "accept"))
+    assert run.run().kind == "done"
+    progress = run.state.tasks["A"].progress
+    assert (progress.attempts, progress.spent.attempts, progress.spent.tokens) == (1, 1, 30)
+    assert run.state.spent["builder"].attempts == 1
+
+
+def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted() -> None:
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("completed", reply='{"verdict": "PASS", "evidence": []}', usage=Usage(10, 20, 0.5))
+
+    bindings = {name: Binding(name, "scripted") for name in ("builder", "validator")}
+    chosen = Settings(builder="builder", bindings=bindings)
+    tasks = (task("A", validator="validator", acceptance=JUDGED),)
+    run = answered(answered(EngineRun(*tasks, work=work, settings=chosen), "accept"))
+    assert run.run().kind == "done"
+    assert {role: used.tokens for role, used in run.state.spent.items()} == {"builder": 30, "validator": 30}
 
 
 def test_accepted_changes_that_changed_since_are_not_committed() -> None:
