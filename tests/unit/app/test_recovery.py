@@ -355,6 +355,23 @@ def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted
     assert {role: used.tokens for role, used in run.state.spent.items()} == {"builder": 30, "validator": 30}
 
 
+@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: dict[str, str]) -> None:
+    """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("timed_out" if request.attempt == 1 else "completed", "no time is left")
+
+    run = EngineRun(task("A"), work=work, answers=answers)
+    if not answers:
+        answered(run, "accept")
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.commits() == ["A"]
+
+
 def test_accepted_changes_that_changed_since_are_not_committed() -> None:
     run = answered(straying(), "accept")
     run.repository.files["B"] = b"mine"
