@@ -63,7 +63,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     rejected = [e for e in judged if not e.passed]
     if saved.workspace == "here" and not rejected:
         _require_present(context, saved)
-    _take_into_clone(context, saved)
+    before = _take_into_clone(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
     attempt = dataclasses.replace(
@@ -81,6 +81,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         done = pipeline.prove(context, saved, measure.accepting(context, attempt, saved.ledger.undeclared))
     else:
         done = pipeline.judge_again(context, saved, attempt)
+    _drop_from_clone(context, done, before)
     _require_committed(context, done)
     return done
 
@@ -104,10 +105,22 @@ def is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> bool
     return trees.overlay(present, tree, touched) == present
 
 
-def _take_into_clone(context: RunContext, attempt: Attempt) -> None:
-    """Bring the work of an earlier command into this command's clone, for its checks and for the next tasks."""
-    if context.workspace.kind != "here" and attempt.task.id not in context.begun:
-        context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
+def _take_into_clone(context: RunContext, attempt: Attempt) -> str | None:
+    """Bring the work of an earlier command into this command's clone, for its checks and for the next tasks.
+
+    Return the tree of the clone before; None if the work is there, or in the user's tree.
+    """
+    if context.workspace.kind == "here" or attempt.task.id in context.begun:
+        return None
+    before = context.work.scan(attempt.ledger.changed)
+    context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
+    return before
+
+
+def _drop_from_clone(context: RunContext, attempt: Attempt, before: str | None) -> None:
+    """Remove work that failed from this command's clone: the next attempt does not start from it."""
+    if before is not None and attempt.outcome not in (outcome.COMPLETED, outcome.WAITING) and not attempt.message:
+        context.work.restore(before, before, attempt.ledger.changed, force=True)
 
 
 def finish(context: RunContext, task: Task) -> None:
@@ -132,11 +145,14 @@ def finish(context: RunContext, task: Task) -> None:
 
 def _commit_again(context: RunContext, attempt: Attempt) -> None:
     """Commit what was announced. If HEAD has moved since it was judged, it is judged again first."""
-    _take_into_clone(context, attempt)
+    before = _take_into_clone(context, attempt)
     if context.services.history.head().commit == attempt.judged_on or attempt.commits is not None:
         done = record.complete(context, attempt)
     else:
+        if attempt.workspace != "here":
+            _take_delivered_back(context, attempt)
         done = pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
+        _drop_from_clone(context, done, before)
     _require_committed(context, done)
 
 

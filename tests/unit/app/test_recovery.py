@@ -261,6 +261,17 @@ def test_a_task_has_the_files_of_one_that_waited_for_a_person_in_a_clone() -> No
     assert run.commits() == ["A", "B"]
 
 
+def test_in_a_clone_the_attempt_after_a_rejected_one_starts_without_its_work() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] += b"%d" % request.attempt
+
+    run = EngineRun(task("A", files=["README"], acceptance=JUDGED), work=work, workspace="clone", apart=True)
+    answered(answered(run, "no"))
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.repository.files["README"] == b"hello2"
+
+
 def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
     """R-RUN-3: the evidence is about the tree that is committed."""
     run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=True))
@@ -448,3 +459,22 @@ def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill(pla
         judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
         made = {commit.tree for commit in run.repository.commits.values() if "Idumb-Task" in commit.message}
         assert made <= judged
+
+
+@PLACES
+def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way(place: dict[str, Any]) -> None:
+    """It was delivered from its clone before it was judged again."""
+
+    def again() -> EngineRun:
+        return EngineRun(task("A", verify=("test -f A", "grep -q hello README")), **{**place, "apart": True})
+
+    rehearsal = again()
+    rehearsal.run()
+    for point in range(rehearsal.effects.index("log checkpoint.intended") + 2, rehearsal.effects.index("commit") + 2):
+        run = again()
+        assert run.run_until_killed(point)
+        run.repository.files["README"] = b"mine"
+        run.repository.advance({"README": run.repository.store(b"mine")}, "my own commit")
+        run.run(max_attempts=1)
+        assert run.commits() == []
+        assert sorted(run.repository.files) == (["A", "README"] if place["workspace"] == "here" else ["README"])
