@@ -59,7 +59,8 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     if any(change.new is not None and change.new.mode == LINK for change in changes):
         clone_losses.report_links(context, attempt, candidate, changes)
     if strays:
-        problems = [words_of_strays(strays), *problems]
+        measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
+        problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
         _report_strays(context, measured, strays)
     if problems:
         return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
@@ -239,10 +240,6 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     outside = [(path, target) for path in links if (target := context.work.outside_target(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
     return [f"{path} is a link that leads out of the working tree, to {target}: {way}" for path, target in outside[:5]]
-
-
-def words_of_strays(strays: Sequence[str]) -> str:
-    return f"changed outside its declared files: {wording.listed(strays)}"
 
 
 def _report_strays(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> None:

@@ -50,9 +50,8 @@ def expire(context: RunContext, task: Task) -> None:
 def judge(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = exposed_secrets.of_record(context.services, context.saved(task))
-    only_strayed = saved.reason == measure.words_of_strays(saved.ledger.strays)
     # Acceptance forgives nothing else, such as a builder that timed out. Of a builder's commits, the clone is gone.
-    if saved.deviation and (saved.commits is not None or not only_strayed):
+    if saved.deviation and (saved.commits is not None or not saved.excusable):
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return None
     asked = context.journal.state.tasks[task.id].decisions
