@@ -15,10 +15,14 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, Criterion
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.proof import gate_table
+from idumb.domain.proof.gate import Inputs
+from idumb.domain.settings import Binding, GateSettings, Settings
+from idumb.gates.registry import StepGate
 from tests.support.engine_run import EngineRun, make_own_files, task
 
 Files = dict[str, bytes]
+PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 
 
 def one_task() -> EngineRun:
@@ -392,6 +396,33 @@ def test_accepted_changes_that_changed_since_are_not_committed() -> None:
     assert run.commits() == []
 
 
+@PLACES
+@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, str], place: dict[str, Any]
+) -> None:
+    """R-GATE-1: no further attempt is paid for, at a terminal and later."""
+
+    def broken(inputs: Inputs) -> None:
+        inputs.read(inputs.changes[0].new, 1000)
+        raise KeyError("line")
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+
+    load = StepGate.load
+    monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
+    chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
+    run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers, **place)
+    if not answers:
+        answered(run, "accept")
+    ending = run.run()
+    assert (ending.kind, ending.fields.get("failure"), run.calls) == ("halted", "gate-error", [("a.py", 1)])
+    monkeypatch.undo()
+    assert run.run().kind == "done"
+
+
 # Every point
 
 
@@ -425,9 +456,6 @@ def require_finished(run: EngineRun) -> None:
     assert sorted(run.commits()) == ["A", "B", "C", "D"]
     assert run.repository.files == {"README": b"edited", "notes": b"mine", **{id: id.encode() for id in "ABCD"}}
     assert run.log.verify().broken_at is None
-
-
-PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 
 
 @PLACES
