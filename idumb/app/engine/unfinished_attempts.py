@@ -62,6 +62,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     rejected = [e for e in judged if not e.passed]
     if saved.workspace == "here" and not rejected:
         _require_present(context, saved)
+        saved = _as_it_is_now(context, saved)
     before = _take_into_clone(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
@@ -95,6 +96,19 @@ def _require_present(context: RunContext, attempt: Attempt) -> None:
             hint=f"Restore them as they were, or idumb skip {attempt.task.id} --why REASON",
             details={"phase": context.contract.phase, "task": attempt.task.id},
         )
+
+
+def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
+    """Return the attempt with the other files as they are: idumb wrote the answer into the plan, or the user edited.
+
+    Otherwise the checks would be blamed for those changes.
+    """
+    if context.workspace.kind != "here":
+        return attempt
+    present = context.work.scan(attempt.literal_paths)
+    return dataclasses.replace(
+        attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed)
+    )
 
 
 def is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> bool:
