@@ -276,9 +276,10 @@ def test_in_a_clone_the_attempt_after_a_rejected_one_starts_without_its_work() -
     assert run.repository.files["README"] == b"hello2"
 
 
-def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_commit_made_while_a_task_waits_is_judged_with_its_work(*, apart: bool) -> None:
     """R-RUN-3: the evidence is about the tree that is committed."""
-    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=True))
+    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=apart))
     run.repository.files["README"] = b"other"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
