@@ -69,10 +69,11 @@ def advance(context: RunContext, task: Task) -> Ending:
 def settle(context: RunContext, task: Task) -> None:
     """Bring a task to a state from which a new attempt can start, or in which it waits or has ended. Asks nobody.
 
-    What a person must decide before an attempt is asked when it is the task's turn.
+    What decides whether an attempt may begin is left for the task's turn.
     """
-    while (move := following(context, task)).kind not in (follow.START, follow.WAIT, follow.DONE, follow.HALT):
-        if move.kind == follow.ASK and context.journal.state.tasks[task.id].status != outcome.RUNNING:
+    while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
+        move = following(context, task)
+        if move.kind in (follow.START, follow.WAIT, follow.HALT):
             return
         perform(context, task, move, ask=False)
 
