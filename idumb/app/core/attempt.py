@@ -32,6 +32,8 @@ BEGUN, ANNOUNCED, BUILT, MEASURED, JUDGED, INTENDED, RECORDED = STAGES = (
     "intended",
     "recorded",
 )
+MOST_REPLY = 64 * 1024
+"""Characters of an agent's reply that are saved: its end, where its answer is. The transcript has all of it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)  # noqa: TID251 - `started` is not compared
@@ -153,6 +155,10 @@ class Attempt:
         empty = Attempt.__dataclass_fields__
         row = {name: value for name in _types() if (value := getattr(self, name)) != empty[name].default}
         row["before"] = RepositoryState(self.before.head, self.before.guarded)
+        for name in ("result", "verdict_of_validator"):
+            answer = getattr(self, name)
+            if answer is not None:
+                row[name] = replace(answer, reply=answer.reply[-MOST_REPLY:])
         del row["started"]
         plain: dict[str, Any] = msgspec.to_builtins(row)
         return {**plain, "seconds": round(now - self.started, 3)}

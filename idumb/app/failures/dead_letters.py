@@ -180,8 +180,8 @@ def _letters_of_run(services: Services, state: RunState, events: list[Event], ph
 
 
 def _task_letter(services: Services, state: RunState, event: Event, phase: str, tree: str) -> Letter:
-    finished = [e.payload for e in services.log.events(run=state.id, task=event.task, kind="attempt.finished")]
-    last: Mapping[str, Any] = finished[-1] if finished else {}
+    finished = [*services.log.events(run=state.id, task=event.task, kind="attempt.finished")]
+    last: Mapping[str, Any] = finished[-1].payload if finished else {}
     builder: Mapping[str, Any] = last.get("builder") or {}
     task_state = state.tasks[event.task or ""]
     started = services.log.events(run=state.id, task=event.task, kind="attempt.started", newest_first=True, limit=1)
@@ -194,7 +194,7 @@ def _task_letter(services: Services, state: RunState, event: Event, phase: str, 
         event.task,
         dead_letter.failure_class(last.get("outcome"), last.get("cause"), builder.get("failure")),
         event.payload.get("reason") or task_state.reason,
-        sum(map(replay.counts, finished)),
+        len({e.attempt for e in finished if replay.counts(e.payload)}),  # one that waited ends twice
         next((e.payload["builder"] for e in started), None),
         last.get("cause"),
         builder.get("failure"),

@@ -10,8 +10,9 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.core.attempt import STAGES, Attempt, loaded
+from idumb.app.core.attempt import MOST_REPLY, STAGES, Attempt, loaded
 from idumb.app.ports.repository import Head, RepositoryState
+from idumb.domain.agent import AgentResult
 from idumb.domain.plans.plan import Plan, Task
 from tests.support.seed import commit_seed
 
@@ -58,6 +59,16 @@ def test_an_attempt_loads_from_the_log_as_an_equal_value() -> None:
         again = loaded(json.loads(json.dumps(attempt.saved(10.0))), TASK, PLAN, 110.0)
         assert again == attempt
         assert again.started == 103.0  # a hundred seconds passed in which nobody worked on it
+
+
+def test_of_a_long_reply_the_end_is_saved() -> None:
+    reply = "x" * MOST_REPLY + "the answer"
+    fields: dict[str, Any] = {"base": "", "feedback": "", "builder": "b", "validator": None, "ref": "r"}
+    result = AgentResult("completed", reply=reply)
+    attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, workspace="here", result=result, **fields)
+    again = loaded(attempt.saved(0.0), TASK, PLAN, 0.0)
+    assert again.result is not None
+    assert again.result.reply == reply[-MOST_REPLY:]
 
 
 def test_neither_git_s_configuration_nor_the_list_of_all_refs_is_recorded() -> None:
