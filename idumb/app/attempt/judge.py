@@ -10,7 +10,7 @@ from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers, tree_guard
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers, tree_guard
 from idumb.domain import agent, contract, failures, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -153,14 +153,9 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
         return None
     tip = _builder_s_commit(attempt)
     if tip is not None:
-        tree = context.services.history.tree_of(tip)
-        clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
-        return tree
-    candidate, work = attempt.candidate, context.work
-    tree = work.committed(head, candidate, (*context.journal.state.uncommitted(), *attempt.ledger.changed))
-    if work.converted:
-        clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
-    return tree
+        return context.services.history.tree_of(tip)
+    paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
+    return context.work.committed(head, attempt.candidate, paths)
 
 
 def _builder_s_commit(attempt: Attempt) -> str | None:
