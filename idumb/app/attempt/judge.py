@@ -111,7 +111,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         from idumb.app.attempt import broken_invariants
 
-        checked = broken_invariants.explain(context, attempt, checked)
+        state, base = context.journal.state, attempt.base
+        checked = broken_invariants.explain(services, context.checks, state, checked, task.id, base)
     if context.strict or CONTROLS in context.notes:
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 
