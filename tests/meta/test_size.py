@@ -7,8 +7,8 @@ from tests.meta import size
 BUDGETS = {
     "domain": 11_060,
     "markdown": 9_081,
-    "app, engine rooms": 9_689,
-    "app, use cases": 10_880,
+    "app, engine rooms": 9_577,
+    "app, use cases": 10_879,
     "composition": 800,
     "cli, views": 5_582,
     "git": 6_609,

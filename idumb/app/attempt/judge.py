@@ -103,7 +103,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
             raise
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
-        missing, checked = missing_paths.explain(context, checks, attempt, checked)
+        missing = missing_paths.explain(context, checks, attempt, checked)
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message), checked
