@@ -14,27 +14,17 @@ _MOST_LINKS = 40  # the system's limit for links in one path; beyond it the link
 def outside_target(root: str, path: str) -> str | None:
     """Return the target of the link that leads `path` out of the working tree at `root`; None if it stays inside.
 
-    An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
+    An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too. Links
+    are followed one by one, and nothing is opened.
     """
-    return _followed(root, path)[0]
-
-
-def inside_target(root: str, path: str) -> str | None:
-    """Return the existing path below `root` to which links lead `path`; None if it leads out or to nothing."""
-    outside, inside = _followed(root, path)
-    return inside if outside is None and inside and os.path.lexists(os.path.join(root, inside)) else None
-
-
-def _followed(root: str, path: str) -> tuple[str | None, str]:
-    """Follow link by link, and open nothing. Return the target of the link that leads out, or else the final path."""
     way, here = path.split("/"), list[str]()
     link, followed = "", 0
     while way:
         part = way.pop(0)
         if part in ("", "."):
             continue
-        if (part == ".." and not here) or (part.lower() == ".git" and not here):
-            return link, ""
+        if not here and (part == ".." or part.lower() == ".git"):
+            return link
         if part == "..":
             here.pop()
             continue
@@ -45,12 +35,12 @@ def _followed(root: str, path: str) -> tuple[str | None, str]:
             continue
         followed += 1
         if os.path.isabs(link):
-            return link, ""
+            return link
         if followed > _MOST_LINKS:
-            return None, ""
+            return None
         here.pop()
         way = [*link.split("/"), *way]
-    return None, "/".join(here)
+    return None
 
 
 _ABSOLUTE = lazy_pattern.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")

@@ -54,7 +54,6 @@ class GitTrees:
         self._has_secret = has_secret
         self.limit = limit
         self._noted = 0
-        self.converted: tuple[str, ...] = ()
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
     @functools.cached_property
@@ -137,10 +136,6 @@ class GitTrees:
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         return links.places_of_machine(self._place.root, data)
 
-    def inside_target(self, link: str) -> str | None:
-        target = links.inside_target(self._place.root, self.paths.stored(link))
-        return None if target is None else self.paths.shown(target)
-
     def is_older(self, path: str) -> bool:
         try:
             return os.lstat(os.path.join(self.root, path)).st_ctime_ns < self._noted
@@ -199,14 +194,11 @@ class GitTrees:
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         tree = tree_objects.tree_of(self.repository, head)
-        wanted = functools.partial(tree_objects.entry, self.repository, source)
         result = self.overlay(tree, source, paths)
-        present = [path for path in self.paths.all_own(paths) if wanted(path) is not None]
-        self.converted = ()
+        own = self.paths.all_own(paths)
+        present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self._may_convert(tree, present):
             cleaned = commit_tree.cleaned(self._objects, self._place.root, head, present)
-            before = {path: entry.oid for path in cleaned if (entry := wanted(path)) is not None}
-            self.converted = self.paths.kept(path for path, entry in cleaned.items() if entry.oid != before.get(path))
             result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
         return result
 

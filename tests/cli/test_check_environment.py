@@ -88,7 +88,7 @@ def test_a_check_that_needs_the_home_stops_the_run_with_the_line(project: Projec
     needs_home(project, home)
     answer = run(project)
     assert answer.code == 1
-    assert "T1-01: AC-1 needs your HOME: with it, the check passes. Replace `checks` in" in answer.out
+    assert "T1-01: AC-1 needs your HOME. Replace `checks` in" in answer.out
     assert "by `checks: {home: user, regression: end}`, then idumb execute-phase 1" in answer.out
     assert (home / "token").read_text() == "secret\n"
     assert project.statuses() == {"T1-01": "ready"}
@@ -112,7 +112,7 @@ def test_a_folder_beside_the_repository_is_shown_to_a_failed_check_once(project:
     (beside / "lib.txt").write_text("x\n")
     plan(project, "true", "test -s a.txt && cat ../shared-lib/lib.txt && rm ../shared-lib/lib.txt")
     answer = run(project)
-    assert "AC-1 needs ../shared-lib: with it, the check passes. Add `checks: here`" in answer.out
+    assert "AC-1 needs ../shared-lib. Add `checks: here`" in answer.out
     assert (beside / "lib.txt").exists()
 
 

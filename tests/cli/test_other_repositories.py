@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.app.attempt import build
-from tests.support import acp_agent, chat_server, warm
+from tests.support import acp_agent, chat_server, seed, warm
 from tests.support import project as projects
 from tests.support.chat_server import ChatServer
 from tests.support.gitrepo import GitSandbox
@@ -20,6 +20,11 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project
 
 SUB = "vendor/sub"
+IN_A_CLONE = {
+    "clone": ("run: {max_attempts: 1, workspace: clone}\n", ""),
+    "builder": ("run: {max_attempts: 1}\ngit: {commit: builder}\n", "; git add a.txt; git commit -qm work"),
+}
+"""Settings with which an agent works in a clone, and how it commits there."""
 
 
 def _with_submodule(sandbox: GitSandbox) -> Project:
@@ -41,11 +46,11 @@ def project(prepared: Prepared) -> Project:
     return prepared.get(_with_submodule)
 
 
-def command(project: Project, script: str, attempts: int = 1) -> None:
+def command(project: Project, script: str, more: str = "run: {max_attempts: 1}\n") -> None:
     """Build with this script; `$ONCE` is a file that does not exist at first."""
     script = f"ONCE=$HOME/once; {script}"
     agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
-    project.configure(f"builder: agent\nrun: {{max_attempts: {attempts}}}\nbindings:\n  agent: {agent}\n")
+    project.configure(f"builder: agent\n{more}bindings:\n  agent: {agent}\n")
 
 
 def files(project: Project) -> dict[str, str]:
@@ -172,6 +177,18 @@ def test_an_agent_that_changes_a_nested_repository_or_an_uninitialized_submodule
     assert answer.code == 1, answer
     ledger = project.quick("show", "T1-01", "--json").data["attempts"][-1]["ledger"]
     assert [line["path"] for line in ledger if line["status"] == "protected"] == ["in/a.txt", f"{SUB}/lost.txt"]
+
+
+@pytest.mark.parametrize("kind", seed.one_on_a_push([*IN_A_CLONE], "repository in a clone"))
+def test_a_repository_that_an_agent_made_in_a_clone_is_not_lost_silently(sandbox: GitSandbox, kind: str) -> None:
+    """R-GIT-5."""
+    project = projects.create(sandbox)
+    settings, commit = IN_A_CLONE[kind]
+    command(project, f"echo a > a.txt; git init -q lib; echo x > lib/x{commit}", more=settings)
+    project.plan([projects.task("T1-01", files="create `a.txt`, create `lib/**`", check="test -s a.txt")])
+    ended = project.execute("--no-verify")
+    assert ended.code == 1
+    assert "it created repositories in its clone, which cannot be delivered: lib" in ended.data["tasks"][0]["reason"]
 
 
 def test_an_amendment_that_adds_a_path_in_a_submodule_is_refused(project: Project, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
     answer = project.execute("--no-verify")
     assert answer.code == 1
-    assert "AC-1 needs data.log, which the commit does not hold: git ignores it" in answer.out
+    assert "AC-1 needs data.log, which the commit does not hold: git does not track it" in answer.out
     assert "Replace `checks` in .idumb/config.yaml by `checks: {provide: [data.log], regression: end}`" in answer.out
     project.configure("checks: {provide: [data.log]}\n")
     assert project.execute("--no-verify").code == 0
@@ -93,7 +93,7 @@ def test_a_repository_in_the_working_tree_that_a_check_needs_is_named(project: P
     check = "grep needed vendor/lib/data.txt"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
     answer = project.execute("--no-verify")
-    words = "AC-1 needs vendor/lib, which the commit does not hold: it is a repository of its own"
+    words = "AC-1 needs vendor/lib, which the commit does not hold: git does not track it"
     assert f"{words}. Add `checks: {{provide: [vendor/lib]}}`" in answer.out
 
 
@@ -104,35 +104,35 @@ def test_an_ignored_program_is_named_although_the_work_is_wrong_too(project: Pro
     building(project, tmp_path, "echo wrong > a.txt\n")
     project.plan([task("T1-01", files="create `a.txt`", check="tool.log/run grep right a.txt")])
     answer = project.execute("--no-verify")
-    assert "AC-1 needs tool.log, which the commit does not hold: git ignores it. Add" in answer.out
+    assert "AC-1 needs tool.log, which the commit does not hold: git does not track it. Add" in answer.out
     assert len(project.events("--kind", "attempt.finished")) == 1
 
 
 def test_an_ignored_path_is_found_once_the_work_is_right(project: Project, tmp_path: Path) -> None:
-    """Until then, the builder learns that the check may need it."""
     project.repo.write("data.log", "needed\n")
-    building(
-        project,
-        tmp_path,
-        f"cat $IDUMB_FEEDBACK_FILE > {tmp_path}/told; [ $IDUMB_ATTEMPT = 1 ] && a=wrong || a=right; echo $a > a.txt\n",
-    )
-    check = "cat data.log > /dev/null && grep -q right a.txt"
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    building(project, tmp_path, "[ $IDUMB_ATTEMPT = 1 ] && a=wrong || a=right; echo $a > a.txt\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="cat data.log > /dev/null && grep -q right a.txt")])
     answer = project.execute("--no-verify")
     line = "`checks: {provide: [data.log]}` to .idumb/config.yaml"
-    told = (tmp_path / "told").read_text(encoding="utf-8")
-    assert f"AC-1 failed (it may need data.log, which git ignores: add {line})" in told, told
-    assert f"If this check needs it, add {line}]" in told
-    assert f"AC-1 needs data.log, which the commit does not hold: git ignores it. Add {line}" in answer.out
-    assert "an earlier check left" not in answer.out
+    assert f"AC-1 needs data.log, which the commit does not hold: git does not track it. Add {line}" in answer.out
+    assert len(project.events("--kind", "attempt.finished")) == 2
 
 
-def test_ignored_work_of_the_task_itself_is_no_path_that_the_user_should_provide(project: Project) -> None:
-    steps = [write("a.txt", "x\n"), shell("echo done > out.log")]
-    project.plan([task("T1-01", files="create `a.txt`", check="grep done out.log", steps=steps)])
-    answer = project.execute("--max-attempts", "1")
-    assert "AC-1 failed (it may need out.log, which git ignores, and T1-01 made it: let the check make it" in answer.out
-    assert "provide" not in answer.out
+def test_ignored_work_of_the_task_itself_is_not_to_be_provided(project: Project, tmp_path: Path) -> None:
+    """Neither when its first attempt made it, nor when the next one finds it there."""
+    building(project, tmp_path, "echo $IDUMB_ATTEMPT > a.txt; [ $IDUMB_ATTEMPT = 2 ] || echo done > out.log\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="grep done out.log")])
+    assert "provide" not in project.execute("--max-attempts", "2").out
+    assert project.statuses() == {"T1-01": "failed"}
+
+
+def test_all_paths_are_named_if_the_check_names_none_of_them(project: Project, tmp_path: Path) -> None:
+    project.repo.write_all({"data.log": "needed\n", "other.log": "x\n", "check.sh": "grep -q needed *.log\n"})
+    project.repo.commit("check", "check.sh")
+    building(project, tmp_path, "echo > a.txt\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="sh check.sh 2> /dev/null")])
+    words = "AC-1 needs your HOME, data.log, other.log. Add `checks: {provide: [data.log, other.log], home: user}`"
+    assert words in project.execute("--no-verify").out
 
 
 def test_the_commands_that_install_what_a_check_needs_are_proposed_too(project: Project) -> None:
@@ -424,7 +424,7 @@ def test_a_phase_whose_criterion_needs_an_ignored_path_names_it(project: Project
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['it holds — check: `grep -q needed data.log`']\n")
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (1, "verification.failed")
-    needs = "AC-1 failed; AC-1 needs data.log, which the commit does not hold: git ignores it"
+    needs = "AC-1 failed; AC-1 needs data.log, which the commit does not hold: git does not track it"
     assert answer.error["message"].endswith(needs)
     provides = "add `checks: {provide: [data.log]}` to .idumb/config.yaml, then idumb execute-phase 1"
     assert (

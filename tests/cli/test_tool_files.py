@@ -93,7 +93,7 @@ def test_packages_that_nobody_ignores_are_provided_as_a_folder(project: Project)
     project.plan([task("T1-01", files="create `a.py`", check="test -s a.py && test -s node_modules/p7/index.js")])
     configure(project, "echo a > a.py; echo y >> node_modules/p7/index.js")
     ended = run(project)
-    assert "needs node_modules, which the commit does not hold: a tool left it, or git ignores it" in ended.out, ended
+    assert "needs node_modules, which the commit does not hold: git does not track it" in ended.out, ended
     assert "checks: {provide: [node_modules]}" in ended.out
     config = project.folder / ".idumb" / "config.yaml"
     config.write_text(f"{config.read_text()}checks: {{provide: [node_modules]}}\n")

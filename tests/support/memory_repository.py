@@ -95,7 +95,6 @@ class MemoryTrees:
     """Implements `Trees` for files without links, filters and submodules."""
 
     root = "/workspace"
-    converted: tuple[str, ...] = ()
 
     def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
@@ -104,9 +103,6 @@ class MemoryTrees:
         return frozenset()
 
     def outside_target(self, link: str) -> str | None:
-        return None
-
-    def inside_target(self, link: str) -> str | None:
         return None
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:

@@ -10,7 +10,7 @@ from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers, tree_guard
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers, tree_guard
 from idumb.domain import agent, contract, failures, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -103,7 +103,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
             raise
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
-        missing, checked = missing_paths.explain(context, checks, attempt, checked)
+        missing = missing_paths.explain(context, checks, attempt, checked)
         if missing is not None:
             attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
             return attempt.ended(outcome.ERRORED, missing.message), checked
@@ -111,7 +111,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         from idumb.app.attempt import broken_invariants
 
-        checked = broken_invariants.explain(context, attempt, checked)
+        state, base = context.journal.state, attempt.base
+        checked = broken_invariants.explain(services, context.checks, state, checked, task.id, base)
     if context.strict or CONTROLS in context.notes:
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 
@@ -153,14 +154,9 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
         return None
     tip = _builder_s_commit(attempt)
     if tip is not None:
-        tree = context.services.history.tree_of(tip)
-        clone_losses.report_line_endings(context, attempt.task.id, attempt.candidate, tree, attempt.ledger.changed)
-        return tree
-    candidate, work = attempt.candidate, context.work
-    tree = work.committed(head, candidate, (*context.journal.state.uncommitted(), *attempt.ledger.changed))
-    if work.converted:
-        clone_losses.report_line_endings(context, attempt.task.id, candidate, tree, work.converted)
-    return tree
+        return context.services.history.tree_of(tip)
+    paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
+    return context.work.committed(head, attempt.candidate, paths)
 
 
 def _builder_s_commit(attempt: Attempt) -> str | None:

@@ -11,7 +11,7 @@ from idumb.app.attempt import interruption, questions
 from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
-from idumb.app.worktree import clone_losses, drift, exposed_secrets, tool_leftovers
+from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import gate_table, ledger, levels, symbols
@@ -55,9 +55,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     )
     context.notes[interruption.FROZEN] = (attempt.task.id, attempt.number, candidate)
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, changes)]
-    problems += clone_losses.nested_repositories(context, attempt, candidate)
-    if any(change.new is not None and change.new.mode == LINK for change in changes):
-        clone_losses.report_links(context, attempt, candidate, changes)
+    problems += _made_repositories(context, attempt, candidate)
     if strays:
         measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
         problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
@@ -240,6 +238,19 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
     outside = [(path, target) for path in links if (target := context.work.outside_target(path)) is not None]
     way = "write the file itself, or make it a relative link that stays inside"
     return [f"{path} is a link that leads out of the working tree, to {target}: {way}" for path, target in outside[:5]]
+
+
+def _made_repositories(context: RunContext, attempt: Attempt, tree: str) -> list[str]:
+    """Return why an attempt in a clone fails that created repositories: their files would be lost with the clone."""
+    made = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
+    if not made or context.workspace.kind == "here" or context.commits is not None:
+        return []  # here they stay, and builders' commits have a check of their own
+    leftover = tool_leftovers.of_attempt(context, attempt, tree)
+    made = [path for path in made if leftover(path) is None]
+    if not made:
+        return []
+    words = f"it created repositories in its clone, which cannot be delivered: {wording.listed(made)}."
+    return [f"{words} Create files without `git init` or `git clone`, or add a submodule before the run"]
 
 
 def _report_strays(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> None:

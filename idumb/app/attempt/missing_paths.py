@@ -1,14 +1,14 @@
 """Finds what a failed check needs besides the commit, so that the user learns the one line that helps.
 
-The check runs again in its own working tree, with candidates from the user's: ignored paths that were there before the
-attempt, uncommitted changes, and a view of what is around it, such as the home. Nothing runs in the user's folders.
+The check runs once more in its own working tree, with everything that the user has and the commit has not: ignored
+paths that were there before the attempt, uncommitted changes, and a view of what is around the working tree, such as
+the home. Nothing runs in the user's folders.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from idumb import lazy_pattern
@@ -16,113 +16,69 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import BESIDE, HOME, TMPDIR, Checks
-from idumb.app.ports.repository import Trees
-from idumb.app.worktree import dependencies, tool_leftovers
-from idumb.domain import check_lines, dependency_setup, failures, paths, tool_files, wording
+from idumb.app.worktree import tool_leftovers
+from idumb.domain import check_lines, dependency_setup, failures, paths, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import IN_PLACE, USER_HOME
 
-MOST_RUNS = 5
-_MOST_CANDIDATES = 64
-_LIKELY = ("node_modules", ".venv", "venv", "vendor", ".env", "env", "target", "data", "third_party")
-_NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
-_NOTES = "missing paths"
-_SHORT = 30.0
-"""Seconds: a check that took longer runs with other paths once only, unless its words name one of them."""
-_OWN = "let the check make it, or declare it in the plan and commit it"
-_LACKING = lazy_pattern.compile(
-    r"not found|cannot (?:find|open)|could not (?:find|open|resolve)|no such file|no module named", re.IGNORECASE
-)
 PREPARE = "checks.prepare"
+_MOST = 64
+_SHORT = 30.0
+"""Seconds: a check that took longer runs again only if its command or output names one of the paths."""
+_NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
+_LACKING = lazy_pattern.compile(r"(?i)not found|(?:can|could )not (?:find|open|resolve)|no such file|no module named")
 
 
-class Candidate(NamedTuple):
-    """A path of the user's working tree; folders end with `/`. `around` is for one of `Checks.surroundings`."""
+class Missing(NamedTuple):
+    """What a check may need. `ignored`: untracked paths, without the `/` of folders. `around`: see `surroundings`."""
 
-    path: str
-    ignored: bool = False
-    around: bool = False
+    ignored: Sequence[str] = ()
+    uncommitted: Sequence[str] = ()
+    around: Sequence[str] = ()
 
 
 class _Search(NamedTuple):
-    """`tree` is what the checks judged, `present` the user's working tree. `again` continues after a commit.
-
-    `may_be_work`: a path that git ignores may be one that a task made.
-    """
+    """`tree` is what the check `failed` on, `present` the user's working tree. `again` continues after a commit."""
 
     services: Services
     checks: Checks
     phase: str
     tree: str
     present: str
+    failed: Evidence
     again: str
-    may_be_work: bool = False
+
+    def names(self, path: str) -> bool:
+        """Return whether the command or output names the path; tools name an installed package, not its folder."""
+        words, last = f"{self.failed.command}\n{self.failed.output}", re.escape(path.rpartition("/")[2])
+        if _is_installed(path) and (self.failed.result == evidence.ERRORED or _LACKING.search(words)):
+            return True
+        named = re.search(rf"(?<![\w./-])(?:{re.escape(path)}(?![\w-])|{last}/)", words) is not None
+        return named or (path == HOME and "~/" in words)
 
 
 def explain(
     context: RunContext, checks: Checks, attempt: Attempt, checked: Sequence[Evidence]
-) -> tuple[FailureMessage | None, Sequence[Evidence]]:
-    """Return which path a failed check of this attempt needs, and the evidence.
-
-    If no path helps, because the work is wrong too, the evidence says which one the check may need.
-    """
-    tree, failed = attempt.proven, _first_failed(checked)
+) -> FailureMessage | None:
+    """Return what a failed check of this attempt needs besides the commit; None if that is not the cause."""
+    tree, failed, phase = attempt.proven, _first_failed(checked), context.contract.phase
     if tree is None or failed is None:
-        return None, checked
-    phase = context.contract.phase
-    search = _Search(context.services, checks, phase, tree, attempt.candidate, f"idumb resume {phase}")
-    candidates, made = _candidates(context, attempt, tree, failed)
-    around = _around(search, failed)
-    named = _named(failed, [c.path for c in candidates if c.ignored])
-    tried: set[object] = context.notes.setdefault(_NOTES, set())
-    key = (attempt.task.id, failed.command, candidates, around, tree if named or failed.seconds < _SHORT else None)
-    if key not in tried:
-        needed = _needed(search, failed, candidates, around)
-        own = [c.path for c in needed or () if c.path in made and not _is_installed(c.path)]
-        if own:
-            return None, _with_hint(checked, failed, own, f", and {attempt.task.id} made it", _OWN)
-        if needed is not None:
-            return _message(search, failed, needed, context.services.trees.ignored()), checked
-        tried.add(key)
-    if not named or failed.may_need:
-        return None, checked
-    return None, _with_hint(checked, failed, named, "", _fix(search, [p.rstrip("/") for p in named], verb="add"))
-
-
-def _named(failed: Evidence, ignored: Iterable[str]) -> list[str]:
-    """Return the ignored paths that a check names which says that it cannot find something.
-
-    Tools that look for installed packages name the package, not its folder.
-    """
-    words = f"{failed.command}\n{failed.output}"
-    if failed.result != evidence.ERRORED and not _LACKING.search(words):
-        return []
-    return [path for path in ignored if _is_installed(path) or _names(words, path.rstrip("/"))]
-
-
-def _names(words: str, path: str) -> bool:
-    inside = re.escape(path.rpartition("/")[2])
-    return re.search(rf"(?<![\w./-])(?:{re.escape(path)}(?![\w-])|{inside}/)", words) is not None
-
-
-def _is_installed(path: str) -> bool:
-    return path.rstrip("/").rpartition("/")[2] in dependency_setup.FOLDERS
-
-
-def _with_hint(
-    checked: Sequence[Evidence], failed: Evidence, ignored: Sequence[str], how: str, fix: str
-) -> Sequence[Evidence]:
-    """Return the evidence, where that of a failed check names ignored paths that it may need."""
-    names = wording.listed([path.rstrip("/") for path in ignored])
-    hinted = dataclasses.replace(
-        failed,
-        output=f"{failed.output.rstrip()}\n[git ignores {names}{how}. If this check needs it, {fix}]".lstrip(),
-        may_need=f"{names}, which git ignores{how}: {fix}",
-    )
-    return [hinted if each is failed else each for each in checked]
+        return None
+    search = _Search(context.services, checks, phase, tree, attempt.candidate, failed, f"idumb resume {phase}")
+    ignored, trees = _ignored(search), context.services.trees
+    if context.workspace.kind != "here":
+        return _message(search, _needed(search, ignored, ()))
+    # What was there before the first attempt: the task itself may have made the others.
+    before: set[str] = context.notes.setdefault(f"older, {attempt.task.id}", {*filter(trees.is_older, ignored)})
+    ignored = [path for path in ignored if path in before or _is_installed(path)]
+    differing, leftover = _differing(search), tool_leftovers.of_attempt(context, attempt, attempt.candidate)
+    roots = {path: match.root.rstrip("/") for path in differing if (match := leftover(path)) is not None}
+    left = [path for path in _usable(roots.values()) if trees.is_folder(attempt.snapshot.tree, path)]
+    mine = [path for path in differing if path not in {*roots, *attempt.ledger.changed}]
+    return _message(search, _needed(search, [*ignored, *left], mine))
 
 
 def explain_verification(
@@ -135,15 +91,23 @@ def explain_verification(
     failed = _first_failed(checked)
     if failed is None:
         return None
-    search = _Search(services, checks, phase, tree, present, f"idumb verify-work {phase}", may_be_work=True)
-    differing = [c.path for c in services.trees.changes(tree, present) if c.new is not None]
-    differing = [path for path in differing if not paths.matches_any(path, paths.OWN_FILES)]
-    ignored = _usable(services.trees.ignored())
-    candidates = _sorted(ignored, services.history.uncommitted(differing))
-    needed = _needed(search, failed, candidates, _around(search, failed))
-    if needed is None:
+    search = _Search(services, checks, phase, tree, present, failed, f"idumb verify-work {phase}")
+    own = "If a task made it, correct .gitignore and commit it. If you installed it, "
+    return _message(search, _needed(search, _ignored(search), _differing(search)), own)
+
+
+def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None:
+    """Return the failure of an attempt whose checks could not run because `checks.prepare` failed; None for others."""
+    if refusal.code != PREPARE:
         return None
-    return _message(search, failed, needed, services.trees.ignored())
+    correct, phase = "Correct checks.prepare in .idumb/config.yaml, or the files that it reads", context.contract.phase
+    return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, f"idumb execute-phase {phase}")
+
+
+def installations(services: Services) -> tuple[dependency_setup.Proposal, ...]:
+    """Return how the dependencies can be installed that the manifests in the working tree name."""
+    present = services.files.existing(dependency_setup.FILES)
+    return dependency_setup.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
@@ -151,169 +115,77 @@ def _first_failed(checked: Sequence[Evidence]) -> Evidence | None:
     return next((e for e in rows if e.result in (evidence.FAILED, evidence.ERRORED)), None)
 
 
-def _around(search: _Search, failed: Evidence) -> tuple[Candidate, ...]:
-    return tuple(Candidate(name, around=True) for name in search.checks.surroundings(failed))
+def _ignored(search: _Search) -> list[str]:
+    """Return the ignored paths and nested repositories that checks do not have already."""
+    trees, settings = search.services.trees, search.services.settings.checks
+    provided = (*settings.provide, *settings.share) if settings else ()
+    inner = [path for path in trees.repositories() if trees.entry(search.tree, path) is None]
+    return [path for path in _usable((*trees.ignored(), *inner)) if path not in {p.rstrip("/") for p in provided}]
 
 
-def _needed(
-    search: _Search, failed: Evidence, inside: Sequence[Candidate], around: Sequence[Candidate]
-) -> Sequence[Candidate] | None:
-    """Return with what the check passes; None if nothing helps, or if a second run passes without it.
+def _differing(search: _Search) -> list[str]:
+    changes = search.services.trees.changes(search.tree, search.present)
+    return _usable(change.path for change in changes if change.new is not None)
 
-    If no program could be started without it, a run that fails then is enough: what is missing hides what is wrong.
+
+def _usable(names: Iterable[str]) -> list[str]:
+    unique = dict.fromkeys(name.rstrip("/") for name in names if not paths.matches_any(name, paths.OWN_FILES))
+    return [path for path in unique if path.rpartition("/")[2] not in _NEVER]
+
+
+def _is_installed(path: str) -> bool:
+    return path.rpartition("/")[2] in dependency_setup.FOLDERS
+
+
+def _needed(search: _Search, ignored: Sequence[str], differing: Sequence[str]) -> Missing:
+    """Return what the check names of all with which it passes, or else all; nothing if that is not the cause.
+
+    What is around counts only if it names nothing inside: the next run shows whether that was enough.
     """
-    if not inside and not around:
-        return None
-    needed = _narrow(inside, around, lambda some: _helps(search, failed, some))
-    return None if needed is None or _helps(search, failed, ()) else needed
+    likely_first = sorted(ignored, key=lambda path: not search.names(path))
+    uncommitted = search.services.history.uncommitted(differing)[:_MOST]
+    everything = Missing(likely_first[:_MOST], uncommitted, search.checks.surroundings(search.failed))
+    inside, mine, around = (list(filter(search.names, group)) for group in everything)
+    named = Missing(inside, mine, () if inside or mine else around)
+    if not any(named) and (search.failed.seconds >= _SHORT or not any(everything)):
+        return Missing()
+    # A check that passes without them too is only unreliable.
+    helps = _passes(search, everything) and not _passes(search, Missing())
+    return (named if any(named) else everything) if helps else Missing()
 
 
-def _usable(ignored: Sequence[str]) -> list[str]:
-    named = [path for path in ignored if path.rstrip("/").rpartition("/")[2] not in _NEVER]
-    return [path for path in named if not paths.matches_any(path, paths.OWN_FILES)]
-
-
-def _sorted(ignored: Sequence[str], uncommitted: Sequence[str]) -> tuple[Candidate, ...]:
-    candidates = [*(Candidate(p, ignored=True) for p in ignored), *map(Candidate, uncommitted)]
-    return tuple(sorted(candidates, key=_likelihood)[:_MOST_CANDIDATES])
-
-
-def not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage | None:
-    """Return the failure of an attempt whose checks could not run because `checks.prepare` failed; None for others."""
-    if refusal.code != PREPARE:
-        return None
-    correct = "Correct checks.prepare in .idumb/config.yaml, or the files that it reads"
-    command = f"idumb execute-phase {context.contract.phase}"
-    return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, command)
-
-
-def _candidates(
-    context: RunContext, attempt: Attempt, tree: str, failed: Evidence
-) -> tuple[tuple[Candidate, ...], frozenset[str]]:
-    """Return the paths that may help, and which of them were not there before the task's first attempt."""
-    trees, task_paths = context.services.trees, frozenset(attempt.ledger.changed)
-    ignored = _usable(trees.ignored())
-    older = frozenset(path for path in ignored if trees.is_older(path))
-    before: frozenset[str] = context.notes.setdefault(f"{_NOTES} of {attempt.task.id}", older)
-    differing: list[str] = []
-    if context.workspace.kind == "here":
-        named = _named(failed, ignored)
-        ignored = [path for path in ignored if path in older or path in named]
-        changes = trees.changes(tree, attempt.candidate)
-        differing = [c.path for c in changes if c.new is not None and c.path not in task_paths]
-        differing = [p for p in differing if not paths.matches_any(p, paths.OWN_FILES)]
-    made = frozenset(ignored) - before
-    if inner := [path for path in trees.repositories() if trees.entry(tree, path) is None and path not in ignored]:
-        changed = {change.repository for change in trees.nested_changes(attempt.snapshot)}
-        ignored += [path for path in inner if path not in changed]
-    if any(map(tool_files.PATTERN.search, differing)):  # installed packages in a project that does not ignore them
-        leftover = tool_leftovers.of_attempt(context, attempt, attempt.candidate)
-        roots = {path: match.root for path in differing if (match := leftover(path)) is not None}
-        differing = [path for path in differing if path not in roots]
-        ignored += [root for root in dict.fromkeys(roots.values()) if _was_left_before(trees, attempt, root)]
-    return _sorted(ignored, context.services.history.uncommitted(differing)), made
-
-
-def _was_left_before(trees: Trees, attempt: Attempt, root: str) -> bool:
-    tree, path = attempt.snapshot.tree, root.rstrip("/")
-    name = path.rpartition("/")[2]
-    return name not in _NEVER and (trees.is_folder(tree, path) or trees.entry(tree, path) is not None)
-
-
-def _likelihood(candidate: Candidate) -> tuple[int, str]:
-    name = candidate.path.rstrip("/").rpartition("/")[2]
-    return (_LIKELY.index(name) if name in _LIKELY else len(_LIKELY)), candidate.path
-
-
-def _narrow(
-    inside: Sequence[Candidate], around: Sequence[Candidate], passes: Callable[[Sequence[Candidate]], bool]
-) -> Sequence[Candidate] | None:
-    """Return as few of the candidates as `MOST_RUNS` calls can find; None if not even all of them help."""
-    candidates = (*inside, *around)
-    if not passes(candidates):
-        return None
-    runs = 1
-    if inside and around:
-        runs += 1
-        if passes(inside):
-            candidates = tuple(inside)
-        else:
-            runs += 1
-            candidates = tuple(around) if passes(around) else candidates
-    while len(candidates) > 1 and runs < MOST_RUNS:
-        middle = len(candidates) // 2
-        runs += 1
-        if passes(candidates[:middle]):
-            candidates = candidates[:middle]
-        elif runs < MOST_RUNS and passes(candidates[middle:]):
-            runs += 1
-            candidates = candidates[middle:]
-        else:
-            break
-    return candidates
-
-
-def _helps(search: _Search, failed: Evidence, candidates: Sequence[Candidate]) -> bool:
-    """Return whether the check passes with these paths, or fails after it could not even be made without them."""
-    services = search.services
-    uncommitted = [c.path for c in candidates if not c.ignored and not c.around]
-    tree = services.trees.overlay(search.tree, search.present, uncommitted) if uncommitted else search.tree
-    lent = [c.path.rstrip("/") for c in candidates if c.ignored]
-    views = [c.path for c in candidates if c.around]
+def _passes(search: _Search, missing: Missing) -> bool:
+    """Return whether the check passes with these, or fails after it could not even start without them."""
+    services, failed, tree, run = search.services, search.failed, search.tree, search.checks.command
+    if missing.uncommitted:
+        tree = services.trees.overlay(tree, search.present, missing.uncommitted)
+    limit, lent, views = float(services.settings.run.check_timeout), missing.ignored, missing.around
     with services.interrupts.armed():
-        limit = float(services.settings.run.check_timeout)
-        again = search.checks.command(
-            failed.subject, failed.text, failed.command or "", timeout=limit, tree=tree, lent=lent, views=views
-        )
+        again = run(failed.subject, failed.text, str(failed.command), timeout=limit, tree=tree, lent=lent, views=views)
     return again.passed or (failed.result == evidence.ERRORED and again.result == evidence.FAILED)
 
 
-def _message(
-    search: _Search, failed: Evidence, needed: Sequence[Candidate], ignored_by_git: Sequence[str]
-) -> FailureMessage:
-    ignored = [c.path.rstrip("/") for c in needed if c.ignored]
-    uncommitted = [c.path for c in needed if not c.ignored and not c.around]
-    around = [c.path for c in needed if c.around]
-    if around:
-        return _message_around(search, failed, around, ignored, uncommitted)
-    if not ignored:
-        words = f"{failed.subject} needs your uncommitted {wording.listed(uncommitted)}"
-        return FailureMessage(failures.NOT_COMMITTED, words, "Commit it", search.again)
-    also = f" and your uncommitted {wording.listed(uncommitted)}" if uncommitted else ""
-    by_git = {path.rstrip("/") for path in ignored_by_git}
-    inner = frozenset(search.services.trees.repositories())
-    why = "git ignores it" if by_git.issuperset(ignored) else "a tool left it, or git ignores it"
-    why = "it is a repository of its own" if inner.issuperset(ignored) else why
-    words = f"{failed.subject} needs {wording.listed(ignored)}{also}, which the commit does not hold: {why}"
-    own = "If a task made it, correct .gitignore and commit it. If you installed it, " if search.may_be_work else ""
-    fix = _fix(search, ignored, verb="add" if own else "Add")
-    return FailureMessage(failures.NOT_PROVIDED, words, f"{own}{fix}", f"idumb execute-phase {search.phase}")
-
-
-def _fix(search: _Search, ignored: Sequence[str], verb: str) -> str:
-    """Return the lines that provide ignored paths or, if they are installed, install them."""
-    changes: list[Mapping[str, Any]] = [{"provide": ignored}]
-    proposed = dependencies.proposals(search.services) if dependency_setup.FOLDERS.issuperset(ignored) else ()
-    commands = [command for each in proposed if each.folder in ignored for command in each.commands]
-    if commands:
-        changes.append({"prepare": commands})
-    return check_lines.adding(search.services.settings.checks, *changes, verb=verb)
-
-
-def _message_around(
-    search: _Search, failed: Evidence, around: Sequence[str], ignored: Sequence[str], uncommitted: Sequence[str]
-) -> FailureMessage:
-    """Return the message about what is around the user's working tree, and paths in it."""
-    names = {HOME: "your HOME", TMPDIR: "a file in your TMPDIR"}
-    needs = wording.listed([*(names.get(name, name) for name in around), *ignored, *uncommitted])
-    words = f"{failed.subject} needs {needs}"
-    if failed.result == evidence.FAILED:
-        words += ": with it, the check passes"
+def _message(search: _Search, needed: Missing, own: str = "") -> FailureMessage | None:
+    """Return what the check needs, with the line that provides it; `own` is what to do if a task made it."""
+    ignored, uncommitted, around = needed
+    if not any(needed):
+        return None
+    shown = [{HOME: "your HOME", TMPDIR: "a file in your TMPDIR"}.get(name, name) for name in around]
+    names = [wording.listed([*shown, *ignored])] if shown or ignored else []
+    names += [f"your uncommitted {wording.listed(uncommitted)}"] if uncommitted else []
+    words = f"{search.failed.subject} needs {' and '.join(names)}"
+    words += ", which the commit does not hold: git does not track it" if ignored and not around else ""
+    kind = failures.NOT_AROUND if around else failures.NOT_PROVIDED if ignored else failures.NOT_COMMITTED
     change: dict[str, Any] = {"provide": ignored} if ignored else {}
     change |= {"home": USER_HOME} if HOME in around else {}
     change |= {"tree": IN_PLACE} if any(name.startswith(BESIDE) for name in around) else {}
     if not change:
-        return FailureMessage(failures.NOT_AROUND, words, "Let the check make the file itself", search.again)
+        fix = "Let the check make the file itself" if around else "Commit it"
+        return FailureMessage(kind, words, fix, search.again)
+    commands = [c for each in installations(search.services) if each.folder in ignored for c in each.commands]
+    install = {**change, "provide": (), "prepare": commands}
+    lines = [change, install] if commands and all(map(_is_installed, ignored)) else [change]
+    own = own if ignored else ""
+    fix = check_lines.adding(search.services.settings.checks, *lines, verb="add" if own else "Add")
     commit = f"Commit {wording.listed(uncommitted)}. " if uncommitted else ""
-    fix = f"{commit}{check_lines.adding(search.services.settings.checks, change)}"
-    return FailureMessage(failures.NOT_AROUND, words, fix, f"idumb execute-phase {search.phase}")
+    return FailureMessage(kind, words, f"{commit}{own}{fix}", f"idumb execute-phase {search.phase}")

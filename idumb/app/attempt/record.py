@@ -10,7 +10,7 @@ from idumb.app.attempt import builder_commits, handoff_writer, handover, interru
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
-from idumb.app.worktree import clone_losses, preconditions, staged_changes, task_base
+from idumb.app.worktree import preconditions, staged_changes, task_base
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
@@ -217,10 +217,7 @@ def _changed_while_committing(context: RunContext, attempt: Attempt, commit: str
     if head is None or all(trees.entry(head, p) == trees.entry(candidate, p) for p in changed):
         return None
     present = trees.scan(changed)  # filters change the bytes that git stores, so compare the files themselves
-    if trees.overlay(present, candidate, changed) != present:
-        return present
-    clone_losses.report_line_endings(context, attempt.task.id, candidate, head, changed)
-    return None
+    return present if trees.overlay(present, candidate, changed) != present else None
 
 
 def _is_without(context: RunContext, attempt: Attempt, tree: str) -> bool:

@@ -124,9 +124,6 @@ class Trees(Protocol):
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         """Return the absolute paths in a file that exist now, and that only this machine is sure to have."""
 
-    def inside_target(self, link: str) -> str | None:
-        """Return the existing path in the workspace to which the link leads, or None."""
-
     def is_older(self, path: str) -> bool:
         """Return whether what is at the path was there, unchanged, at the last snapshot."""
 
@@ -163,10 +160,6 @@ class Trees(Protocol):
 
         Git's filters and line endings are applied. `source` is the present tree of the workspace.
         """
-
-    @property
-    def converted(self) -> tuple[str, ...]:
-        """Return the paths that the last call of `committed` gave other bytes than `source` has."""
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
         """Return `tree` with each of `paths` taken from `source`, or removed if `source` does not have it."""

@@ -20,15 +20,7 @@ from idumb.app.running import admission, run_request, run_result, unfinished_wor
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import (
-    abandoned_clones,
-    clone_losses,
-    drift,
-    final_state,
-    preconditions,
-    run_branch,
-    task_base,
-)
+from idumb.app.worktree import abandoned_clones, drift, final_state, preconditions, run_branch, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -84,8 +76,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
     workspace = run_request.workspace(services, request)
-    not_saved = task_base.not_saved(services.trees.omitted(), contract)
-    for words in (*not_saved, *clone_losses.at_start(services, base.tree, workspace)):
+    for words in task_base.not_saved(services.trees.omitted(), contract):
         services.reporter.note(words)
     reverted = unfinished_work.put_back(services, contract, previous)
     sources = run_lock.require_sources(services, contract)

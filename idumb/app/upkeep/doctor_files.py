@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import field
 
-from idumb.app.attempt import handoff_writer
+from idumb.app.attempt import handoff_writer, missing_paths
 from idumb.app.attempt import projections as publish
 from idumb.app.contract import loading
 from idumb.app.core import projection_paths, run_lookup, schedule
@@ -14,7 +14,6 @@ from idumb.app.core.services import Services, kept_at
 from idumb.app.engine import state_file
 from idumb.app.upkeep import init
 from idumb.app.upkeep.doctor_log import latest_runs
-from idumb.app.worktree import dependencies
 from idumb.domain import canonical_json, check_lines, finding, health, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
@@ -75,7 +74,7 @@ class _Look:
         borrowed = {path.rstrip("/") for path in (*checks.provide, *checks.share)}
         if checks.tree != IN_COMMIT or checks.prepare:
             return
-        for proposal in dependencies.proposals(self.services):
+        for proposal in missing_paths.installations(self.services):
             prepare, provide = {"prepare": proposal.commands}, {"provide": (proposal.folder,)}
             if not proposal.folder:
                 line = check_lines.line(settings, prepare)

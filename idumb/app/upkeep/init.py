@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from idumb.app.attempt import missing_paths
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
 from idumb.app.session import operation
 from idumb.app.upkeep.project_place import CONFIGURATION
-from idumb.app.worktree import dependencies
 from idumb.domain import dependency_setup
 from idumb.domain.proof import gate_table, project_checkers
 from idumb.domain.runs import legacy
@@ -70,7 +70,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     `folder` is the current folder, relative to the one that is set up.
     """
     provided = _dependencies(services)
-    proposed = [command for proposal in dependencies.proposals(services) for command in proposal.commands]
+    proposed = [command for proposal in missing_paths.installations(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
         checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))

@@ -41,7 +41,7 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         with services.interrupts.armed():
             gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
     if any(map(broken_invariants.is_broken, gathered)):
-        gathered = broken_invariants.of_phase(services, checks, journal.state, contract.plans, gathered)
+        gathered = broken_invariants.explain(services, checks, journal.state, gathered)
         checks.renew()
     return gathered
 

@@ -54,20 +54,6 @@ def test_an_absolute_link_into_the_working_tree_leads_out_of_every_clone(repo: G
     assert trees.outside_target("link") == str(repo.root / "a.txt")
 
 
-@every(
-    "target, final",
-    [
-        ("a.txt", "a.txt"), ("to-a", "a.txt"), ("d/../a.txt", "a.txt"), ("d/e", "d/e"),
-        ("nowhere", None), ("circle", None), (".", None), ("to-out", None), ("../a.txt", None),
-    ],
-)  # fmt: skip
-def test_the_existing_target_inside_is_found_through_other_links(
-    repo: GitSandbox, trees: GitTrees, target: str, final: str | None
-) -> None:
-    linked_anew(repo, target)
-    assert trees.inside_target("link") == final
-
-
 def test_a_file_names_places_that_only_this_machine_has(
     repo: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
