@@ -12,24 +12,10 @@ from tests.support import ended_runs
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
-ASKED = "success_criteria:\n  - {text: It looks right, human: Look at it}\n"
 CHOICE = (
     "### T1-02: Which colour?\n\n- **Kind:** decision\n- **Depends on:** T1-01\n- **Options:**\n"
     "  - light: dark on white\n  - dark: white on dark\n\n"
 )
-
-
-def test_a_phase_that_waits_for_a_person_shows_the_question_first(project: Project) -> None:
-    """R-ASK-1: the first next command lists the question; one criterion is not called criteria."""
-    project.plan([making("T1-01", "a.txt")], head=ASKED)
-    ended = project.execute()
-    assert ended.code == 5
-    assert ended.error["hint"] == "idumb decisions"
-    assert "1 criterion waits for your answer" in ended.error["message"]
-    decision = project.quick("decisions", "--json").data["decisions"][0]
-    assert project.quick("next", "--json").data["next"]["command"] == "idumb decisions"
-    assert project.quick("decide", decision["id"], "yes").code == 0
-    assert project.quick("next", "--json").data["next"]["command"] == "idumb verify-work 1"
 
 
 def test_a_task_added_to_a_verified_phase_runs_alone_and_undo_keeps_the_earlier_run(prepared: Prepared) -> None:

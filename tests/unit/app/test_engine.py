@@ -7,11 +7,12 @@ import itertools
 
 import pytest
 
+from idumb.app.core import blocked_tasks, schedule
 from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted, Refusal, StoreError
-from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
+from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, FileClaim, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
@@ -137,6 +138,8 @@ def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> Non
 
 
 def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() -> None:
+    """R-ADAPT-3."""
+
     def work(request: AgentRequest, files: Files) -> AgentResult | None:
         make_own_files(request, files)
         return AgentResult(outcome.ERRORED, "no route", failure="network") if request.attempt == 1 else None
@@ -444,3 +447,67 @@ def test_a_higher_class_than_approved_blocks_a_strict_task_and_is_reported_other
     assert run.status() == {"a.py": status}
     (found,) = [e.payload for e in run.events("evidence.recorded") if e.payload["subject"] == "gate change-class"]
     assert found["result"] == "failed"
+
+
+# Files
+
+
+def doing(**instead: bytes | None) -> EngineRun:
+    """A task that declares to create A and B, to modify C and to delete D. It leaves some as `instead` says."""
+    claims = *(FileClaim("create", path) for path in "AB"), FileClaim("modify", "C"), FileClaim("delete", "D")
+
+    def work(_: AgentRequest, files: Files) -> None:
+        wanted = {"A": b"a", "B": b"b", "C": b"changed", "D": None, **instead}
+        files |= {path: content for path, content in wanted.items() if content is not None}
+        for path in (path for path, content in wanted.items() if content is None):
+            files.pop(path, None)
+
+    run = EngineRun(dataclasses.replace(task("T"), files=claims, verify=("true",)), work=work)
+    run.repository.files |= {"C": b"c", "D": b"d"}
+    run.repository.commit_all("files")
+    return run
+
+
+@pytest.mark.parametrize(
+    "instead", [{}, {"B": None}, {"C": None}, {"C": b"c"}, {"D": b"d"}, {"D": b"changed"}], ids=str
+)
+def test_another_change_than_declared_completes_nothing(instead: dict[str, bytes | None]) -> None:
+    """R-GIT-5: missing is a failure as extra is."""
+    run, named = doing(**instead), next(iter(instead), None)
+    run.run(max_attempts=1)
+    assert run.status() == {"T": "failed" if named else "completed"}
+    assert named is None or named in run.state.tasks["T"].reason
+    assert run.commits() == ([] if named else ["T"])
+
+
+def test_a_later_task_does_not_build_on_what_a_failed_one_left_in_its_file() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] = request.subject.encode()
+
+    tasks = (task(id, files=["README"], verify=("grep -q B README",)) for id in "AB")
+    run = EngineRun(*tasks, work=work)
+    ending = run.run(max_attempts=1)
+    assert ending.kind == "halted"
+    assert "A (failed) left unfinished work" in ending.words
+    assert (run.status(), run.commits()) == ({"A": "failed", "B": "pending"}, [])
+
+
+def test_a_builder_may_commit_the_files_that_it_declares() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.commit_all("own")
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "completed"}
+
+
+def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:
+    """R-ASK-1: it would be refused."""
+    for mode, offered in ((GUIDED, True), (STRICT, False)):
+        run = EngineRun(task("A", verify=("false",)), task("B", "A"), mode=mode)
+        run.run(max_attempts=1)
+        shown = schedule.statuses(run.contract, run.state)
+        actions = blocked_tasks.actions(run.contract, run.state, shown, "B")
+        assert actions[:2] == ["idumb resume 1 --retry-failed", "idumb accept A --why REASON"]
+        assert any("amend" in action for action in actions) == offered
