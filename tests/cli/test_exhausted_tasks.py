@@ -247,13 +247,6 @@ def test_a_killed_roll_back_keeps_the_answer_and_its_guidance(project: Project, 
     assert "['" not in shown
 
 
-def test_undo_of_a_killed_roll_back_opens_the_question_again(project: Project) -> None:
-    """R-GIT-3, R-ASK-3."""
-    run_killed_before(project, restore._record, "decide", QUESTION, "roll-back")
-    assert project.quick("undo", "--yes", "--json").code == 0
-    assert (project.exists("b.txt"), decisions(project)) == (True, [QUESTION])
-
-
 def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-ASK-2, R-ASK-3: nothing is recorded, and a judgement of work is never remembered."""
     assert decide(project, QUESTION, "perhaps").error["code"] == "decision.bad-choice"

@@ -21,7 +21,7 @@ BREAKS = edit("a.txt", "one\n", "one\ntwo\n")
 
 
 def first() -> str:
-    tests = f"- **Tests:**\n  - `{ONE_LINE}` — fails before, passes after: it has one line\n"
+    tests = "- **Tests:**\n  - `grep -c . a.txt | grep -qx 1` — fails before, passes after: it has one line\n"
     return task("T1-01", files="create `a.txt`", check=ONE_LINE, steps=[write("a.txt", "one\n")], fields=tests)
 
 
@@ -63,7 +63,7 @@ def test_a_broken_check_stops_the_run_and_a_person_may_accept_it(project: Projec
     assert "Checks passed, not everything is verified" in ended.out
     assert "T1-01 AC-1 failed, and " in ended.out
     assert "T1-01 AC-1 failed, and " in project.read(".planning/phases/1/1-VERIFICATION.md")
-    assert "T1-01 test 1 failed, and " in ended.out
+    assert "T1-01 test 1 failed, and " in project.read(".planning/phases/1/1-VERIFICATION.md")
 
 
 def test_a_roll_back_tells_the_next_builder_what_broke(project: Project) -> None:

@@ -12,7 +12,17 @@ from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted, Refusal, StoreError
-from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, FileClaim, SymbolClaim, TestIntent
+from idumb.domain.plans.plan import (
+    GUIDED,
+    HUMAN,
+    STRICT,
+    UNPROVEN,
+    Condition,
+    Criterion,
+    FileClaim,
+    SymbolClaim,
+    TestIntent,
+)
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
@@ -98,7 +108,8 @@ def test_attempts_end_when_their_budget_is_used() -> None:
     assert run.status()["A"] == outcome.FAILED
 
 
-def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+def test_each_attempt_starts_from_the_files_before_the_first_one(workspace: str) -> None:
     seen = []
 
     def work(request: AgentRequest, files: Files) -> AgentResult:
@@ -106,7 +117,7 @@ def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
         files["README"] = b"attempt %d" % request.attempt
         return AgentResult(outcome.FAILED, f"no {request.attempt}")
 
-    run = EngineRun(task("A", files=["README"]), work=work)
+    run = EngineRun(task("A", files=["README"]), work=work, workspace=workspace)
     run.run()
     assert seen == [b"hello"] * 3
 
@@ -259,6 +270,24 @@ def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_as
     assert (question["id"], question["kind"]) == ("A.precondition.1", "precondition")
     assert [choice["id"] for choice in question["choices"]] == ["retry", "skip", "fail"]
     assert "missing" in question["evidence"][0]
+
+
+def test_a_person_is_asked_only_about_work_whose_files_passed() -> None:
+    """R-ASK-2, R-RUN-3, R-GIT-5: a yes that could not count is never asked for; a check may have damaged the file."""
+    pretty = (Criterion("AC-1", "it is pretty", HUMAN),)
+
+    def work(request: AgentRequest, files: Files) -> None:
+        files[request.subject] = b"work"
+
+    wrong, damaged = task("A", acceptance=pretty), task("B", acceptance=pretty, verify=("truncate -s 0 B",))
+    run = EngineRun(wrong, damaged, work=work, answers={"criterion": "yes"})
+    run.repository.files["A"] = b"there before"
+    run.repository.commit_all("there before")
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed", "B": "failed"}
+    assert [question.kind for question in run.asker.asked] == []
+    reasons = {event.payload["reason"] for event in run.events("attempt.finished")}
+    assert reasons == {"A was modified, declared create", "a check changed what it should judge: B"}
 
 
 def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:

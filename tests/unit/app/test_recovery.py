@@ -412,6 +412,7 @@ def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place:
     run = straying(answers={} if later else {"deviation": "accept"}, **place)
     if later:
         answered(run, "accept")
+        assert ("B" in run.repository.files) == (place["workspace"] == "here")
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
