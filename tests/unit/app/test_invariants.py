@@ -53,6 +53,8 @@ def test_what_failed_before_the_run_is_no_task_s_fault() -> None:
     words = reason(run, "A")
     assert "it did not hold before the run either" in words
     assert ("INV-2 errored" in words, "INV-2 failed" in words) == (True, False)
+    explained = {e.payload["subject"] for e in run.events("evidence.recorded") if "violation" in e.payload}
+    assert explained == {"invariant INV-1"}
 
 
 def test_without_trees_of_its_own_it_says_less() -> None:

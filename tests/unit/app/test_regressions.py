@@ -66,8 +66,10 @@ def test_a_repair_by_hand_withdraws_the_question() -> None:
     assert len(run.events("decision.withdrawn")) == 1
 
 
-def test_what_was_committed_between_the_tasks_is_no_task_s_fault() -> None:
-    run = killed_before_attempt_of(planned(FIRST, task("B", "A"), task("C", "B")), "B")
+@pytest.mark.parametrize("id", ["B", "C"])
+def test_what_was_committed_between_the_tasks_is_no_task_s_fault(id: str) -> None:
+    """Before C, another task was completed since the checks passed last."""
+    run = killed_before_attempt_of(planned(FIRST, task("B", "A"), task("C", "B")), id)
     run.repository.files["A"] = b"mine"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
