@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.plans import run
 from tests.support.project import Project, failing_task, making, shell, task, write
 
@@ -43,6 +45,21 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0  # the task's ledger has it now
     assert not project.exists("stray.txt")
+
+
+@pytest.mark.parametrize("where", ["commit", "here"])
+def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer(project: Project, where: str) -> None:
+    """R-ASK-2: neither idumb's record of the answer nor an edit of the user's is a fault of the checks."""
+    project.configure(f"checks: {{tree: {where}}}\n")
+    project.plan(straying())
+    assert run(project).code == 5
+    assert project.quick("decide", "T1-01.deviation.1", "accept").code == 0
+    project.repo.write("README.md", "mine\n")
+    resumed = project.quick("resume", "1", "--no-verify", "--json")
+    assert resumed.code == 0, resumed.out
+    assert [row["outcome"] for row in project.quick("show", "T1-01", "--json").data["attempts"]] == ["completed"]
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert project.read("README.md") == "mine\n"
 
 
 def test_a_protected_path_among_undeclared_changes_halts_the_run_without_a_question(project: Project) -> None:

@@ -391,11 +391,13 @@ def _questions(attempt: Attempt) -> tuple[Decision, ...]:
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     """Run the checks again if HEAD has moved since they ran: then another tree would be committed."""
     head = context.services.history.head().commit
-    tree = attempt.proven if head == attempt.judged_on else _tree_to_prove(context, attempt, head)
-    attempt = dataclasses.replace(attempt, judged_on=head)
-    if tree is None or tree == attempt.proven:
+    if head == attempt.judged_on:
         return attempt
-    return prove_again(context, dataclasses.replace(attempt, proven=tree), tree)
+    tree = _tree_to_prove(context, attempt, head)
+    attempt = dataclasses.replace(attempt, judged_on=head)
+    if tree is not None and tree == attempt.proven:
+        return attempt
+    return prove_again(context, dataclasses.replace(attempt, proven=tree), tree or attempt.candidate)
 
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:

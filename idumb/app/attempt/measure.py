@@ -59,6 +59,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     if any(change.new is not None and change.new.mode == LINK for change in changes):
         clone_losses.report_links(context, attempt, candidate, changes)
     if strays:
+        measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
         problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
         _report_strays(context, measured, strays)
     if problems:

@@ -33,7 +33,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     completed = attempt.outcome == outcome.COMPLETED
     commits = completed and not _advances(attempt) and _commits(context, attempt)
     delivers = completed and attempt.workspace != "here" and bool(attempt.ledger.changed)
-    attempt = attempt.at(attempt.stage, message=task_message(context, attempt) if commits else "")
+    attempt = dataclasses.replace(attempt, message=task_message(context, attempt) if commits else "")
     events = [*_finished_events(context, attempt, earlier), *_question_events(context, attempt, earlier)]
     if _advances(attempt) or commits or delivers:
         attempt = attempt.at(INTENDED)

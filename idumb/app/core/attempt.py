@@ -61,7 +61,8 @@ class Attempt:
     Once it is measured:
 
     - `candidate`: the tree of the frozen files; `changes` and `ledger`: how it differs from the base.
-    - `tool_files`: what tools left, which is in no ledger. `deviation`: it changed undeclared files.
+    - `tool_files`: what tools left, which is in no ledger. `deviation`: it changed undeclared files;
+      `excusable`: nothing else is wrong, so that a person may accept them.
     - `exposed`: known secrets that it would commit. `unlike`: deterministic mode refuses it.
     - `proven`: the tree that checks judged apart from the workspace, None if they judged the workspace.
     - `judged_on`: HEAD when the checks ran.
@@ -111,6 +112,7 @@ class Attempt:
     ledger: Ledger = Ledger(())
     tool_files: tuple[str, ...] = ()
     deviation: bool = False
+    excusable: bool = False
     exposed: tuple[str, ...] = ()
     unlike: bool = False
     proven: str | None = None

@@ -53,7 +53,7 @@ class Limits:
       attempt, those of them that a person may accept. `protected`: some of them are protected.
     - `secret`: the name of one holds a secret. `in_editor`: its builder drives idumb itself.
     - `judges_only`: the work is done, and only its verdict is pending. `overdue`: the time to answer is over.
-    - `just_ended`: this command made the last attempt.
+    - `just_ended`: this command ended the last attempt.
     """
 
     settings: Settings

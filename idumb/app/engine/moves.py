@@ -14,7 +14,7 @@ from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
 from idumb.app.worktree import exposed_secrets, task_base
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
+from idumb.domain import failures, outcome
 from idumb.domain.decision import Answer, Decision, seconds_until
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
@@ -69,10 +69,11 @@ def advance(context: RunContext, task: Task) -> Ending:
 def settle(context: RunContext, task: Task) -> None:
     """Bring a task to a state from which a new attempt can start, or in which it waits or has ended. Asks nobody.
 
-    What a person must decide before an attempt is asked when it is the task's turn.
+    What decides whether an attempt may begin is left for the task's turn.
     """
-    while (move := following(context, task)).kind not in (follow.START, follow.WAIT, follow.DONE):
-        if move.kind == follow.ASK and context.journal.state.tasks[task.id].status != outcome.RUNNING:
+    while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
+        move = following(context, task)
+        if move.kind in (follow.START, follow.WAIT, follow.HALT):
             return
         perform(context, task, move, ask=False)
 
@@ -175,8 +176,14 @@ def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
         in_editor=contracts.in_editor(plan, task, services.settings),
         judges_only=record.attempt.unjudged and entry.waits_for_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
-        just_ended=task.id in context.begun,
+        just_ended=record.attempt.failure in failures.STOPPING and _just_ended(context, task),
     )
+
+
+def _just_ended(context: RunContext, task: Task) -> bool:
+    """Return whether this command recorded how the last attempt ended; it may have begun in an earlier one."""
+    ended = run_lookup.last_event(context.services, "attempt.finished", context.run, task.id)
+    return ended is not None and ended.operation == context.journal.operation
 
 
 def _strays(context: RunContext, task: Task, record: TaskState) -> tuple[tuple[str, ...], bool]:

@@ -50,7 +50,8 @@ def expire(context: RunContext, task: Task) -> None:
 def judge(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = exposed_secrets.of_record(context.services, context.saved(task))
-    if saved.deviation and saved.commits is not None:  # its clone was dropped with the commits
+    # Acceptance forgives nothing else, such as a builder that timed out. Of a builder's commits, the clone is gone.
+    if saved.deviation and (saved.commits is not None or not saved.excusable):
         context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
         return None
     asked = context.journal.state.tasks[task.id].decisions
@@ -61,7 +62,8 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     rejected = [e for e in judged if not e.passed]
     if saved.workspace == "here" and not rejected:
         _require_present(context, saved)
-    _take_into_clone(context, saved)
+        saved = _as_it_is_now(context, saved)
+    before = _take_into_clone(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
     attempt = dataclasses.replace(
@@ -79,6 +81,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         done = pipeline.prove(context, saved, measure.accepting(context, attempt, saved.ledger.undeclared))
     else:
         done = pipeline.judge_again(context, saved, attempt)
+    _drop_from_clone(context, done, before)
     _require_committed(context, done)
     return done
 
@@ -95,6 +98,19 @@ def _require_present(context: RunContext, attempt: Attempt) -> None:
         )
 
 
+def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
+    """Return the attempt with the other files as they are: idumb wrote the answer into the plan, or the user edited.
+
+    Otherwise the checks would be blamed for those changes.
+    """
+    if context.workspace.kind != "here":
+        return attempt
+    present = context.work.scan(attempt.literal_paths)
+    return dataclasses.replace(
+        attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed)
+    )
+
+
 def is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> bool:
     """Return whether each path is in the user's working tree as it is in `tree`."""
     trees = context.services.trees
@@ -102,10 +118,22 @@ def is_present(context: RunContext, tree: str, touched: tuple[str, ...]) -> bool
     return trees.overlay(present, tree, touched) == present
 
 
-def _take_into_clone(context: RunContext, attempt: Attempt) -> None:
-    """Bring the work of an earlier command into this command's clone, for its checks and for the next tasks."""
-    if context.workspace.kind != "here" and attempt.task.id not in context.begun:
-        context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
+def _take_into_clone(context: RunContext, attempt: Attempt) -> str | None:
+    """Bring the work of an earlier command into this command's clone, for its checks and for the next tasks.
+
+    Return the tree of the clone before; None if the work is there, or in the user's tree.
+    """
+    if context.workspace.kind == "here" or attempt.task.id in context.begun:
+        return None
+    before = context.work.scan(attempt.ledger.changed)
+    context.work.restore(attempt.candidate, attempt.candidate, attempt.ledger.changed, force=True)
+    return before
+
+
+def _drop_from_clone(context: RunContext, attempt: Attempt, before: str | None) -> None:
+    """Remove work that failed from this command's clone: the next attempt does not start from it."""
+    if before is not None and attempt.outcome not in (outcome.COMPLETED, outcome.WAITING) and not attempt.message:
+        context.work.restore(before, before, attempt.ledger.changed, force=True)
 
 
 def finish(context: RunContext, task: Task) -> None:
@@ -130,11 +158,14 @@ def finish(context: RunContext, task: Task) -> None:
 
 def _commit_again(context: RunContext, attempt: Attempt) -> None:
     """Commit what was announced. If HEAD has moved since it was judged, it is judged again first."""
-    _take_into_clone(context, attempt)
+    before = _take_into_clone(context, attempt)
     if context.services.history.head().commit == attempt.judged_on or attempt.commits is not None:
         done = record.complete(context, attempt)
     else:
+        if attempt.workspace != "here":
+            _take_delivered_back(context, attempt)
         done = pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
+        _drop_from_clone(context, done, before)
     _require_committed(context, done)
 
 

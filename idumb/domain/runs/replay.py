@@ -122,7 +122,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     attempt, progress = task.attempt, task.progress
     waits = p["outcome"] == outcome.WAITING
     first = attempt.running  # later, it goes on: what it used is counted
-    counted = not first and attempt.outcome != outcome.WAITING
+    counted = progress.settled == (event.attempt or attempt.number)
     failure = (p["reason"], p["left"] or "")
     state.guarded = replace(state.guarded, unchecked=False)
     return replace(
@@ -160,7 +160,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             failure=failure,
             repeated=progress.repeated + 1 if failure == progress.failure else 0,
             seconds=progress.seconds + (p["seconds"] if first else 0.0),
-            spent=progress.spent + _used(state, task, p, first=first),
+            spent=progress.spent + _used(state, task, p, first=first, counted=counted),
         ),
         context=replace(
             task.context,
@@ -183,13 +183,15 @@ def counts(finished: Mapping[str, Any]) -> bool:
     return finished["outcome"] != outcome.WAITING and finished.get("failure") not in failures.UNCOUNTED
 
 
-def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool) -> Spent:
-    """Return what builder and validator of an attempt used, and add it to what the run used."""
+def _used(state: RunState, task: TaskState, p: Mapping[str, Any], *, first: bool, counted: bool) -> Spent:
+    """Return what builder and validator of an attempt used and was not counted yet, and add it to the run's."""
     built, judged = p["builder"], p.get("validator")
-    count = int(p["outcome"] != outcome.WAITING and (first or task.attempt.outcome == outcome.WAITING))
+    count = int(p["outcome"] != outcome.WAITING and not counted)
     of_builder = Spent(attempts=count, seconds=p["seconds"] if first else 0.0)
-    if not first:  # what builder and validator used is counted
-        built = judged = None
+    if not first:
+        built = None
+    if not first and not task.attempt.deviates:  # a validator is asked once undeclared changes are accepted
+        judged = None
     if built is not None:
         of_builder += spending.spent_by_call(built["usage"], reports=task.attempt.adapter not in spending.FREE)
     spending.charge(state.spent, agent.BUILDER, of_builder)

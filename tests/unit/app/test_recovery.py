@@ -15,11 +15,16 @@ from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, STRICT, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
+from idumb.domain.proof import gate_table
+from idumb.domain.proof.gate import Inputs
+from idumb.domain.settings import Binding, GateSettings, Settings
+from idumb.gates.registry import StepGate
 from tests.support.engine_run import EngineRun, make_own_files, task
 from tests.support.memory_checks import MemoryChecks
 from tests.support.scripted_agent import ScriptedAgent
 
 Files = dict[str, bytes]
+PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 
 
 def one_task() -> EngineRun:
@@ -131,27 +136,23 @@ def test_an_option_decides_about_changes_since_the_crash(option: str, status: st
     assert run.repository.files["README"] == b"mine"
 
 
-LOST = "recovery drops how the run ends"  # `moves.settle` records the failure, and the run goes on to its end
-
-
-@pytest.mark.parametrize(
-    "way", ["interrupted", pytest.param("killed", marks=pytest.mark.xfail(reason=LOST, strict=True))]
-)
+@pytest.mark.parametrize("way", ["interrupted", "killed"])
 def test_a_strict_run_halts_after_undeclared_changes_of_an_attempt_that_did_not_end(way: str) -> None:
     """R-GIT-5, R-RUN-5: nobody is asked."""
 
     def work(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
         files["README"] = b"stray"
-        run.interrupts.received = 2 if way == "interrupted" else None
+        run.interrupts.received = 2
 
-    run = EngineRun(task("A"), work=work, mode=STRICT)
-    if way == "killed":
-        run = stopped_before("log checkpoint.intended", run)
-    else:
+    run = EngineRun(task("A"), work=work if way == "interrupted" else make_own_files, mode=STRICT)
+    if way == "interrupted":
         with pytest.raises(Interrupted):
             run.run()
-    run.interrupts.received = None
+        run.interrupts.received = None
+    else:
+        run = stopped_before("log checkpoint.intended", run)
+        run.repository.files["README"] = b"stray"
     ending = run.run()
     assert (run.status(), run.repository.files["README"]) == ({"A": "failed"}, b"stray")
     assert run.events("decision.asked") == []
@@ -353,9 +354,21 @@ def test_a_task_has_the_files_of_one_that_waited_for_a_person_in_a_clone() -> No
     assert run.commits() == ["A", "B"]
 
 
-def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
+def test_in_a_clone_the_attempt_after_a_rejected_one_starts_without_its_work() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] += b"%d" % request.attempt
+
+    run = EngineRun(task("A", files=["README"], acceptance=JUDGED), work=work, workspace="clone", apart=True)
+    answered(answered(run, "no"))
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.repository.files["README"] == b"hello2"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_commit_made_while_a_task_waits_is_judged_with_its_work(*, apart: bool) -> None:
     """R-RUN-3: the evidence is about the tree that is committed."""
-    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=True))
+    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=apart))
     run.repository.files["README"] = b"other"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
@@ -441,6 +454,52 @@ def test_acceptance_covers_the_changes_that_were_shown() -> None:
     assert [list(question["evidence"]) for question in run.state.decisions.values()] == [["B"], ["C"]]
 
 
+def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
+    """It fails by an undeclared change, waits for a person once that is accepted, and completes."""
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("completed", usage=Usage(10, 20, 0.5))
+
+    run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "accept"))
+    assert run.run().kind == "done"
+    progress = run.state.tasks["A"].progress
+    assert (progress.attempts, progress.spent.attempts, progress.spent.tokens) == (1, 1, 30)
+    assert run.state.spent["builder"].attempts == 1
+
+
+def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted() -> None:
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("completed", reply='{"verdict": "PASS", "evidence": []}', usage=Usage(10, 20, 0.5))
+
+    bindings = {name: Binding(name, "scripted") for name in ("builder", "validator")}
+    chosen = Settings(builder="builder", bindings=bindings)
+    tasks = (task("A", validator="validator", acceptance=JUDGED),)
+    run = answered(answered(EngineRun(*tasks, work=work, settings=chosen), "accept"))
+    assert run.run().kind == "done"
+    assert {role: used.tokens for role, used in run.state.spent.items()} == {"builder": 30, "validator": 30}
+
+
+@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: dict[str, str]) -> None:
+    """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
+
+    def work(request: AgentRequest, files: Files) -> AgentResult:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+        return AgentResult("timed_out" if request.attempt == 1 else "completed", "no time is left")
+
+    run = EngineRun(task("A"), work=work, answers=answers)
+    if not answers:
+        answered(run, "accept")
+    assert run.run().kind == "done"
+    assert run.calls == [("A", 1), ("A", 2)]
+    assert run.commits() == ["A"]
+
+
 def test_accepted_changes_that_changed_since_are_not_committed() -> None:
     run = answered(straying(), "accept")
     run.repository.files["B"] = b"mine"
@@ -489,6 +548,33 @@ def test_guidance_reaches_a_task_that_was_killed() -> None:
     assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
+@PLACES
+@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, str], place: dict[str, Any]
+) -> None:
+    """R-GATE-1: no further attempt is paid for, at a terminal and later."""
+
+    def broken(inputs: Inputs) -> None:
+        inputs.read(inputs.changes[0].new, 1000)
+        raise KeyError("line")
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["B"] = b"stray"
+
+    load = StepGate.load
+    monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
+    chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
+    run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers, **place)
+    if not answers:
+        answered(run, "accept")
+    ending = run.run()
+    assert (ending.kind, ending.fields.get("failure"), run.calls) == ("halted", "gate-error", [("a.py", 1)])
+    monkeypatch.undo()
+    assert run.run().kind == "done"
+
+
 # Every point
 
 
@@ -524,9 +610,6 @@ def require_finished(run: EngineRun) -> None:
     assert run.log.verify().broken_at is None
 
 
-PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
-
-
 @PLACES
 def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing(place: dict[str, Any]) -> None:
     for point in points(**place):
@@ -556,3 +639,22 @@ def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill(pla
         judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
         made = {commit.tree for commit in run.repository.commits.values() if "Idumb-Task" in commit.message}
         assert made <= judged
+
+
+@PLACES
+def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way(place: dict[str, Any]) -> None:
+    """It was delivered from its clone before it was judged again."""
+
+    def again() -> EngineRun:
+        return EngineRun(task("A", verify=("test -f A", "grep -q hello README")), **{**place, "apart": True})
+
+    rehearsal = again()
+    rehearsal.run()
+    for point in range(rehearsal.effects.index("log checkpoint.intended") + 2, rehearsal.effects.index("commit") + 2):
+        run = again()
+        assert run.run_until_killed(point)
+        run.repository.files["README"] = b"mine"
+        run.repository.advance({"README": run.repository.store(b"mine")}, "my own commit")
+        run.run(max_attempts=1)
+        assert run.commits() == []
+        assert sorted(run.repository.files) == (["A", "README"] if place["workspace"] == "here" else ["README"])
