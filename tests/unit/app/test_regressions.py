@@ -135,7 +135,12 @@ def test_without_commits_the_files_are_compared_only_after_a_change_of_what_a_ch
     run = planned(FIRST, task("B", "A"), breaks, task("D", "C"))
     run.settings = dataclasses.replace(run.settings, git=GitSettings(commit="none"))
     compared, present_tree = list[str](), regressions._present_tree
-    monkeypatch.setattr(regressions, "_present_tree", lambda context: compared.append("") or present_tree(context))
+
+    def present(context: Any) -> str:
+        compared.append(present_tree(context))
+        return compared[-1]
+
+    monkeypatch.setattr(regressions, "_present_tree", present)
     assert run.run().kind == "waiting"
     assert questions(run) == ["C broke the work of A: A verify 1 fails"]
     assert len(compared) == 2
