@@ -10,9 +10,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support import seed
 from tests.support.plans import run
 from tests.support.project import Project, task
 
@@ -54,35 +51,6 @@ class Scene:
     def calls(self) -> int:
         path = self.home / "calls"
         return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
-
-
-def test_a_call_is_retried_while_the_tree_is_unchanged_and_then_the_run_stops(project: Project, home: Path) -> None:
-    """R-ADAPT-3: it counts no attempt. R-GIT-5: a precondition's file is no change."""
-    limited = {"state": "rate-limited", "message": "429"}
-    fields = "- **Preconditions:**\n  - command `echo x > seen.txt`\n"
-    script = (limited, {"write": "half ", **limited})
-    scene = Scene(project, home, *script, calls=3, fields=fields)
-    stopped = run(project)
-    assert (stopped.code, stopped.error["code"]) == (1, "run.halted")
-    failure = stopped.data["failure"]
-    assert (failure["failure"], failure["mend"]) == ("rate-limited", "Wait for the limit to pass, then idumb resume 1")
-    assert "coder is limited by its provider: 429" in stopped.error["message"]
-    assert "429; not called again, because files changed since the call began: a.txt" in stopped.error["message"]
-    assert (scene.calls(), project.read("a.txt")) == (2, "half ")
-    assert [e["payload"]["call"] for e in project.events("--kind", "call.retried")] == [1]
-    assert stopped.data["tasks"][0]["attempts"] == 0
-    assert "idumb resume 1" in project.quick("show", "T1-01").out
-
-
-@pytest.mark.parametrize("workspace", seed.one_on_a_push(["here", "clone"], "workspace"))
-def test_after_a_crash_the_next_attempt_starts_from_the_task_base_and_otherwise_from_the_work(
-    project: Project, home: Path, workspace: str
-) -> None:
-    """R-ADAPT-3, R-RUN-5: files left by a crash are not the builder's intended result."""
-    script = ({"write": "half ", "signal": 9}, {"write": "half ", "exit": 1}, {"write": "done"})
-    scene = Scene(project, home, *script, settings=f"run: {{workspace: {workspace}}}\n")
-    answer = run(project, "--no-verify")
-    assert (answer.code, scene.calls(), project.read("a.txt")) == (0, 3, "half done"), answer
 
 
 def test_an_open_breaker_applies_to_the_next_command_until_doctor_closes_it(project: Project, home: Path) -> None:
@@ -210,15 +178,3 @@ def test_a_validator_gets_the_criteria_and_the_change(project: Project, home: Pa
     ]
     calls = {row["by"]: row["calls"] for row in used["sums"] if row["by"] in {"task", "adapter"}}
     assert calls == {"task": 2, "adapter": used["total"]["calls"]}
-
-
-def test_a_task_fails_after_too_many_exhausted_contexts(project: Project, home: Path) -> None:
-    """R-RUN-10."""
-    scene = Scene(project, home, *({"state": "context-exhausted", "write": f"{n}"} for n in range(9)),
-                  settings="run: {max_attempts: 1}\n")  # fmt: skip
-    ended = project.quick("execute-phase", "1", "--approve", project.approval())
-    assert ended.code == 1
-    assert scene.calls() == 4
-    assert "0 attempts" not in ended.out
-    assert "failed after 4 attempts" in ended.out
-    assert "| 4 |" in project.read(".planning/phases/1/1-SUMMARY.md")

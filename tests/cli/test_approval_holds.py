@@ -12,6 +12,7 @@ import pytest
 from tests.cli.test_approve import run_and_revoke
 from tests.cli.test_step_plans import put
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, STRICT, approve, contract, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
@@ -19,7 +20,7 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 
 BACK = "tests/back.sh"
-MODES = pytest.mark.parametrize("mode", ["guided", "strict"])
+MODES = pytest.mark.parametrize("mode", seed.one_on_a_push(["guided", "strict"], "the mode of an approval"))
 EDITED = "echo edited >> ran.log\n"
 
 

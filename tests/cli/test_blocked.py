@@ -130,20 +130,3 @@ def test_at_a_terminal_skip_asks_before_it_blocks_other_tasks(project: Project) 
     assert at_terminal(project, words, "skip")[0] == 0
     assert project.statuses()["T1-01"] == "skipped"
     assert at_terminal(project, ("skip", "T1-03", "--why", "no time"))[0] == 0  # nothing depends on it
-
-
-def test_a_strict_plan_offers_no_amendment_that_would_be_refused(sandbox: GitSandbox) -> None:
-    """R-ASK-1."""
-    project = projects.create(sandbox)
-    head = (
-        "mode: strict\nrequirements: {REQ-1: files}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-        "success_criteria: [{text: it is there, check: test -s a.txt}]\n"
-    )
-    more = "- **Requirements:** REQ-1\n- **Change:** extending\n"
-    first = making("T1-01", "a.txt", steps=[shell("false")], fields=more)
-    project.plan([first, making("T1-02", "b.txt", after="T1-01", fields=more)], head=head)
-    answers = [word for name in ("interfaces", "invariants", "design") for word in ("--answer", f"{name}=yes")]
-    assert project.quick("approve", "1", "--hash", project.approval(), *answers, "--json").code == 0
-    assert project.quick("execute-phase", "1", "--json").code == 1
-    ways = project.quick("show", "T1-02", "--json").data["actions"]
-    assert ways == ["idumb resume 1 --retry-failed", ACCEPT]

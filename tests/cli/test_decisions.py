@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from idumb.app.attempt import questions
 from idumb.app.contract import contract_versions
 from tests.adapters.store.test_approvals import make_key
-from tests.support import ended_runs
+from tests.support import ended_runs, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
-from tests.support.approvals import FIELDS, STRICT, approve, contract
+from tests.support.approvals import approve, contract
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, edit, run, run_id, run_killed_before, versions
 from tests.support.prepared import Prepared
@@ -144,21 +144,19 @@ def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     assert "## Decisions" not in waiting.read(PLAN)
 
 
-def test_after_a_kill_during_the_write_the_answer_is_appended_once(waiting: Project) -> None:
-    """R-ASK-3."""
-    run_killed_before(waiting, contract_versions._write, "decide", QUESTION, "yes")
-    assert "## Decisions" not in waiting.read(PLAN)
+@pytest.mark.parametrize(
+    "function",
+    seed.one_on_a_push([contract_versions._write, contract_versions._record], "the write of an answer"),
+)
+def test_after_a_kill_around_the_write_the_answer_is_appended_once(
+    waiting: Project, function: Callable[..., Any]
+) -> None:
+    """R-ASK-3: before or behind it."""
+    run_killed_before(waiting, function, "decide", QUESTION, "yes")
+    assert waiting.read(PLAN).count(QUESTION) == (1 if function is contract_versions._record else 0)
     assert waiting.resume("--no-verify").code == 0
     assert waiting.read(PLAN).count(QUESTION) == 1
-
-
-def test_after_a_kill_behind_the_write_the_answer_is_appended_once(waiting: Project) -> None:
-    """R-ASK-3."""
-    run_killed_before(waiting, contract_versions._record, "decide", QUESTION, "yes")
-    assert waiting.read(PLAN).count(QUESTION) == 1
-    assert waiting.resume("--no-verify").code == 0
-    assert waiting.read(PLAN).count(QUESTION) == 1
-    assert [v["version"] for v in versions(waiting)] == [2]
+    assert [version["version"] for version in versions(waiting)] == [2]
 
 
 def test_a_saved_answer_needs_one_confirmation_and_is_then_given_automatically(failed: Project) -> None:
@@ -212,9 +210,7 @@ def test_an_answer_about_an_irreversible_effect_is_never_saved(project: Project)
 def test_a_saved_answer_of_one_repository_does_not_count_in_another(failed: Project, tmp_path: Path) -> None:
     """R-ASK-3."""
     assert decide(failed, "T1-01.failure.1", "skip", "--remember", "--yes").code == 0
-    other = asking(projects.create(GitSandbox.create(tmp_path / "other")))
-    assert remembered(other) == []
-    assert [d["id"] for d in other.quick("decisions", "--json").data["decisions"]] == ["T1-01.failure.1"]
+    assert remembered(projects.create(GitSandbox.create(tmp_path / "other"))) == []
 
 
 def test_a_saved_answer_that_is_damaged_or_that_others_could_have_written_does_not_count(
@@ -233,15 +229,14 @@ def test_a_saved_answer_that_is_damaged_or_that_others_could_have_written_does_n
     assert failed.quick("resume", "1", "--json").code == 5
 
 
-def test_refusals_and_deviations_carry_choices_with_consequences(prepared: Prepared) -> None:
+def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:
     """R-ASK-1: an amendment is not offered if the changed task is completed."""
-    deviated = prepared.get(_strayed_once).resume()
     project = prepared.get(ended_runs.done)
     verified = run(project)
     edit(project, "T1-01: Task", "T1-01: Changed task")
     missing = project.quick("execute-phase", "1", "--json")
     changed = project.quick("resume", "1", "--json")
-    for answer, code in ((missing, 5), (deviated, 5), (verified, 4), (changed, 4)):
+    for answer, code in ((missing, 5), (verified, 4), (changed, 4)):
         assert answer.code == code, answer
         details = answer.error["details"]
         assert details["what"], answer
@@ -253,85 +248,6 @@ def test_refusals_and_deviations_carry_choices_with_consequences(prepared: Prepa
     assert "choices:" in shown.err
     assert "idumb rollback 1 --to start; idumb execute-phase 1" in shown.err
     assert "idumb amend" not in shown.err
-
-
-STRAYED = "T1-01.deviation.1"
-
-
-def straying(project: Project, *flags: str, head: str = "", command: str = "echo b > b.txt") -> Answer:
-    """T1-01 changes a file that it does not declare."""
-    steps = [shell(f"echo a > a.txt; {command}")]
-    project.plan([making("T1-01", "a.txt", steps=steps)], head=head)
-    return run(project, *flags)
-
-
-def test_an_undeclared_change_waits_for_an_answer(project: Project) -> None:
-    """R-ASK-2, R-GIT-5: without a terminal it is a decision like any other; accepted, it is committed with the task."""
-    stopped = straying(project)
-    assert (stopped.code, stopped.error["code"], stopped.data["outcome"]) == (5, "run.waiting", "waiting")
-    assert [d["id"] for d in stopped.data["decisions"]] == [STRAYED]
-    (question,) = project.quick("decisions", "--json").data["decisions"]
-    assert (question["evidence"], [c["id"] for c in question["choices"]]) == (["b.txt"], ["accept", "retry", "halt"])
-    assert project.quick("resume", "1", "--json").code == 5
-    assert decide(project, STRAYED, "accept").data["next"] == ["idumb resume 1"]
-    done = project.resume("--no-verify")
-    assert done.code == 0, done.out
-    assert sorted(done.data["tasks"][0]["files"]) == ["a.txt", "b.txt"]
-    assert "to: T1-01 changed files it does not declare: b.txt" in project.read(PLAN)
-
-
-def test_acceptance_covers_the_change_of_the_files_that_were_shown(project: Project) -> None:
-    """R-ASK-3, R-GIT-5: further undeclared changes of the next attempt are asked about, and only those."""
-    second = "if test -e .git/second; then echo 2 > a.txt; echo d > d.txt; else echo 1 > a.txt; touch .git/second; fi"
-    steps = [shell(f"{second}; echo b > b.txt")]
-    project.plan([task("T1-01", files="create `a.txt`", check="grep -q 2 a.txt", steps=steps)])
-    run(project)
-    decide(project, STRAYED, "accept")
-    again = project.quick("resume", "1", "--json")
-    assert [d["id"] for d in again.data["decisions"]] == ["T1-01.deviation.2"], again.out
-    assert again.data["decisions"][0]["evidence"] == ["d.txt"]
-
-
-def _strayed_once(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    straying(project, command="test -e .git/second || echo b > b.txt; touch .git/second")
-    return project
-
-
-@pytest.mark.parametrize(("choice", "code", "status"), [("halt", 1, "failed"), ("retry", 0, "completed")])
-def test_a_rejected_change_fails_the_task_or_retries_it(
-    prepared: Prepared, choice: str, code: int, status: str
-) -> None:
-    """R-ASK-2, R-GIT-5."""
-    project = prepared.get(_strayed_once)
-    assert decide(project, STRAYED, choice).code == 0
-    if choice == "retry":
-        (project.folder / "b.txt").unlink()
-    assert project.resume("--no-verify").code == code
-    assert project.statuses()["T1-01"] == status
-    assert project.quick("decisions", "--json").data["decisions"] == []
-
-
-def test_a_run_killed_before_its_question_asks_when_it_continues(project: Project) -> None:
-    """R-ASK-2, R-RUN-8."""
-    steps = [shell("echo a > a.txt; echo b > b.txt")]
-    project.plan([making("T1-01", "a.txt", steps=steps)])
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-    run_killed_before(project, questions.strays_question, "execute-phase", "1", "--approve", consent)
-    assert project.quick("resume", "1", "--json").code == 5
-    assert [d["id"] for d in project.quick("decisions", "--json").data["decisions"]] == [STRAYED]
-
-
-def test_an_approved_plan_with_an_appended_answer_stays_approved(project: Project) -> None:
-    """R-ASK-3, R-LOCK-4: no task changed, and a person answered."""
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED, fields=FIELDS)], head=STRICT)
-    approve(project)
-    assert project.quick("execute-phase", "1", "--json").code == 5
-    assert decide(project, QUESTION, "yes").data["version"] == 2
-    assert project.resume("--no-verify").code == 0
-    edit(project, "T1-01: Task", "T1-01: Changed task")
-    changed = project.quick("execute-phase", "1", "--json")
-    assert changed.error["code"] == "approval.void"
 
 
 def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:

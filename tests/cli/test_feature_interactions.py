@@ -8,7 +8,7 @@ from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, edit, making, shell, task, write
+from tests.support.project import Project, making, shell, task, write
 
 
 def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
@@ -16,52 +16,10 @@ def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
     return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
 
 
-def straying(id: str, *, path: str = "a.txt", stray: str = "notes.txt", **more: str) -> str:
-    """A task during which another person's change appears beside its builder's."""
-    return task(
-        id,
-        files=f"create `{path}`",
-        check=f"test -s {path}",
-        steps=[write(path, "a\n"), shell(f"[ -e once.log ] || echo mine >> {stray}; touch once.log")],
-        **more,
-    )
-
-
 # -- changes that nobody can attribute ----------------------------------------------------------------------------
 
 
-def test_a_retry_never_reverts_an_undeclared_change(project: Project) -> None:
-    """R-GIT-6: the change may be the user's; it is named and kept after every retry, until the user commits it."""
-    project.repo.write("notes.txt", "first\n")
-    project.repo.commit("notes", "notes.txt")
-    project.plan([straying("T1-01")])
-    assert project.execute().code == 5
-    again = project.resume("--retry-failed")
-    assert again.code == 5
-    assert project.read("notes.txt") == "first\nmine\n"
-    assert "notes.txt" in again.error["message"]
-    project.repo.commit("mine", "notes.txt")
-    settled = project.resume("--retry-failed", "--no-verify")
-    assert settled.code == 0, settled.out
-    assert project.read("notes.txt") == "first\nmine\n"
-    assert project.repo.status() == []
-
-
 # -- failures that a person mends ---------------------------------------------------------------------------------
-
-
-def test_a_failed_file_that_the_user_fixed_and_committed_does_not_stop_the_retry(project: Project) -> None:
-    """R-RUN-5: the hint says to commit, and then the run continues; the user's bytes stay."""
-    project.plan([task("T1-01", files="modify `README.md`", check="grep -q good README.md",
-                       steps=[shell("grep -q good README.md || echo bad >> README.md")])])  # fmt: skip
-    assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("README.md", "good\n")
-    refused = project.resume("--retry-failed")
-    assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
-    project.repo.commit("mended", "README.md")
-    again = project.resume("--retry-failed")
-    assert "task.changed-since" not in again.out
-    assert project.read("README.md") == "good\n"
 
 
 def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(prepared: Prepared) -> None:
@@ -74,27 +32,6 @@ def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(prepared: Prepa
     assert not project.exists("a.txt")
     assert project.quick("undo", "--yes").code == 0
     assert project.read("a.txt") == "good, by hand\n"
-
-
-def test_a_plan_fixed_after_a_failure_can_be_run(prepared: Prepared) -> None:
-    """R-RUN-12: files left by a failed attempt of the previous run are not taken for the user's."""
-    project = prepared.get(ended_runs.failed)
-    project.plan([failing("T1-01", "a.txt", "good\n")])
-    answer = project.execute("--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("a.txt") == "good\n"
-
-
-def test_a_later_task_does_not_commit_what_a_failed_one_left_in_its_file(project: Project) -> None:
-    project.plan([
-        task("T1-01", files="modify `README.md`", check="false", steps=[edit("README.md", "project", "broken")]),
-        task("T1-02", files="modify `README.md`", check="true", steps=[shell("echo more >> README.md")]),
-    ])  # fmt: skip
-    answer = project.execute("--max-attempts", "1")
-    assert (answer.code, answer.error["code"]) == (1, "run.halted")
-    assert "T1-01 (failed) left unfinished work" in answer.error["message"]
-    assert "broken" not in project.repo.git("show", "HEAD:README.md"), answer.out
-    assert project.statuses() == {"T1-01": "failed", "T1-02": "ready"}
 
 
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
@@ -161,15 +98,6 @@ def killed(sandbox: GitSandbox, work: str) -> Project:
     return project
 
 
-def test_commits_by_the_user_after_a_kill_are_not_reverted(prepared: Prepared) -> None:
-    """R-GIT-6, R-LOG-6: the new attempt builds on the commit."""
-    project = prepared.get(killed_in_readme)
-    project.repo.write("README.md", "mine\n")
-    project.repo.commit("mine", "README.md")
-    assert project.resume("--no-verify").code == 0
-    assert project.read("README.md").startswith("mine\n")
-
-
 def test_the_printed_command_restores_the_files_of_a_killed_attempt(prepared: Prepared) -> None:
     """R-LOG-6, R-GIT-2: the owner of these bytes is unknown, so the message names where they are kept."""
     project = prepared.get(killed_in_readme)
@@ -185,15 +113,6 @@ def test_a_rollback_reverts_what_a_killed_attempt_left(prepared: Prepared) -> No
     project = prepared.get(killed_in_new_file)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert not project.exists("a.txt")
-
-
-def test_a_plan_fixed_after_a_kill_can_be_run(prepared: Prepared) -> None:
-    """R-RUN-12, R-LOG-6."""
-    project = prepared.get(killed_in_new_file)
-    project.plan([making("T1-01", "a.txt", "whole\n")])
-    answer = project.execute("--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("a.txt") == "whole\n"
 
 
 def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
@@ -225,31 +144,6 @@ def test_a_person_is_asked_again_after_a_rollback(project: Project) -> None:
     assert project.statuses()["T1-02"] == "waiting"
 
 
-def test_a_file_that_a_person_was_asked_to_create_counts(project: Project) -> None:
-    """R-PLAN-12: between the question and the answer the person works."""
-    fields = "- **Files:** create `key.txt`\n- **Acceptance:**\n  - [ ] it is there — check: `test -s key.txt`\n"
-    project.plan([HUMAN.format(id="T1-01", kind="human-action", fields=fields)])
-    assert project.execute().code == 5
-    project.repo.write("key.txt", "k\n")
-    assert project.quick("decide", "T1-01.work", "done").code == 0
-    answer = project.resume("--no-verify")
-    assert answer.code == 0, answer.out
-
-
-def test_answering_no_ends_a_task_that_has_no_attempt_left(project: Project) -> None:
-    """R-RUN-5: a refused criterion is a failed validation like any other."""
-    criteria = "  - [ ] it reads well — human\n  - [ ] there — check: `test -e a.txt`\n"
-    blocks = "- **On failure:** block\n"
-    project.plan(
-        [task("T1-01", files="create `a.txt`", steps=[write("a.txt", "a\n")], criteria=criteria, fields=blocks)]
-    )
-    assert project.execute("--max-attempts", "1").code == 5
-    assert project.quick("decide", "T1-01.AC-1.1", "no").code == 0
-    answer = project.resume("--max-attempts", "1")
-    assert answer.code == 1, answer.out
-    assert project.statuses() == {"T1-01": "failed"}
-
-
 def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Project) -> None:
     """R-ADAPT-5: one answer never counts for two criteria, and after a no the old answer is about other files."""
     for name, path in (("01", "a.txt"), ("02", "b.txt")):
@@ -269,17 +163,6 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
     assert len(project.quick("decisions", "--json").data["decisions"]) == 2
 
 
-def test_a_skipped_task_is_named_and_can_be_accepted(prepared: Prepared) -> None:
-    """R-RUN-5: the skipped task is named as the obstacle, and the suggested commands remove it."""
-    project = prepared.get(ended_runs.failed)
-    assert project.quick("skip", "T1-01", "--why", "later").code == 0
-    answer = project.resume()
-    assert answer.code == 1
-    assert any("T1-01" in c or "T1-02" in c for c in answer.data["next"]), answer.data["next"]
-    assert project.quick("accept", "T1-01", "--why", "good enough").code == 0
-    assert project.statuses() == {"T1-01": "accepted", "T1-02": "ready"}
-
-
 # -- builders that take liberties ---------------------------------------------------------------------------------
 
 
@@ -294,40 +177,7 @@ def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None
     assert mine in answer.out or "HEAD" in answer.error["message"]
 
 
-def test_a_builder_can_commit_its_own_work(project: Project) -> None:
-    project.plan([
-        making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git add a.txt && git commit -q -m own -- a.txt")])
-    ])  # fmt: skip
-    answer = project.execute()
-    assert answer.code == 0, answer.out
-    assert project.repo.status() == []
-
-
 # -- hooks, policies, places --------------------------------------------------------------------------------------
-
-
-def test_a_formatting_hook_blocks_nothing(project: Project) -> None:
-    """R-ADAPT-5, R-GIT-3."""
-    formatter = "[ ! -e a.txt ] || grep -q formatted a.txt || { echo formatted >> a.txt; git add a.txt; }\n"
-    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\n" + formatter, mode=0o755)
-    project.plan([making("T1-01", "a.txt")])
-    answer = project.execute()
-    assert answer.code == 0, answer.out
-    assert project.repo.git("show", "HEAD:a.txt") == "made\nformatted"
-    assert project.repo.status() == []
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not project.exists("a.txt")
-
-
-def test_a_run_in_a_clone_can_be_verified_and_rolled_back(project: Project) -> None:
-    """R-GIT-3."""
-    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
-    answer = project.execute("--workspace", "clone")
-    assert answer.code == 0, answer.out
-    back = project.json("rollback", "1", "--to", "T1-01", "--yes")
-    assert back.code == 0, back.out
-    assert project.exists("a.txt")
-    assert not project.exists("b.txt")
 
 
 def test_a_run_continues_with_a_changed_plan_if_commits_are_disabled(project: Project) -> None:

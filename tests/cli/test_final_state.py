@@ -63,7 +63,10 @@ def test_files_that_no_task_changed_are_named_and_stay(project: Project) -> None
 
 
 def test_a_file_that_differs_from_its_task_s_result_is_reported(project: Project) -> None:
-    """R-RUN-2, R-RUN-13: its mode, its bytes, or that it is missing. Ids of calls are not random."""
+    """R-RUN-2, R-RUN-13: its mode, its bytes, or that it is missing. Ids of calls are not random.
+
+    A completed phase is verified by `execute-phase` too, which starts no run, and leaves no report uncommitted.
+    """
     steps = [write("a.txt", "a\n"), write("tool.sh", "#!/bin/sh\n")]
     project.plan([task("T1-01", files="create `a.txt`, create `tool.sh`", steps=steps)])
     assert run(project, "--no-verify").code == 0
@@ -71,6 +74,10 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(project: Project
     run_id = str(calls[0]["run"])
     assert [e["payload"]["call"] for e in calls] == [call_id(run_id, "T1-01", 1, index) for index in (0, 1)]
     assert len({e["payload"]["call"] for e in calls}) == 2
+    again = run(project)
+    assert (again.code, again.data["run"], project.repo.status()) == (0, run_id, [])
+    words = "only by the tasks' own checks; the phase itself declares no check"
+    assert (again.data["verification"]["status"], again.data["verification"]["reason"]) == ("passed", words)
     changed = "a.txt is not as T1-01 left it"
     (project.folder / "a.txt").write_text("else\n")
     answer = project.quick("verify-work", "1", "--json")

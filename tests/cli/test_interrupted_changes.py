@@ -1,4 +1,7 @@
-"""What an interrupted attempt changed outside its declared files is decided before the next attempt (R-GIT-5, F56)."""
+"""What an interrupted attempt changed outside its declared files is decided before the next attempt (R-GIT-5, F56).
+
+`unit/app/test_recovery.py` has what the engine decides alone.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ import pytest
 from tests.support import project as projects
 from tests.support import seed, warm
 from tests.support.answer import Answer
-from tests.support.approvals import STRICT, strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Build, Prepared
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, making, shell
 
 STRAY = "stray.txt"
 WAYS = ("kill", "cancel", "ctrl-c")
@@ -31,18 +33,13 @@ def project(sandbox: GitSandbox) -> Project:
     return new(sandbox)
 
 
-def plan(project: Project, door: Path, *, strict: bool = False) -> None:
+def plan(project: Project, door: Path) -> None:
     """The first attempt at the second task writes too much and then waits; later ones do only their work."""
     note = door.with_suffix(".note")
     slow = f"test -e {note} || {{ touch {note}; echo stray > {STRAY}; echo half > b.txt; echo > {door}; sleep 600; }}"
     project.repo.write("work.sh", f"{slow}\necho whole > b.txt\n")
     project.repo.commit("the work")
-    make = strict_task if strict else making
-    second = make("T1-02", "b.txt", after="T1-01", steps=[shell("sh work.sh")])
-    project.plan([make("T1-01", "a.txt"), second], head=STRICT if strict else "")
-    if strict:
-        consent = str(project.json("check-plan", "1").data["contract_hash"])
-        assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01", steps=[shell("sh work.sh")])])
 
 
 def interrupt(project: Project, door: Path, way: str) -> None:
@@ -57,13 +54,13 @@ def interrupt(project: Project, door: Path, way: str) -> None:
 
 
 @functools.cache
-def interrupted_by(way: str, *, strict: bool = False) -> Build:
+def interrupted_by(way: str) -> Build:
     """A prepared project: its second task was interrupted in this way."""
 
     def build(sandbox: GitSandbox) -> Project:
         project = new(sandbox)
-        door = project.folder.parent / f"{way}-{strict}"
-        plan(project, door, strict=strict)
+        door = project.folder.parent / way
+        plan(project, door)
         interrupt(project, door, way)
         return project
 
@@ -73,11 +70,6 @@ def interrupted_by(way: str, *, strict: bool = False) -> Build:
 @pytest.fixture
 def killed(prepared: Prepared) -> Project:
     return prepared.get(interrupted_by("kill"))
-
-
-@pytest.fixture
-def stopped(prepared: Prepared) -> Project:
-    return prepared.get(interrupted_by("ctrl-c"))
 
 
 def waits(answer: Answer, *paths: str) -> None:
@@ -105,50 +97,7 @@ def test_a_guided_run_asks_before_the_task_is_tried_again(prepared: Prepared, wa
     assert "not by its tasks" not in " ".join(answer.object["warnings"])
 
 
-def test_what_is_yours_stays_and_is_in_no_commit(killed: Project) -> None:
-    (killed.folder / "notes.md").write_text("also mine\n")
-    waits(killed.resume(), "notes.md", STRAY)
-    assert killed.json("decide", QUESTION, "retry").code == 0
-    answer = killed.resume()
-    assert answer.data["outcome"] == "complete", answer
-    assert killed.repo.status() == [" M notes.md", f"?? {STRAY}"]
-    (reset,) = killed.events("1", "--kind", "task.reset")
-    assert reset["payload"]["yours"] == ["notes.md", STRAY]
-
-
-def test_a_halted_task_stays_failed_until_the_files_are_settled(killed: Project) -> None:
-    waits(killed.resume(), STRAY)
-    assert killed.json("decide", QUESTION, "halt").code == 0
-    assert killed.resume().code == 1
-    assert killed.statuses()["T1-02"] == "failed"
-    waits(killed.resume("--retry-failed"), STRAY)
-    (killed.folder / STRAY).unlink()
-    assert killed.resume().data["outcome"] == "waiting"
-    assert killed.json("decide", QUESTION, "retry").code == 0
-    assert killed.resume().data["outcome"] == "complete"
-
-
-@pytest.mark.parametrize("way", seed.one_on_a_push(WAYS, "strict"))
-def test_a_strict_run_halts_until_the_files_are_accepted_or_gone(prepared: Prepared, way: str) -> None:
-    project = prepared.get(interrupted_by(way, strict=True))
-    answer = project.resume()
-    assert (answer.code, answer.error["code"]) == (1, "run.halted"), answer
-    assert STRAY in answer.error["message"]
-    assert [choice["id"] for choice in answer.error["details"]["choices"]] == ["look", "accept", "retry"]
-    assert project.resume("--retry-failed").code == 1
-    (project.folder / STRAY).unlink()
-    assert project.resume("--retry-failed").data["outcome"] == "complete"
-
-
-@pytest.mark.parametrize(("flag", "code"), [("accept", 0), ("halt", 1)])
-def test_an_option_decides(killed: Project, flag: str, code: int) -> None:
-    answer = killed.resume("--on-deviation", flag)
-    assert answer.code == code, answer
-    assert flag == "halt" or committed(killed, STRAY)
-    assert killed.exists(STRAY)
-
-
-@pytest.mark.parametrize("way", ["look", "amend", "accept", "retry"])
+@pytest.mark.parametrize("way", ["amend", "retry"])
 def test_every_offered_choice_does_what_it_says(killed: Project, way: str) -> None:
     """R-ASK-1."""
     choices = {choice["id"]: choice for choice in killed.resume().error["details"]["choices"]}
@@ -156,9 +105,6 @@ def test_every_offered_choice_does_what_it_says(killed: Project, way: str) -> No
     commands = [command.split()[1:] for command in choices[way]["command"].split(";")]
     answers = [killed.json(*command, *(["--yes"] if way == "amend" else [])) for command in commands]
     assert [answer.code for answer in answers] == [0] * len(commands), answers
-    if way == "look":
-        assert STRAY in answers[0].out
-        return
     if way == "amend":
         approved = killed.execute(command="resume") if killed.resume().code else None
         assert approved is None or approved.code == 0, approved
@@ -175,33 +121,6 @@ def test_what_nobody_decided_is_named_at_the_end(killed: Project) -> None:
     words = "Changed since an attempt began that was interrupted, by it, by a check or by you"
     assert warnings == [f"{words}: {STRAY}"]
     assert killed.repo.status() == [f"?? {STRAY}"]
-
-
-def test_a_settled_change_is_not_asked_about(killed: Project) -> None:
-    killed.repo.git("add", STRAY)
-    killed.repo.git("commit", "--quiet", "-m", "mine", STRAY)
-    assert killed.resume().data["outcome"] == "complete"
-
-
-def test_what_changed_after_ctrl_c_is_yours(stopped: Project) -> None:
-    """It was recorded what the attempt left, so later changes are not its own."""
-    (stopped.folder / STRAY).unlink()
-    (stopped.folder / "notes.md").write_text("also mine\n")
-    assert stopped.resume().data["outcome"] == "complete"
-    assert stopped.repo.status() == [" M notes.md"]
-
-
-def test_files_that_a_check_left_before_ctrl_c_are_not_the_attempt_s(project: Project) -> None:
-    door = project.folder.parent / "door"
-    project.configure("checks: here\n")
-    check = f"grep -q made a.txt && test -e out.log || {{ echo > out.log; echo > {door}; sleep 600; }}"
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[shell("echo made > a.txt")])])
-    interrupt(project, door, "ctrl-c")
-    answer = project.resume()
-    assert answer.data["outcome"] == "complete", answer
-    words = " ".join(answer.object["warnings"])
-    assert "not by its tasks" not in words
-    assert "out.log" in words
 
 
 CLONES = ("run: {workspace: clone}\n", "git: {commit: builder}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import approvals
+from tests.support import approvals, seed
 from tests.support.approvals import FIELDS, STRICT, approve, contract, refused, run, strict_task
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
@@ -26,7 +26,7 @@ def _irreversible(project: Project, *, head: str = "") -> None:
     project.plan([making("T1-01", "a.txt", fields=fields), last], head=head)
 
 
-@pytest.mark.parametrize("head", ["", STRICT], ids=["guided", "strict"])
+@pytest.mark.parametrize("head", seed.one_on_a_push(["", STRICT], "guided or strict"))
 def test_an_irreversible_task_runs_only_if_that_task_was_accepted(project: Project, head: str) -> None:
     """R-LOCK-9, R-GIT-4."""
     _irreversible(project, head=head)

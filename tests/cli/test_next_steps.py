@@ -7,7 +7,6 @@ import pty
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -64,17 +63,6 @@ def test_the_suggested_command_recovers_a_run_whose_branch_was_deleted(prepared:
     assert not project.exists("a.txt")
 
 
-def test_the_suggested_command_recovers_a_run_on_a_detached_head(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt", "a\n")])
-    project.repo.git("switch", "--quiet", "--detach")
-    assert _run(project, "--no-verify") == 0
-    detached = project.repo.git("rev-parse", "HEAD")
-    project.repo.git("switch", "--quiet", "main")
-    _type(project, project.quick("undo", "--yes", "--json").error["hint"])
-    assert project.repo.git("rev-parse", "HEAD") == detached
-    assert project.quick("undo", "--yes").code == 0
-
-
 def test_the_suggested_command_restores_a_deleted_plan(project: Project) -> None:
     """`git clean` takes plans that were never committed; the run kept their bytes."""
     project.plan([making("T1-01", "a.txt", "a\n")], commit=False)
@@ -118,13 +106,6 @@ def test_a_phase_known_only_from_committed_reports_is_not_called_verified(verifi
     verified.repo.git("clone", "--quiet", str(verified.repo.root), str(tmp_path / "clone"))
     clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
     assert "elsewhere" in clone.quick("next", "--json").data["next"]["why"]
-
-
-def test_during_the_first_run_the_anchor_is_not_a_problem(project: Project) -> None:
-    look = f"{sys.executable} -m idumb doctor > found.txt; grep -q 'ok *store.anchor' found.txt && rm found.txt"
-    first = making("T1-01", "a.txt", steps=[shell(look), write("a.txt", "a\n")])
-    project.plan([first])
-    assert _run(project, "--no-verify") == 0
 
 
 def test_a_warning_of_git_is_not_called_a_refusal(verified: Project) -> None:

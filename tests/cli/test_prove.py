@@ -148,17 +148,6 @@ def test_what_the_configuration_provides_is_named(project: Project) -> None:
     assert borrowed.startswith("data.log is borrowed from your working tree")
 
 
-def test_what_a_person_or_a_model_said_is_not_rerun(project: Project) -> None:
-    project.plan([making("T1-01", "b.txt", criteria=HUMAN)])
-    assert run(project, "--no-verify").code == 5
-    question = project.quick("decisions", "--json").data["decisions"][0]["id"]
-    assert project.quick("decide", question, "yes").code == 0
-    assert project.resume("--no-verify").code == 0
-    answer = prove(project)
-    assert checks(answer) == {"AC-1": "same", "AC-2": "not_run"}
-    assert "a person's or a model's word" in answer.data["tasks"][0]["checks"][1]["why"]
-
-
 def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed_them(project: Project) -> None:
     project.repo.write(".gitattributes", "*.txt text eol=crlf\n")
     steps = [write("a.txt", "1\n"), write("b.txt", "b\r\n"), edit_step("a.txt", "1", "2"), shell("true")]
@@ -174,14 +163,6 @@ def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed
     assert [*results(newest).values()] == ["nothing_to_run", "proven", "proven", "nothing_to_run"]
     assert [*results(each).values()] == ["proven", "proven", "proven", "nothing_to_run"]
     assert "a later task changed a.txt" in newest.data["tasks"][0]["checks"][0]["why"]
-
-
-def test_a_check_that_holds_only_at_its_own_commit_is_a_mismatch_at_the_newest_one(project: Project) -> None:
-    first = making("T1-01", "a.txt", criteria="  - [ ] alone — check: `test -s a.txt && test ! -e b.txt`\n")
-    project.plan([first, making("T1-02", "b.txt", after="T1-01")])
-    run(project, "--no-verify")
-    assert results(prove(project, code=1)) == {"T1-01": "mismatch", "T1-02": "proven"}
-    assert results(prove(project, "--each")) == {"T1-01": "proven", "T1-02": "proven"}
 
 
 def test_without_commits_the_hidden_checkpoint_is_proven_and_the_answer_says_so(project: Project) -> None:

@@ -170,45 +170,6 @@ def test_in_a_clone_with_a_dirty_tree(project: Project) -> None:
     assert not project.repo.clones.exists()
 
 
-def test_in_a_clone_a_conflict_with_a_dirty_declared_file_is_reported_and_nothing_is_lost(project: Project) -> None:
-    """R-GIT-6."""
-    project.repo.write("README.md", "mine\n")
-    answer = run(project, "--workspace", "clone", "--no-verify")
-    assert answer.code != 0
-    assert "README.md" in answer.out
-    assert project.read("README.md") == "mine\n"
-    assert project.statuses()["T1-01"] == "completed"
-    project.repo.git("checkout", "--quiet", "HEAD", "README.md")
-    again = project.resume("--retry-failed", "--no-verify")
-    assert again.code == 0, again.out
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-
-
-def test_a_person_judges_work_from_a_clone(project: Project) -> None:
-    """R-ASK-2: a waiting result is delivered after the answer, and not before."""
-    project.plan([making("T1-01", "a.txt", criteria="  - [ ] it is pretty — human\n")])
-    assert run(project, "--workspace", "clone", "--no-verify").code == 5
-    assert not project.exists("a.txt")
-    (decision,) = project.quick("decisions", "--json").data["decisions"]
-    assert project.quick("decide", decision["id"], "yes").code == 0
-    answer = project.resume("--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("a.txt") == "made\n"
-    assert "a.txt" in project.repo.tree()
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not project.exists("a.txt")
-
-
-def test_a_retry_in_a_clone_starts_from_the_task_base(project: Project, tmp_path: Path) -> None:
-    """R-RUN-5: steps start over, so the clone is reset to the state before the failed attempt."""
-    door = tmp_path / "door"
-    steps = [shell(f"echo x >> n.txt; test -e {door} || {{ touch {door}; exit 1; }}")]
-    project.plan([task("T1-01", files="create `n.txt`", check='test "$(cat n.txt)" = x', steps=steps)])
-    answer = run(project, "--workspace", "clone", "--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("n.txt") == "x\n"
-
-
 def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_path: Path) -> None:
     """The run's work so far is in no commit, but it is in the clone that `resume` makes."""
     project.configure("git: {commit: none}\n")
@@ -224,35 +185,6 @@ def test_a_run_without_commits_continues_in_a_new_clone(project: Project, tmp_pa
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out
     assert project.read("b.txt") == "made\n"
-
-
-def test_undeclared_changes_in_a_clone_never_reach_the_users_tree(project: Project) -> None:
-    """R-GIT-5."""
-    project.plan(
-        [task("T1-01", files="create `a.txt`", check="true", steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")])]
-    )
-    before = project.repo.ledger()
-    answer = run(project, "--workspace", "clone", "--no-verify")
-    assert answer.code == 5
-    assert "stray.txt" in answer.out
-    assert projects.user_bytes(before, project.repo.ledger()) == []
-
-
-def test_a_failing_hook_stops_the_run_and_resume_commits_again(project: Project) -> None:
-    """R-RUN-6, F22: exit code 1, git's message, the files stay, and nothing is built twice."""
-    hook = project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho the hook says no >&2\nexit 1\n", mode=0o755)
-    head, index = project.repo.head(), staged_of_user(project)
-    answer = run(project, "--no-verify")
-    assert (answer.code, answer.error["code"]) == (1, "git.commit-refused")
-    assert "the hook says no" in answer.error["message"]
-    assert project.repo.head() == head
-    assert project.exists("sub/a.txt")
-    assert staged_of_user(project) == index
-    hook.unlink()
-    again = project.resume("--no-verify")
-    assert again.code == 0, again.out
-    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-    assert len(project.events("1", "--kind", "attempt.started", "--task", "T1-01")) == 1
 
 
 def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
@@ -357,31 +289,6 @@ def test_a_human_criterion_is_asked_at_the_terminal(project: Project) -> None:
     code, screen = at_terminal(project, ("execute-phase", "1", "--approve", consent, "--no-verify"), "yes")
     assert code == 0, screen
     assert project.statuses() == {"T1-01": "completed"}
-
-
-def test_a_person_is_asked_only_about_work_whose_files_passed(project: Project) -> None:
-    """R-ASK-2, R-RUN-3, R-GIT-5: a yes that could not count is never asked for; the reason is the file.
-
-    This also holds for files that a check damaged.
-    """
-    project.repo.write("a.txt", "there before\n")
-    project.repo.commit("there before", "a.txt")
-    pretty = "  - [ ] it is pretty — human\n"
-    damages = "  - [ ] it is there — check: `echo more >> b.txt`\n"
-    project.plan([making("T1-01", "a.txt", criteria=pretty), making("T1-02", "b.txt", criteria=damages + pretty)])
-    words = ("execute-phase", "1", "--max-attempts", "2", "--approve", project.approval())
-    code, screen = at_terminal(project, words, "", "")
-    assert code == 1, screen
-    assert "it is pretty" not in screen
-    reasons = {
-        "T1-01": "a.txt was modified, declared create",
-        "T1-02": "AC-1 changed b.txt, which it should judge",
-    }
-    for name, reason in reasons.items():
-        attempts = project.quick("show", name, "--json").data["attempts"]
-        assert [one["reason"] for one in attempts] == [reason, reason]
-    asked = project.quick("decisions", "--json").data["decisions"]
-    assert {one["kind"] for one in asked} == {"exhausted"}
 
 
 def test_an_unwritable_brain_folder_does_not_stop_a_run(project: Project) -> None:

@@ -131,18 +131,6 @@ def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verifie
     assert run(clone).error["code"] != "phase.verified"  # another contract
 
 
-def test_a_clone_runs_rolled_back_phases_and_forced_ones(done: Project, tmp_path: Path) -> None:
-    """R-RUN-1, R-GIT-3: a corrected report blocks nothing, and an uncommitted one proves nothing."""
-    clone = _cloned(done, tmp_path / "clone")
-    assert [row["id"] for row in run(clone).error["details"]["choices"]] == ["leave", "look"]  # its files are there
-    assert done.quick(*ROLLBACK, "--yes").code == 0
-    assert run(_cloned(done, tmp_path / "again")).code == 0
-    clone.repo.git("rm", "--quiet", "a.txt", "b.txt")
-    clone.repo.git("commit", "--quiet", "-m", "gone")
-    assert run(clone).error["code"] == "phase.verified"
-    assert run(clone, "--force").code == 0
-
-
 def test_reports_that_git_refuses_after_a_rollback_are_a_warning(done: Project) -> None:
     """R-GIT-3: without a report commit, because of commit policy `none` or a hook that refuses reports."""
     script = "#!/bin/sh\ngit diff --cached --quiet -- .idumb .planning && exit 0\necho no reports >&2\nexit 1\n"
@@ -150,41 +138,6 @@ def test_reports_that_git_refuses_after_a_rollback_are_a_warning(done: Project) 
     answer = done.quick("rollback", "1", "--to", "T1-01", "--yes", "--json")
     assert answer.code == 0, answer
     assert any("no reports" in warning for warning in answer.object["warnings"])
-
-
-def test_an_accepted_deviation_is_rolled_back_with_its_task(sandbox: GitSandbox) -> None:
-    """R-GIT-5: accepted files are in the task's ledger, so they are rolled back with it."""
-    steps = (shell("echo made > a.txt; echo stray > stray.txt"),)
-    project = _project(sandbox, task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps))
-    assert run(project).code == 5
-    assert project.quick("accept", "T1-01", "--why", "both belong to it", "--json").code == 0
-    assert _work(project) == []
-    assert project.quick(*ROLLBACK, "--yes").code == 0
-    assert not project.exists("stray.txt")
-    assert not project.exists("a.txt")
-
-
-def test_a_conflict_names_commands_that_keep_the_user_s_version_and_continue(sandbox: GitSandbox) -> None:
-    """R-GIT-3: the printed commands work for any file name, for links and programs."""
-    paths = ("sub/it's here.txt", "sub/link")
-    steps = [shell('mkdir sub; echo made > "sub/it\'s here.txt"; echo made > sub/link')]
-    project = _project(sandbox, task("T1-01", files="create `sub/**`", check="test -s sub/link", steps=steps))
-    assert run(project, "--no-verify").code == 0
-    for path in paths:
-        sandbox.remove(path)
-    sandbox.write(paths[0], "mine\n", mode=0o755)
-    sandbox.link(paths[1], "elsewhere")
-    error = project.quick(*ROLLBACK, "--yes", "--json").error
-    assert error["code"] == "rollback.conflict"
-    assert error["hint"].startswith("Save your version, restore that of the tasks, and run the command again")
-    printed = _printed_commands(project.quick(*ROLLBACK, "--yes"))
-    assert [file["path"] for file in error["details"]["files"]] == [*paths]
-    for file in error["details"]["files"]:
-        assert file["put_back"] in printed
-        _type(project, f"{file['keep']}; {file['put_back']}")
-    assert project.quick(*ROLLBACK, "--yes", "--json").code == 0
-    assert [project.exists(path) for path in paths] == [False, False]
-    assert [project.read(f"{path}.mine") for path in paths] == ["mine\n", "elsewhere"]
 
 
 def _type(project: Project, command: str) -> None:
@@ -380,39 +333,3 @@ def test_the_document_of_an_earlier_attempt_is_rebuilt(done: Project) -> None:
     place.write_text(re.sub('snapshot: "[0-9a-f]{8}', 'snapshot: "00000000', right), encoding="utf-8")
     assert done.quick("verify-work", "1", "--json").code == 0
     assert place.read_text(encoding="utf-8") == right
-
-
-def test_a_file_that_became_a_folder_is_a_file_again_in_the_commit_of_the_rollback(sandbox: GitSandbox) -> None:
-    """R-GIT-3: and a folder again after its undo."""
-    into_folder = task(
-        "T1-02",
-        files="delete `a`, create `a/b`",
-        check="test -f a/b",
-        after="T1-01",
-        steps=[shell("rm a && mkdir a && echo b > a/b")],
-    )
-    project = _project(sandbox, making("T1-01", "a"), into_folder)
-    assert project.execute("--no-verify").code == 0
-    assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert project.repo.git("show", "HEAD:a") == "made"
-    assert project.repo.status() == []
-    assert project.quick("undo", "--yes").code == 0
-    assert project.repo.git("show", "HEAD:a/b") == "b"
-    assert project.repo.status() == []
-
-
-def test_a_rollback_works_after_git_collected_unreferenced_objects(sandbox: GitSandbox) -> None:
-    """F24: refs keep merged task bases and accepted files."""
-    first = task("T1-01", files="create `a.txt`", check="test -e allowed", steps=(shell("echo bad > a.txt"),))
-    project = _project(sandbox, first, making("T1-02", "b.txt", after="T1-01"))
-    assert run(project).code == 1
-    sandbox.write("allowed", "")
-    sandbox.git("add", "allowed")
-    sandbox.git("commit", "--quiet", "-m", "mine")
-    assert project.resume("--retry-failed", "--no-verify").code == 0
-    sandbox.git("reflog", "expire", "--expire=now", "--all")
-    sandbox.git("gc", "--quiet", "--prune=now")
-    assert project.quick(*ROLLBACK, "--yes", "--json").code == 0
-    sandbox.git("gc", "--quiet", "--prune=now")
-    assert project.quick("undo", "--yes", "--json").code == 0
-    assert project.read("a.txt") == "bad\n"

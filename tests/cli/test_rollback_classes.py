@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import build
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.plans import run, run_killed_before
+from tests.support.plans import run
 from tests.support.project import Project, shell, task, write
 
 
@@ -118,32 +117,7 @@ def test_a_rollback_past_an_irreversible_task_is_refused_unless_the_task_is_name
     waiting = project.resume("--no-verify")
     assert waiting.code == 5, waiting
     assert project.read("outside.log").count("did T1-01") == 1
-    question = waiting.data["decisions"][0]
-    assert question["kind"] == "effect"
-    assert project.quick("decide", question["id"], "again", "--json").code == 0
-    assert project.resume("--no-verify").code == 0
-    assert project.read("outside.log").count("did T1-01") == 2
-
-
-def test_a_failed_task_with_an_effect_is_not_retried_automatically(sandbox: GitSandbox) -> None:
-    """F64: a failed deployment may be half done."""
-    project = _ran(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE, check="test -e allowed.log"), code=5)
-    assert project.read("outside.log") == "did T1-01\n"
-    question = project.quick("decisions", "--json").data["decisions"][0]
-    assert project.quick("decide", question["id"], "skip", "--json").code == 0
-    assert project.resume("--no-verify").data["counts"] == {"skipped": 1}
-    assert project.read("outside.log") == "did T1-01\n"
-
-
-def test_a_killed_attempt_of_a_task_with_an_effect_becomes_a_decision(sandbox: GitSandbox) -> None:
-    """F64: killed between work and record, a reversible task runs again, but this one does not."""
-    project = _project(sandbox, _effect("T1-01", "a.txt", IRREVERSIBLE))
-    run_killed_before(project, build.agent_failure, "execute-phase", "1", "--approve", project.approval())
-    waiting = project.resume("--no-verify")
-    assert waiting.code == 5, waiting
-    assert project.read("outside.log").count("did T1-01") == 1
-    accepted = project.quick("accept", "T1-01", "--why", "it is out", "--json")
-    assert accepted.code == 0, accepted
+    assert waiting.data["decisions"][0]["kind"] == "effect"
 
 
 def test_consent_shows_the_commands_of_a_rollback_and_those_of_the_plan_that_ran_are_run(sandbox: GitSandbox) -> None:

@@ -67,12 +67,10 @@ def _work(project: Project) -> list[str]:
     return [line for line in project.repo.status() if ".idumb/" not in line and ".planning/" not in line]
 
 
-@pytest.mark.parametrize("hooks", [False, True])
-def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared, *, hooks: bool) -> None:
-    """R-GIT-3, R-GIT-6: the branch has what it had, and the files what they had."""
+def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared) -> None:
+    """R-GIT-3, R-GIT-6: the branch has what it had, and the files what they had. A hook makes git commit itself."""
     project = prepared.get(_left_uncommitted)
-    if hooks:
-        _hook(project, "#!/bin/sh\nexit 0\n")
+    _hook(project, "#!/bin/sh\nexit 0\n")
     head = {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK}
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
@@ -121,32 +119,6 @@ def halted_quick(project: Project) -> Answer:
     return project.quick(*words, "--approve", contract_hash, "--json")
 
 
-def test_after_a_halted_quick_task_yes_does_not_undo_an_earlier_run(ran: Project) -> None:
-    (first,) = operations(ran)
-    halted = halted_quick(ran)
-    assert halted.code != 0
-    before = ran.repo.ledger()
-
-    error = other(undo(ran, "--yes"))
-
-    assert ran.repo.ledger().changed_paths(before) == []
-    assert error["details"]["operation"] == first
-    assert error["details"]["phase"] == "1"
-    assert error["details"]["newest"] == operations(ran)[-2]
-    assert error["hint"] == f"idumb undo --yes --operation {first}"
-    answer = ran.quick("undo", "--yes")
-    assert answer.code == 4
-    assert f"this would undo run 1 of phase 1 (operation {first} (execute-phase))" in answer.err
-    assert "Your newest operation is quick of phase Q1" in answer.err
-    assert f"--operation {first}" in answer.err
-
-    undone = undo(ran, "--yes", "--operation", first)
-    assert undone.code == 0, undone
-    assert (undone.data["phase"], undone.data["tasks"]) == ("1", ["T1-01", "T1-03"])
-    assert not ran.exists("p1b.txt")
-    assert ran.read("README.md") == "# Mine\n"
-
-
 def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
     """R-ASK-1: each is an operation with an id, even if it belongs to no run. Every choice works."""
     (first,) = operations(ran)
@@ -162,9 +134,13 @@ def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:
         assert done.code in (0, 5), done
         refused = undo(ran, "--yes")
         assert f"Your newest operation is {command.split()[0]}" in other(refused)["message"]
+    assert (refused.error["details"]["operation"], refused.error["details"]["phase"]) == (first, "1")
+    assert refused.error["details"]["newest"] == operations(ran)[-2]
+    assert refused.error["hint"] == f"idumb undo --yes --operation {first}"
     assert [row["id"] for row in other(refused)["details"]["choices"]] == ["undo", "leave"]
     assert choices.refused(ran, refused) == {}
-    assert undo(ran, "--yes", "--operation", first).code == 0
+    undone = undo(ran, "--yes", "--operation", first)
+    assert (undone.data["phase"], undone.data["tasks"]) == ("1", ["T1-01", "T1-03"])
 
 
 def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_another_phase_is(two: Project) -> None:
@@ -180,9 +156,12 @@ def test_a_verification_of_the_run_is_not_the_newest_operation_but_one_of_anothe
     assert "unverified" in two.read(".planning/phases/2/2-VERIFICATION.md")
 
 
-def test_writing_the_reports_again_is_not_the_newest_operation(ran: Project) -> None:
-    """R-GIT-3: whether they changed or not."""
+def test_a_command_without_effect_is_not_the_newest_operation(ran: Project) -> None:
+    """R-GIT-3: one that failed before, or that wrote the reports again, whether they changed or not."""
     assert ran.quick("report", "1", "--write", "--json").code == 0
+    ran.repo.write("p1b.txt", "mine\n")
+    assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
+    ran.repo.write("p1b.txt", "made\n")
     assert undo(ran).error["hint"] == "idumb undo --yes"
     ran.repo.write(".planning/phases/1/1-SUMMARY.md", "mine\n")
     assert ran.quick("report", "1", "--write", "--json").code == 0
@@ -190,16 +169,8 @@ def test_writing_the_reports_again_is_not_the_newest_operation(ran: Project) -> 
     assert not ran.exists("p1b.txt")
 
 
-def test_a_command_that_failed_before_any_effect_is_not_the_newest_operation(ran: Project) -> None:
-    ran.repo.write("p1b.txt", "mine\n")
-    assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").error["code"] == "rollback.conflict"
-    ran.repo.write("p1b.txt", "made\n")
-    assert undo(ran).error["hint"] == "idumb undo --yes"
-    assert undo(ran, "--yes").code == 0
-
-
-def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(ran: Project) -> None:
-    """R-ASK-1."""
+def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> None:
+    """R-ASK-1, R-ASK-2: without a terminal and at one, where no is an answer."""
     (first,) = operations(ran)
     error = undo(ran).error
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", "idumb undo --yes")
@@ -208,6 +179,11 @@ def test_without_a_terminal_the_refusal_names_phase_operation_and_effect(ran: Pr
     message = ran.quick("undo").err
     assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in message
     assert "p1a.txt, p1b.txt" in message
+    code, screen = at_terminal(ran, ("undo",), "no")
+    assert code == 4
+    for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
+        assert words in screen
+    assert ran.exists("p1b.txt")
 
 
 def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
@@ -221,31 +197,12 @@ def test_yes_prints_first_what_it_undoes(ran: Project) -> None:
     assert answer.err.index(shown) < answer.err.index("git.commit-refused")
 
 
-def test_the_question_at_a_terminal_names_phase_operation_and_effect(ran: Project) -> None:
-    """R-ASK-2: no is an answer."""
-    (first,) = operations(ran)
-    code, screen = at_terminal(ran, ("undo",), "no")
-    assert code == 4
-    for words in ("undo of run 1 of phase 1", f"operation {first} (execute-phase)", "task T1-03", "file p1b.txt"):
-        assert words in screen
-    assert ran.exists("p1b.txt")
-
-
 def test_an_undo_can_be_undone_repeatedly(ran: Project) -> None:
     effects = ["run 1 of phase 1", "undo of run 1 of phase 1", "undo of undo of run 1 of phase 1"]
     for effect, exists in zip(effects, (False, True, False), strict=True):
         done = undo(ran, "--yes")
         assert (done.code, done.data["what"], ran.exists("p1b.txt")) == (0, effect, exists)
     assert ran.subjects()[-3:] == [f"Undo: {effect}" for effect in effects]
-
-
-def test_an_undone_rollback_is_named_with_its_phase(ran: Project) -> None:
-    assert ran.quick("rollback", "1", "--to", "T1-01", "--yes", "--json").code == 0
-    rollback = operations(ran)[-1]
-    assert f"undo of rollback of phase 1 to T1-01, operation {rollback} (rollback)" in ran.quick("undo").err
-    assert undo(ran, "--yes").data["what"] == "rollback of phase 1 to T1-01"
-    assert ran.subjects()[-1] == "Undo: rollback of phase 1 to T1-01"  # it says undo once
-    assert ran.exists("p1b.txt")
 
 
 def test_operation_undoes_an_earlier_phase_and_keeps_the_newest_run(two: Project) -> None:
@@ -276,13 +233,3 @@ def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
     assert undo(project, "--yes").error["code"] == "undo.nothing"
     answer = undo(project, "--yes", "--operation", "nonsense")
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")
-
-
-def test_submitted_work_belongs_to_the_command_that_started_it(project: Project) -> None:
-    """R-RUN-3: `start` and `submit` of an attempt together are the last operation."""
-    project.plan([making("T1-01", "a.txt", fields="- **Builder:** editor\n", steps=())])
-    assert project.quick("start", "T1-01", "--approve", project.approval(), "--json").code == 0
-    project.repo.write("a.txt", "made\n")
-    assert project.quick("submit", "T1-01", "--json").code == 0
-    assert undo(project, "--yes").code == 0
-    assert not project.exists("a.txt")

@@ -1,9 +1,11 @@
-"""A new run after a changed plan, while the files hold unfinished work of the last run (R-GIT-1)."""
+"""A new run after a changed plan, while the files hold unfinished work of the last run (R-GIT-1).
+
+`unit/app/test_unfinished_work.py` has what is a person's and what an agent left.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making, task, user_bytes, write
+from tests.support.project import Project, task, user_bytes, write
 
 BEFORE, MINE, BUILT = "Teh fox\n", "The fox, by hand\n", "built\n"
 FILES = "modify `README.md`, create `new.txt`"
@@ -53,16 +55,6 @@ def agents(prepared: Prepared) -> Project:
     project = prepared.get(_failed_by_agent)
     script(project)
     return project
-
-
-def interrupted_agent(project: Project) -> None:
-    door = project.folder.parent / "door"
-    os.mkfifo(door)
-    by_agent(project, f"echo > {door}; sleep 600")
-    with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
-        door.read_text()
-        os.kill(process.pid, signal.SIGINT)
-        process.wait()
 
 
 def _failed_by_hand(sandbox: GitSandbox) -> Project:
@@ -112,78 +104,12 @@ def test_a_new_run_is_refused_while_the_files_hold_what_a_person_built(persons: 
     assert leaves_all(persons, "--dry-run").error["details"]["paths"] == ["README.md", "new.txt"]
 
 
-def test_a_new_run_restores_nothing_if_a_person_fixed_one_file_of_a_failed_agent(agents: Project) -> None:
-    by_hand(agents, "README.md")
-    refused = leaves_all(agents)
-    assert refused.error["details"]["evidence"] == ["T1-01: README.md (changed since its last attempt)"]
-
-
-def test_a_new_run_restores_nothing_if_a_person_went_on_after_ctrl_c(project: Project) -> None:
-    interrupted_agent(project)
-    by_hand(project, "README.md", "new.txt")
-    leaves_all(project)
-
-
-def _answered(sandbox: GitSandbox) -> Project:
-    """A person's work waits for a check that opens a door and goes on."""
-    project = projects.create(sandbox, files={"README.md": BEFORE})
-    door = project.folder.parent / "check-door"
-    os.mkfifo(door)
-    project.configure("checks: here\n")
-    check = f"echo > {door}; sleep 600"
-    project.plan([task("T1-01", files=FILES, check=check, fields="- **Builder:** human\n")])
-    assert project.execute().code == 5
-    by_hand(project, "README.md", "new.txt")
-    assert project.json("decide", "T1-01.work", "done").code == 0
-    return project
-
-
-@pytest.mark.parametrize("number", seed.one_on_a_push([signal.SIGKILL, signal.SIGINT], "a stopped check"))
-def test_a_new_run_restores_nothing_if_the_check_of_a_person_s_work_was_stopped(
-    prepared: Prepared, number: int
-) -> None:
-    project = prepared.get(_answered)
-    with project.beside("resume", "1") as process:
-        (project.folder.parent / "check-door").read_text()
-        os.kill(process.pid, number)
-        process.wait()
-    leaves_all(project)
-
-
 def test_a_new_run_restores_what_an_agent_left_when_its_attempt_failed(agents: Project) -> None:
     (agents.folder.parent / "agent").write_text("true\n")
     answer = new_run(agents)
     assert answer.code == 1, answer
     assert (agents.read("README.md"), agents.exists("new.txt")) == (BEFORE, False)
     assert any("reverted: README.md, new.txt" in words for words in answer.object["warnings"])
-
-
-def test_a_file_that_a_person_restored_by_hand_holds_no_work(agents: Project) -> None:
-    agents.repo.write("README.md", BEFORE)
-    (agents.folder / "new.txt").unlink()
-    assert new_run(agents).code == 1
-
-
-@pytest.mark.parametrize("other", ["committed", "restored", "left"])
-def test_a_new_run_is_not_refused_for_a_change_that_it_does_not_touch(agents: Project, other: str) -> None:
-    """Nothing would be restored, and the new plan does not declare the file."""
-    if other == "committed":
-        agents.repo.commit("by hand", "README.md", "new.txt")
-    elif other == "restored":
-        (agents.folder / "new.txt").unlink()
-    by_hand(agents, "README.md")
-    agents.plan([making("T1-05", "five.txt")])
-    if other == "left":
-        leaves_all(agents)
-        return
-    assert agents.execute("--no-verify").code == 0
-    assert agents.read("README.md") == MINE
-
-
-def test_a_new_run_starts_from_committed_work(persons: Project) -> None:
-    persons.repo.commit("by hand", "README.md", "new.txt")
-    assert new_run(persons).error["code"] == "run.waiting"
-    assert (persons.read("README.md"), persons.read("new.txt")) == (MINE, MINE)
 
 
 def test_every_offered_choice_can_be_taken(prepared: Prepared) -> None:
@@ -205,19 +131,6 @@ def test_after_a_rollback_the_new_run_starts_and_a_snapshot_has_the_work(persons
     assert (persons.read("README.md"), persons.exists("new.txt")) == (BEFORE, False)
     for path in ("README.md", "new.txt"):
         assert persons.repo.git("show", f"{rolled_back.data['kept']}:worktree/{path}") == MINE.strip()
-
-
-def test_a_rollback_that_also_undoes_finished_tasks_says_so(project: Project) -> None:
-    """R-ASK-1."""
-    by_person = task("T1-01", files=FILES, check="false", fields="- **Builder:** human\n")
-    project.plan([by_person, making("T1-02", "two.txt")])
-    assert project.execute().code == 5
-    by_hand(project, "README.md", "new.txt")
-    assert project.json("decide", "T1-01.work", "done").code == 0
-    assert project.resume("--max-attempts", "1").code == 1
-    (back,) = [row for row in leaves_all(project).error["details"]["choices"] if row["id"] == "roll-back"]
-    assert "as before T1-02 too, which must be done again" in back["consequence"]
-    assert project.json(*back["command"].split()[1:], "--yes").data["tasks"] == ["T1-01", "T1-02"]
 
 
 def shown(project: Project, words: str) -> list[str]:
@@ -256,20 +169,13 @@ def test_the_printed_commands_show_every_file_of_a_killed_attempt(prepared: Prep
 
 
 def test_what_a_person_fixed_is_named_before_an_agent_continues_from_it(agents: Project) -> None:
-    """R-GIT-2: the agent may replace it."""
+    """R-GIT-2: the agent may replace it. What is as the attempt left it is not named."""
+    assert "continues from files" not in agents.resume("--retry-failed").out
     by_hand(agents, "README.md")
     answer = agents.resume("--retry-failed")
     assert agents.read("README.md") == BUILT
-    words = warning(answer, "T1-01 continues from files that changed since attempt 1: README.md (kept: ")
+    words = warning(answer, "T1-01 continues from files that changed since attempt 2: README.md (kept: ")
     assert shown(agents, words) == [MINE]
-
-
-@pytest.mark.parametrize("work", ["committed", "unchanged"])
-def test_what_is_committed_or_unchanged_is_not_named(agents: Project, work: str) -> None:
-    if work == "committed":
-        by_hand(agents, "README.md")
-        agents.repo.commit("by hand", "README.md")
-    assert "continues from files" not in agents.resume("--retry-failed").out
 
 
 def test_a_declared_ignored_file_is_not_called_unsaved(project: Project) -> None:
@@ -290,7 +196,7 @@ def amended(project: Project, to: str) -> None:
     assert project.json("amend", "1", "--from-file", "--yes").code == 0
 
 
-@pytest.mark.parametrize("way", ["clone", "steps"])
+@pytest.mark.parametrize("way", seed.one_on_a_push(["clone", "steps"], "another workspace or builder"))
 def test_what_a_person_built_is_not_restored_for_another_workspace_or_builder(persons: Project, way: str) -> None:
     """R-GIT-1: once it is committed, the task starts from it."""
     flags = ("--retry-failed", "--max-attempts", "1", *(("--workspace", "clone") if way == "clone" else ()))
@@ -332,7 +238,9 @@ def test_a_new_run_is_refused_while_an_agent_continued_from_what_a_person_built(
     assert choices.refused(persons, refused) == {}
 
 
-@pytest.mark.parametrize(("end", "flags"), [("", ("--workspace", "clone")), ("kill -9 $$", ())])
+@pytest.mark.parametrize(
+    ("end", "flags"), seed.one_on_a_push([("", ("--workspace", "clone")), ("kill -9 $$", ())], "after an agent")
+)
 def test_what_a_person_built_is_not_restored_after_an_agent_continued_from_it(
     persons: Project, end: str, flags: tuple[str, ...]
 ) -> None:

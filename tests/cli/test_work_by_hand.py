@@ -1,8 +1,9 @@
-"""Tasks that a person builds: what happens to the files between the question and the answer."""
+"""Tasks that a person builds: what happens to the files between the question and the answer.
+
+`unit/app/test_work_by_hand.py` has which files are their work.
+"""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
@@ -10,8 +11,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, shell, task
 
 TYPO, FIXED = "Teh fox\n", "The fox\n"
 POLICIES = ("task", "none")
@@ -53,12 +53,6 @@ def files_of(answer: Answer, number: int = 0) -> list[str]:
     return [str(path) for path in answer.data["tasks"][number]["files"]]
 
 
-def _asked(sandbox: GitSandbox) -> Project:
-    project = _create(sandbox)
-    asked(project, by_hand("modify", "README.md"))
-    return project
-
-
 @pytest.mark.parametrize(
     ("verb", "policy"), seed.one_on_a_push([("modify", "none"), ("create", "task")], "a person's work")
 )
@@ -79,45 +73,8 @@ def test_what_a_person_does_before_the_answer_is_the_work_of_the_task(project: P
     assert project.read("notes.txt") == "mine\n"
 
 
-def test_a_person_may_commit_the_work_before_the_answer(prepared: Prepared) -> None:
-    project = prepared.get(_asked)
-    project.repo.write("README.md", FIXED)
-    project.repo.commit("by hand", "README.md")
-    answer = answered(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert files_of(answer) == ["README.md"]
-
-
-def test_changes_from_before_the_question_are_not_the_work_of_a_person(project: Project) -> None:
-    for verb, path in WORKS.items():
-        project.plan([by_hand(verb, path)])
-        project.repo.write(path, FIXED)
-        refused = project.execute()
-        assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")
-        assert project.read(path) == FIXED
-
-
-def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person(project: Project) -> None:
-    asked(project, by_hand("modify", "*.md"), making("T1-02", "other.md"))
-    assert project.resume().code == 5
-    assert project.exists("other.md")
-    project.repo.write("README.md", FIXED)
-    answer = answered(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert files_of(answer) == ["README.md"]
-
-
 def appending(id: str, line: str) -> str:
     return task(id, files="modify `README.md`", check="test -s README.md", steps=[shell(f"echo {line} >> README.md")])
-
-
-def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file(project: Project) -> None:
-    asked(project, by_hand("modify", "README.md"), appending("T1-02", "more"))
-    project.repo.write("README.md", FIXED)
-    answer = answered(project, "--no-verify")
-    assert answer.code == 0, answer.out
-    assert project.read("README.md") == f"{FIXED}more\n"
-    assert [files_of(answer, number) for number in (0, 1)] == [["README.md"], ["README.md"]]
 
 
 @pytest.mark.parametrize("policy", seed.one_on_a_push(POLICIES, "a continued file"))
@@ -132,36 +89,3 @@ def test_a_person_continues_a_file_that_another_task_changed_meanwhile(project: 
     assert project.read("README.md") == f"{TYPO}more\n"
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("README.md") == TYPO
-
-
-def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected(project: Project) -> None:
-    check = "grep -q The README.md new.txt && ! grep Teh README.md"
-    asked(project, by_hand("create `new.txt`, modify", "README.md", check))
-    project.repo.write("README.md", "Teh The\n")
-    assert answered(project, "--max-attempts", "1").code == 1
-    assert project.read("README.md") == "Teh The\n"
-    project.repo.write("README.md", FIXED)
-    project.repo.write("new.txt", FIXED)
-    waits = project.resume("--retry-failed", "--no-verify")
-    answer = answered(project, "--no-verify") if waits.code == 5 else waits
-    assert answer.code == 0, answer.out
-    assert sorted(files_of(answer)) == ["README.md", "new.txt"]
-    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
-    assert (project.read("README.md"), project.exists("new.txt")) == (TYPO, False)
-
-
-def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(project: Project) -> None:
-    door = project.folder.parent / "door"
-    os.mkfifo(door)
-    check = f"test -f {door} || {{ echo > {door}; sleep 60; }}; grep -q The README.md"
-    asked(project, by_hand("modify", "README.md", check))
-    project.repo.write("README.md", FIXED)
-    assert project.json("decide", "T1-01.work", "done").code == 0
-    with project.beside("resume", "1"):  # it is killed
-        door.read_text()
-    door.unlink()
-    door.touch()
-    answer = project.resume("--no-verify")
-    assert answer.code == 0, answer.out
-    assert files_of(answer) == ["README.md"]
-    assert project.read("README.md") == FIXED

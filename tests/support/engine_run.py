@@ -139,7 +139,7 @@ class EngineRun:
             agents,
             self.checks,
             services.gates,
-            "task",
+            self.settings.git.commit,
             pace=Pace(),
             **values,
         )
@@ -173,6 +173,7 @@ class EngineRun:
             "contract_hash": contract.hash,
             "plans": [[plan.path, plan.sha256] for plan in contract.plans],
             "mode": contract.mode,
+            "policy": self.settings.git.commit,
             "base_commit": head.commit,
             "base_tree": services.trees.scan(),
             "branch": head.branch,

@@ -113,3 +113,5 @@ def test_a_task_fails_after_too_many_exhausted_contexts() -> None:
     run = follows(*(AgentResult(outcome.FAILED, "full", failure=agent.CONTEXT_EXHAUSTED) for _ in range(9)))
     run.run(max_attempts=1)
     assert (len(run.calls), run.status()) == (4, {"A": "failed"})
+    (question,) = run.state.decisions.values()
+    assert str(question["what"]).endswith("failed after 4 attempts")

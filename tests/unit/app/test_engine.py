@@ -7,11 +7,22 @@ import itertools
 
 import pytest
 
+from idumb.app.core import blocked_tasks, schedule
 from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.errors import Interrupted, Refusal, StoreError
-from idumb.domain.plans.plan import GUIDED, STRICT, UNPROVEN, Condition, Criterion, SymbolClaim, TestIntent
+from idumb.domain.plans.plan import (
+    GUIDED,
+    HUMAN,
+    STRICT,
+    UNPROVEN,
+    Condition,
+    Criterion,
+    FileClaim,
+    SymbolClaim,
+    TestIntent,
+)
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import GateSettings
@@ -97,7 +108,8 @@ def test_attempts_end_when_their_budget_is_used() -> None:
     assert run.status()["A"] == outcome.FAILED
 
 
-def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
+@pytest.mark.parametrize("workspace", ["here", "clone"])
+def test_each_attempt_starts_from_the_files_before_the_first_one(workspace: str) -> None:
     seen = []
 
     def work(request: AgentRequest, files: Files) -> AgentResult:
@@ -105,7 +117,7 @@ def test_each_attempt_starts_from_the_files_before_the_first_one() -> None:
         files["README"] = b"attempt %d" % request.attempt
         return AgentResult(outcome.FAILED, f"no {request.attempt}")
 
-    run = EngineRun(task("A", files=["README"]), work=work)
+    run = EngineRun(task("A", files=["README"]), work=work, workspace=workspace)
     run.run()
     assert seen == [b"hello"] * 3
 
@@ -137,6 +149,8 @@ def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> Non
 
 
 def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() -> None:
+    """R-ADAPT-3."""
+
     def work(request: AgentRequest, files: Files) -> AgentResult | None:
         make_own_files(request, files)
         return AgentResult(outcome.ERRORED, "no route", failure="network") if request.attempt == 1 else None
@@ -256,6 +270,24 @@ def test_without_its_precondition_a_task_asks_a_person_and_its_builder_is_not_as
     assert (question["id"], question["kind"]) == ("A.precondition.1", "precondition")
     assert [choice["id"] for choice in question["choices"]] == ["retry", "skip", "fail"]
     assert "missing" in question["evidence"][0]
+
+
+def test_a_person_is_asked_only_about_work_whose_files_passed() -> None:
+    """R-ASK-2, R-RUN-3, R-GIT-5: a yes that could not count is never asked for; a check may have damaged the file."""
+    pretty = (Criterion("AC-1", "it is pretty", HUMAN),)
+
+    def work(request: AgentRequest, files: Files) -> None:
+        files[request.subject] = b"work"
+
+    wrong, damaged = task("A", acceptance=pretty), task("B", acceptance=pretty, verify=("truncate -s 0 B",))
+    run = EngineRun(wrong, damaged, work=work, answers={"criterion": "yes"})
+    run.repository.files["A"] = b"there before"
+    run.repository.commit_all("there before")
+    run.run(max_attempts=1)
+    assert run.status() == {"A": "failed", "B": "failed"}
+    assert [question.kind for question in run.asker.asked] == []
+    reasons = {event.payload["reason"] for event in run.events("attempt.finished")}
+    assert reasons == {"A was modified, declared create", "a check changed what it should judge: B"}
 
 
 def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:
@@ -444,3 +476,67 @@ def test_a_higher_class_than_approved_blocks_a_strict_task_and_is_reported_other
     assert run.status() == {"a.py": status}
     (found,) = [e.payload for e in run.events("evidence.recorded") if e.payload["subject"] == "gate change-class"]
     assert found["result"] == "failed"
+
+
+# Files
+
+
+def doing(**instead: bytes | None) -> EngineRun:
+    """A task that declares to create A and B, to modify C and to delete D. It leaves some as `instead` says."""
+    claims = *(FileClaim("create", path) for path in "AB"), FileClaim("modify", "C"), FileClaim("delete", "D")
+
+    def work(_: AgentRequest, files: Files) -> None:
+        wanted = {"A": b"a", "B": b"b", "C": b"changed", "D": None, **instead}
+        files |= {path: content for path, content in wanted.items() if content is not None}
+        for path in (path for path, content in wanted.items() if content is None):
+            files.pop(path, None)
+
+    run = EngineRun(dataclasses.replace(task("T"), files=claims, verify=("true",)), work=work)
+    run.repository.files |= {"C": b"c", "D": b"d"}
+    run.repository.commit_all("files")
+    return run
+
+
+@pytest.mark.parametrize(
+    "instead", [{}, {"B": None}, {"C": None}, {"C": b"c"}, {"D": b"d"}, {"D": b"changed"}], ids=str
+)
+def test_another_change_than_declared_completes_nothing(instead: dict[str, bytes | None]) -> None:
+    """R-GIT-5: missing is a failure as extra is."""
+    run, named = doing(**instead), next(iter(instead), None)
+    run.run(max_attempts=1)
+    assert run.status() == {"T": "failed" if named else "completed"}
+    assert named is None or named in run.state.tasks["T"].reason
+    assert run.commits() == ([] if named else ["T"])
+
+
+def test_a_later_task_does_not_build_on_what_a_failed_one_left_in_its_file() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] = request.subject.encode()
+
+    tasks = (task(id, files=["README"], verify=("grep -q B README",)) for id in "AB")
+    run = EngineRun(*tasks, work=work)
+    ending = run.run(max_attempts=1)
+    assert ending.kind == "halted"
+    assert "A (failed) left unfinished work" in ending.words
+    assert (run.status(), run.commits()) == ({"A": "failed", "B": "pending"}, [])
+
+
+def test_a_builder_may_commit_the_files_that_it_declares() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.commit_all("own")
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "done"
+    assert run.status() == {"A": "completed"}
+
+
+def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:
+    """R-ASK-1: it would be refused."""
+    for mode, offered in ((GUIDED, True), (STRICT, False)):
+        run = EngineRun(task("A", verify=("false",)), task("B", "A"), mode=mode)
+        run.run(max_attempts=1)
+        shown = schedule.statuses(run.contract, run.state)
+        actions = blocked_tasks.actions(run.contract, run.state, shown, "B")
+        assert actions[:2] == ["idumb resume 1 --retry-failed", "idumb accept A --why REASON"]
+        assert any("amend" in action for action in actions) == offered

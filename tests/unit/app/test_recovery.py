@@ -11,15 +11,17 @@ import pytest
 from idumb.app.engine import recovery
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
-from idumb.domain.errors import Refusal
+from idumb.domain.errors import Interrupted, Refusal
 from idumb.domain.plans.expression import INTEGER
-from idumb.domain.plans.plan import HUMAN, STEPS, Criterion
+from idumb.domain.plans.plan import HUMAN, STEPS, STRICT, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import Binding, GateSettings, Settings
 from idumb.gates.registry import StepGate
 from tests.support.engine_run import EngineRun, make_own_files, task
+from tests.support.memory_checks import MemoryChecks
+from tests.support.scripted_agent import ScriptedAgent
 
 Files = dict[str, bytes]
 PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
@@ -123,6 +125,78 @@ def test_changes_outside_the_task_since_the_crash_are_decided_and_stay(
     assert head["README"] == run.repository.store(committed)
 
 
+@pytest.mark.parametrize(("option", "status"), [("accept", "completed"), ("halt", "failed")])
+def test_an_option_decides_about_changes_since_the_crash(option: str, status: str) -> None:
+    """R-GIT-5."""
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A")))
+    run.repository.files["README"] = b"mine"
+    run.run(on_deviation=option)
+    assert run.status() == {"A": status}
+    assert run.events("decision.asked") == []
+    assert run.repository.files["README"] == b"mine"
+
+
+@pytest.mark.parametrize("way", ["interrupted", "killed"])
+def test_a_strict_run_halts_after_undeclared_changes_of_an_attempt_that_did_not_end(way: str) -> None:
+    """R-GIT-5, R-RUN-5: nobody is asked."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["README"] = b"stray"
+        run.interrupts.received = 2
+
+    run = EngineRun(task("A"), work=work if way == "interrupted" else make_own_files, mode=STRICT)
+    if way == "interrupted":
+        with pytest.raises(Interrupted):
+            run.run()
+        run.interrupts.received = None
+    else:
+        run = stopped_before("log checkpoint.intended", run)
+        run.repository.files["README"] = b"stray"
+    ending = run.run()
+    assert (run.status(), run.repository.files["README"]) == ({"A": "failed"}, b"stray")
+    assert run.events("decision.asked") == []
+    assert (ending.kind, "README" in ending.words) == ("halted", True)
+
+
+def test_changes_since_the_crash_that_the_user_committed_are_not_asked_about() -> None:
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A")))
+    run.repository.files["README"] = b"mine"
+    recovered(run)
+    tree = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
+    run.repository.advance({**tree, "README": run.repository.store(b"mine")}, "mine")
+    assert run.run().kind == "done"
+    assert run.events("decision.asked") == []
+
+
+def test_what_a_check_left_before_an_interruption_is_not_the_attempt_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-GIT-5."""
+    run, inner = EngineRun(task("A", verify=("touch out", "test -f A"))), MemoryChecks._exit_code
+
+    def interrupting(checks: MemoryChecks, argv: list[str], files: Files) -> int:
+        run.interrupts.received = 2
+        return inner(checks, argv, files)
+
+    monkeypatch.setattr(MemoryChecks, "_exit_code", interrupting)
+    with pytest.raises(Interrupted):
+        run.run()
+    monkeypatch.undo()
+    run.interrupts.received = None
+    assert "out" in run.repository.files
+    assert run.run().kind == "done"
+    assert run.events("decision.asked") == []
+
+
+def test_after_a_kill_in_a_clone_the_files_of_the_user_are_nobody_else_s() -> None:
+    """R-GIT-6: the attempt records where it was made, so a run that continues here does not overwrite them."""
+    run = stopped_before("log checkpoint.intended", EngineRun(task("A"), workspace="clone", apart=True))
+    run.workspace = "here"
+    run.repository.files["A"] = b"mine"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert (caught.value.code, run.repository.files["A"]) == ("task.dirty-path", b"mine")
+
+
 def test_work_recorded_before_the_crash_is_not_blamed_for_later_changes() -> None:
     """What the attempt left is in the log, so what changed after it is not the attempt's."""
     run = stopped_before("commit", one_task())
@@ -144,19 +218,27 @@ def at_second_attempt(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
 
 
-def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left() -> None:
-    run = EngineRun(task("A", on_failure="block"), work=lambda *_: None)
+@pytest.mark.parametrize(("severity", "asked"), [("block", []), (None, ["exhausted"])])
+def test_a_failure_that_was_not_yet_final_becomes_final_if_no_attempt_is_left(
+    severity: str | None, asked: list[str]
+) -> None:
+    """R-RUN-5: with its question, unless the plan says that nobody is asked."""
+    run = EngineRun(task("A", on_failure=severity), work=lambda *_: None)
     run = stopped_before("log task.failed", run)
     assert run.status() == {"A": "running"}
-    assert recovered(run) == ["task.failed"]
+    recovered(run)
     assert run.status() == {"A": "failed"}
+    assert [question["kind"] for question in run.state.decisions.values()] == asked
 
 
-def test_a_plan_that_asks_after_a_failure_still_asks_after_a_kill() -> None:
-    run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None)
+@pytest.mark.parametrize("kind", ["failure", "deviation"])
+def test_a_question_after_a_failure_is_still_asked_after_a_kill(kind: str) -> None:
+    """R-ASK-2: about the failure, and about undeclared changes."""
+    run = EngineRun(task("A", on_failure="ask"), work=lambda *_: None) if kind == "failure" else straying()
     run = stopped_before("log task.waiting", run)
     assert recovered(run) == ["decision.asked", "task.waiting"]
     assert run.status() == {"A": "waiting"}
+    assert [question["kind"] for question in run.state.decisions.values()] == [kind]
 
 
 def test_a_ref_of_a_checkpoint_that_is_gone_is_restored() -> None:
@@ -209,6 +291,13 @@ def test_work_that_a_person_rejected_is_built_again() -> None:
     run.run()
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.commits() == []
+
+
+def test_work_that_a_person_rejected_fails_if_no_attempt_is_left() -> None:
+    """R-RUN-5: a refused criterion is a failed validation like any other."""
+    run = EngineRun(task("A", acceptance=JUDGED, on_failure="block"))
+    answered(run, "no").run(max_attempts=1)
+    assert (run.status(), run.calls) == ({"A": "failed"}, [("A", 1)])
 
 
 def test_work_that_changed_after_it_was_judged_is_not_committed() -> None:
@@ -336,10 +425,33 @@ def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place:
     run = straying(answers={} if later else {"deviation": "accept"}, **place)
     if later:
         answered(run, "accept")
+        assert ("B" in run.repository.files) == (place["workspace"] == "here")
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
     assert sorted(run.repository.trees[run.repository.commits[run.repository.head or ""].tree]) == ["A", "B", "README"]
+
+
+def test_a_retry_never_reverts_an_undeclared_change() -> None:
+    """R-GIT-6: it may be the user's."""
+    run = answered(straying(), "retry")
+    run.builder = ScriptedAgent(lambda request: make_own_files(request, run.repository.files))
+    assert run.run().kind == "waiting"
+    assert run.repository.files["B"] == b"stray"
+    assert run.calls == [("A", 2)]
+
+
+def test_acceptance_covers_the_changes_that_were_shown() -> None:
+    """R-GIT-5, R-ASK-3: further ones of the next attempt are asked about, and only those."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        files |= {"A": b"%d" % request.attempt, "B": b"stray"}
+        if request.attempt == 2:
+            files["C"] = b"stray"
+
+    run = answered(EngineRun(task("A", verify=("grep -q 2 A",)), work=work), "accept")
+    assert run.run().kind == "waiting"
+    assert [list(question["evidence"]) for question in run.state.decisions.values()] == [["B"], ["C"]]
 
 
 def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
@@ -395,6 +507,45 @@ def test_accepted_changes_that_changed_since_are_not_committed() -> None:
         run.run()
     assert caught.value.code == "task.changed-since"
     assert run.commits() == []
+
+
+DEPLOYS = RollbackClass("compensatable", commands=("true",))
+
+
+@pytest.mark.parametrize("ends", ["killed", "failed"])
+def test_a_task_with_an_effect_is_not_repeated_until_a_person_says_so(ends: str) -> None:
+    """R-GIT-4, F64: a deployment that was killed or failed may be half done; another task would run again."""
+    run = EngineRun(task("A", rollback=DEPLOYS, verify=("false",) if ends == "failed" else ("test -f A",)))
+    if ends == "killed":
+        run = stopped_before("log checkpoint.intended", run)
+    assert run.run().kind == "waiting"
+    assert run.calls == [("A", 1)]
+    (question,) = run.state.decisions.values()
+    assert question["kind"] == "effect"
+    journal = run.process().journal
+    journal.write(journal.answer_event(Answer(question["id"], "skip", "Pat"), "A", 1))
+    assert run.run().kind == "done"
+    assert (run.status(), run.calls) == ({"A": "skipped"}, [("A", 1)])
+
+
+def test_guidance_with_an_answer_reaches_the_next_attempt() -> None:
+    """R-RUN-5: whatever the question was after which the task is tried again."""
+    run = straying()
+    assert run.run().kind == "waiting"
+    journal = run.process().journal
+    (question,) = run.state.decisions
+    journal.write(journal.answer_event(Answer(question, "retry", "Pat", "use blue"), "A", 1))
+    run.run()
+    assert "Pat says: use blue" in run.builder.requests[-1].feedback
+
+
+def test_guidance_reaches_a_task_that_was_killed() -> None:
+    """R-RUN-5, R-RUN-9."""
+    run = stopped_before("log checkpoint.intended", one_task())
+    journal = run.process().journal
+    journal.write(journal.event("task.guided", "A", by="Pat", guidance="use blue"))
+    run.run()
+    assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
 @PLACES

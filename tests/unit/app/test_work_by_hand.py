@@ -1,0 +1,103 @@
+"""Tasks that a person builds: which files are their work, and that it stays (R-GIT-1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.agent import AgentRequest
+from idumb.domain.decision import Answer
+from idumb.domain.errors import Refusal
+from idumb.domain.plans.plan import Task
+from tests.support.engine_run import EngineRun, Killed, task
+from tests.support.memory_checks import MemoryChecks
+
+
+def by_hand(*paths: str, check: str = "true") -> Task:
+    return task("A", files=paths or ("README",), builder="human", verify=(check,))
+
+
+def asked(*tasks: Task) -> EngineRun:
+    """A run of these tasks, the first of which waits for a person; agents append a line to what they declare."""
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
+        for path in request.allowed_paths:
+            files[path] = files.get(path, b"") + b" more"
+
+    run = EngineRun(*tasks, work=work)
+    assert run.run().kind == "waiting"
+    return run
+
+
+def answered(run: EngineRun) -> EngineRun:
+    (question,) = run.state.tasks["A"].decisions
+    journal = run.process().journal
+    journal.write(journal.answer_event(Answer(question, "done", "Pat"), "A", None))
+    return run
+
+
+def files_of(run: EngineRun, id: str) -> list[str]:
+    kept = run.state.tasks[id].checkpoint
+    assert kept is not None
+    return list(kept.files)
+
+
+def test_a_person_may_commit_the_work_before_the_answer() -> None:
+    run = asked(by_hand())
+    run.repository.files["README"] = b"fixed"
+    run.repository.commit_all("by hand")
+    assert answered(run).run().kind == "done"
+    assert files_of(run, "A") == ["README"]
+
+
+@pytest.mark.parametrize("verb", ["modify", "create"])
+def test_changes_from_before_the_question_are_not_the_work_of_a_person(verb: str) -> None:
+    path = "README" if verb == "modify" else "new"
+    run = EngineRun(task("A", files=[path], builder="human"))
+    run.repository.files[path] = b"before"
+    with pytest.raises(Refusal) as caught:
+        run.run()
+    assert (caught.value.code, run.repository.files[path]) == ("task.dirty-path", b"before")
+
+
+def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person() -> None:
+    run = asked(task("A", files=["*.md"], builder="human", verify=("true",)), task("B", files=["other.md"]))
+    run.run()
+    run.repository.files["mine.md"] = b"fixed"
+    assert answered(run).run().kind == "done"
+    assert (files_of(run, "A"), files_of(run, "B")) == (["mine.md"], ["other.md"])
+
+
+def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file() -> None:
+    run = asked(by_hand(), task("B", "A", files=["README"]))
+    run.repository.files["README"] = b"fixed"
+    assert answered(run).run().kind == "done"
+    assert run.repository.files["README"] == b"fixed more"
+    assert (files_of(run, "A"), files_of(run, "B")) == (["README"], ["README"])
+
+
+def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected() -> None:
+    run = asked(by_hand("README", "new", check="grep -q fixed new"))
+    run.repository.files["README"] = b"half"
+    answered(run).run(max_attempts=1)
+    assert (run.status(), run.repository.files["README"]) == ({"A": "failed"}, b"half")
+    run.repository.files |= {"README": b"fixed", "new": b"fixed"}
+    journal = run.process().journal
+    journal.write(journal.event("task.reset", "A", reason="retried by a person"))
+    assert run.run().kind == "waiting"
+    answered(run).run()
+    assert (run.status(), files_of(run, "A")) == ({"A": "completed"}, ["README", "new"])
+
+
+def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killing(*_: object) -> int:
+        raise Killed
+
+    run = asked(by_hand(check="grep -q fixed README"))
+    run.repository.files["README"] = b"fixed"
+    answered(run)
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryChecks, "_exit_code", killing)
+        with pytest.raises(Killed):
+            run.run()
+    assert run.run().kind == "done"
+    assert (files_of(run, "A"), run.repository.files["README"]) == (["README"], b"fixed")
