@@ -14,7 +14,7 @@ from tests.history import commits
 from tests.history.rerun import Rerun
 
 ROOT = Path(__file__).resolve().parents[2]
-LENGTH = 12
+LENGTH = 8
 SEED = 20
 
 
