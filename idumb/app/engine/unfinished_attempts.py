@@ -147,7 +147,10 @@ def finish(context: RunContext, task: Task) -> None:
     if commit is not None:
         context.services.history.settle_index(commit, attempt.ledger.changed)
         kept = record.keep_candidate(context, attempt, attempt.candidate)
-        record.finish_checkpoint(context, attempt, kept, commit)
+        if attempt.proven is not None:
+            record.finish_checkpoint(context, attempt, kept, commit)
+        else:  # the files may have changed since, and the commit is not to blame
+            context.journal.write(*record.completion_events(context, attempt, kept, commit))
         _take_into_clone(context, attempt)
     elif _is_delivered(context, attempt):
         _commit_again(context, attempt)

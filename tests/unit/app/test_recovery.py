@@ -266,6 +266,16 @@ def test_recovery_of_a_finished_run_does_nothing() -> None:
     assert recovered(run) == []
 
 
+def test_what_the_user_commits_after_the_commit_of_a_killed_run_is_not_judged_as_the_task_s() -> None:
+    run = stopped_before("log task.completed", EngineRun(task("A", verify=("grep -q A A",))))
+    assert run.commits() == ["A"]
+    run.repository.files["A"] = b"mine"
+    run.repository.commit_all("mine")
+    assert run.run().kind == "done"
+    assert (run.status(), run.calls) == ({"A": "completed"}, [("A", 1)])
+    assert run.repository.files["A"] == b"mine"
+
+
 # Answers
 
 
@@ -421,7 +431,7 @@ def straying(**fields: Any) -> EngineRun:
 @pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 @pytest.mark.parametrize("later", [False, True])
 def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place: dict[str, Any], later: bool) -> None:
-    """R-ASK-2, R-GIT-5: whoever accepted them is in the log, and the builder is not called again."""
+    """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
     run = straying(answers={} if later else {"deviation": "accept"}, **place)
     if later:
         answered(run, "accept")
