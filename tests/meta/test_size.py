@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 11_062,
     "markdown": 9_081,
-    "app, engine rooms": 9_608,
+    "app, engine rooms": 9_610,
     "app, use cases": 10_879,
     "composition": 800,
     "cli, views": 5_582,
@@ -18,7 +18,7 @@ BUDGETS = {
     "agents, fake_model": 5_204,
     "the root": 197,
 }
-TESTS = 82_785
+TESTS = 82_795
 
 
 def test_no_room_is_above_its_budget() -> None:

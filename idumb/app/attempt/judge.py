@@ -398,12 +398,19 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the checks again on another tree than before. Their results replace the earlier ones."""
-    services = context.services
-    checked = [*check_after(context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)]
-    context.checks.end_processes()
+    checked = checked_again(context, attempt, tree)
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)
     return dataclasses.replace(attempt, evidence=(*kept, *checked))
+
+
+def checked_again(context: RunContext, attempt: Attempt, tree: str) -> tuple[Evidence, ...]:
+    """Run the checks of the task on another tree, and end what they leave."""
+    services = context.services
+    run = check_after(context.checks, attempt.task, attempt.plan, services.settings, tree, services.interrupts)
+    checked = tuple(run)
+    context.checks.end_processes()
+    return checked
 
 
 def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:

@@ -233,15 +233,11 @@ def _is_without(context: RunContext, attempt: Attempt, tree: str) -> bool:
 
 def _prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the proofs again on what was committed: bytes that no check has seen prove nothing."""
-    services = context.services
     judged_tree = tree
     if attempt.proven is not None:
-        judged_tree = task_base.tree_between_attempts(services, context.journal.state, tree)
-    checked = judge.check_after(
-        context.checks, attempt.task, attempt.plan, services.settings, judged_tree, services.interrupts
-    )
+        judged_tree = task_base.tree_between_attempts(context.services, context.journal.state, tree)
+    checked = judge.checked_again(context, attempt, judged_tree)
     again = (*checked, *step_evidence.in_tree(context, attempt, tree))
-    context.checks.end_processes()
     context.journal.write(*(_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in again))
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *again))
     failed = [e.subject for e in again if e.result in evidence.BROKEN]

@@ -91,7 +91,9 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
     An agent that failed twice with the same message and the same files is not called again, and a step that would
     fail in the same way is not run again.
     """
-    if mode == STRICT or task_state.work.deviations or task_state.attempt.outcome in _FINAL:
+    attempt = task_state.attempt
+    unlike = task_state.work.deviations or attempt.deviates or attempt.unlike
+    if mode == STRICT or unlike or attempt.outcome in _FINAL:
         return False
     timed_out = task_state.attempt.outcome == outcome.TIMED_OUT
     if timed_out and task.on_timeout not in (None, "retry"):

@@ -129,7 +129,7 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
         over = attempt.failure == agent.OVER_BUDGET and budget.reached(limits.settings, run, task.id) is not None
         if fresh or over:
             return _before_attempt(task, plan, record, run, limits)
-    if tries_again(task, plan, record, limits.max_attempts):
+    if schedule.tries_again(task, plan.mode, record, limits.max_attempts):
         return _before_attempt(task, plan, record, run, limits)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
         return Move(SKIP, "timed out, and the plan says skip")
@@ -147,12 +147,6 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
         return _about_strays(task, record, run, limits, strict=strict)
     beside = exhausted_tasks.question(task, record, record.reason) if _asks_at_end(task, record, strict) else None
     return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
-
-
-def tries_again(task: Task, plan: Plan, record: TaskState, max_attempts: int) -> bool:
-    """Return whether another attempt follows the one that failed last."""
-    unlike = record.attempt.deviates or record.attempt.unlike
-    return not unlike and schedule.tries_again(task, plan.mode, record, max_attempts)
 
 
 def _question_of_failure(task: Task, record: TaskState) -> Decision | None:

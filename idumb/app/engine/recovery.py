@@ -1,4 +1,4 @@
-"""Finishes, adopts or restores what a killed or interrupted run left. A kill during recovery is safe."""
+"""Finishes or restores what a killed or interrupted run left. A kill during recovery is safe."""
 
 from __future__ import annotations
 

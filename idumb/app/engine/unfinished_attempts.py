@@ -140,7 +140,7 @@ def finish(context: RunContext, task: Task) -> None:
     """Finish an attempt whose delivery and commit were announced."""
     attempt = exposed_secrets.of_record(context.services, context.saved(task))
     if attempt.commits is not None and attempt.commits.tip is not None:
-        _finish_commits(context, attempt, BuilderCommits(attempt.commits.base, attempt.commits.tip))
+        _finish_commits(context, attempt, attempt.commits)
         return
     commit = _commit_of(context, attempt)
     staged_changes.tell_again(context, task, attempt.number, committed=commit is not None)
