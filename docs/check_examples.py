@@ -85,17 +85,6 @@ EXAMPLES: Mapping[str, Example] = {
         task(more="- **Validator:** reviewer\n"),
         config=AGENT,
     ),
-    "task.validator-elsewhere": Example(
-        "The validator of a task is a handoff without `wait`, but the work is in a clone, which is deleted when the"
-        " command ends.",
-        task(more="- **Validator:** away\n"),
-        config=IN_CLONE + "  away: {adapter: handoff}\n",
-    ),
-    "task.builder-cannot-commit": Example(
-        "The configuration makes builders commit, but the builder of a task cannot run git.",
-        task(),
-        config="builder: coder\ngit: {commit: builder}\nbindings:\n  coder: {adapter: claude}\n",
-    ),
     "handoff.unknown-agent": Example(
         "The receiver of a task's work is neither a binding nor a role nor `human`, so no handoff is made.",
         handoff("auditor"),

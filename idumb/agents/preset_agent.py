@@ -243,7 +243,7 @@ class PresetAgent(ProgramAgent):
             schema=schema[0],
             schema_file=schema[1],
             home=home,
-            git_folder=_git_folder(request.workspace) if request is not None and request.commits else None,
+            git_folder=_git_folder(request.workspace) if request is not None and request.role == BUILDER else None,
             environment=self._environment,
             version=self.version.removeprefix(FORMAT).strip(),
             judges=request is not None and request.role in JUDGING,

@@ -43,8 +43,6 @@ def render(request: PromptRequest) -> str:
         placeholders = {match[1] or match[2] for match in _PLACEHOLDER.finditer(source)}
         for name, title in _REQUIRED_SECTIONS.items():
             text = text if name in placeholders else _with_section(text, title, texts[name])
-    if request.commits and _COMMITS not in text:
-        text = _with_section(text, "Commits", _COMMITS)
     if request.role == VALIDATOR and _EVIDENCE not in source:
         text = _with_section(text, "Evidence", _EVIDENCE_FORM)
     return text
@@ -129,16 +127,11 @@ def values(request: PromptRequest) -> dict[str, str]:
         "references": "\n\n".join(text for text in (task.references, task.notes) if text),
         "evidence": _bullets(f"{e.subject}: {e.result} ({e.text})" for e in request.evidence),
         "diff": _fenced(request.diff),
-        "commits": _COMMITS if request.commits else _NO_COMMITS,
+        "commits": _COMMITS,
     }
 
 
-_NO_COMMITS = "Do not commit, do not switch branches, do not rewrite history: idumb commits what is accepted."
-_COMMITS = (
-    "Commit your work on the current branch before you end, in one commit or several: only what is committed is taken,"
-    " and what is left uncommitted fails the task. Every commit changes the files declared above and no others. Do"
-    " not amend, rebase or merge what was there before you, do not switch branches, do not push."
-)
+_COMMITS = "Do not commit, do not switch branches, do not rewrite history: idumb commits what is accepted."
 
 
 def _bullets(lines: Iterable[str]) -> str:

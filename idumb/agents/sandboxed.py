@@ -18,7 +18,6 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system.files import links
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
-_OWN = (".idumb", ".planning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +81,10 @@ def _fence(request: AgentRequest, equipment: Equipment, chosen: SandboxSettings,
     builds = request.role == BUILDER
     allowed = request.allowed_paths if builds else ()
     places = [place for folder in sandbox.scope_folders(allowed) if (place := _existing(root, folder)) is not None]
-    git = git_folder(root)
-    guarded = [*map(os.path.realpath, equipment.guarded), *(os.path.join(root, name) for name in _OWN)]
+    guarded = [*map(os.path.realpath, equipment.guarded)]
     writable = [*_real(own, root, chosen.write), *(place for place in places if place != root)]
-    writable += _configured(chosen.write, root, (*guarded, git)) if builds else []
+    writable += [*_configured(chosen.write, root, guarded), git_folder(root)] if builds else []
     read_only = []
-    if request.commits:
-        writable.append(git)
-    else:
-        guarded.append(git)
     if root in places:
         writable.append(root)
         read_only += _outside(root, request)
@@ -165,5 +159,5 @@ def _outside(root: str, request: AgentRequest) -> list[str]:
 
     with os.scandir(root) as listing:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing if not entry.is_symlink()]
-    outside = sandbox.outside_scope([e for e in entries if e[0] not in (".git", *_OWN)], allowed, protected)
+    outside = sandbox.outside_scope([entry for entry in entries if entry[0] != ".git"], allowed, protected)
     return [os.path.join(root, name) for name in outside]

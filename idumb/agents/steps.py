@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,6 @@ _PROGRAM = "run"
 """The tool that starts a program."""
 LONGEST_ARGUMENT = 200
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # exit codes of a shell
-_IGNORED = "exists and is ignored by git, so idumb has no copy of it and could not restore it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,6 @@ class ToolCalls:
         self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
-        self._created: set[str] = set()
         self._apply_patch = apply_patch
         self._environment = environment
         self._deadline = deadline
@@ -228,7 +225,6 @@ class ToolCalls:
             reply = tool(step)
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
-        self._created.update(touched_by(step) if step.tool in {"write_file", "move_file"} else ())
         return reply
 
     def is_late(self) -> bool:
@@ -249,18 +245,9 @@ class ToolCalls:
         rule = paths.protecting_rule(path, self._request.protected, self._declared)
         if rule is not None:
             return f"is protected by {rule}"
-        if self._would_be_lost(path):
-            return f"{_IGNORED}; to change it, declare `{path}` under the task's Files"
         return (
             f"is outside the step's scope {', '.join(scope)}" if scope and not paths.matches_any(path, scope) else None
         )
-
-    def _would_be_lost(self, path: str) -> bool:
-        """Return whether no snapshot could restore the file at a path that no earlier call created."""
-        if path in self._created or not self._request.is_unsaved(path):
-            return False
-        place = os.path.join(self._request.workspace, path)
-        return os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place))
 
     def _write_file(self, step: Step) -> Reply:
         path = self._path(step)
@@ -307,7 +294,7 @@ class ToolCalls:
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (remaining, declared) if limit is not None]
         argv, request, launcher = _argv(step), self._request, self._launcher
-        cookies = child_process.run_cookies(request.run_id, request.workspace)
+        cookies = child_process.run_cookies(request.run_id, request.repository or request.workspace)
         of_workflow = request.task is not None and request.task.flow is not None
         try:
             finished = child_process.run(

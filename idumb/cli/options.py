@@ -136,11 +136,6 @@ def running(function: F) -> F:
             on_deviation,
             accept_git,
             negative("--no-verify", "verify", "Do not verify the phase at the end."),
-            click.option(
-                "--workspace",
-                type=mistyped.Choice(["here", "clone"]),
-                help="Where tasks run: in your working tree or in a clone.",
-            ),
             accept_changed,
             click.option(
                 "--deterministic",

@@ -21,7 +21,7 @@ _ELSEWHERE = {
     "graph": "idumb graph {}", "validate": "idumb workflow check {}",
 }  # fmt: skip
 """What other workflow engines do with a run, and the command that does it with every phase."""
-_OF_RUN = ("approval", "mode", "max_attempts", "on_deviation", "workspace")
+_OF_RUN = ("approval", "mode", "max_attempts", "on_deviation")
 
 
 class _Action(mistyped.Action):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.app.ports.checks import Borrowed
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence, is_below
 from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings
 from idumb.system.files import links
-from idumb.system.processes import landlock, no_network, private_layers
+from idumb.system.processes import landlock, no_network
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -35,43 +34,31 @@ class CheckSandbox:
         named = () if self._chosen is None else map(os.path.expanduser, self._chosen.write)
         self._more = (*caches, *filter(os.path.isabs, named))
 
-    def limited(
-        self, borrowed: Borrowed, root: str, variables: Mapping[str, str], *, apart: bool
-    ) -> tuple[Borrowed, str]:
-        """Return what a check in `root` has, with a launcher that also limits it, and the level in words.
-
-        Only a check `apart` from the user's working tree can be in a sandbox; each can be without a network.
-        """
-        launcher, limits = borrowed.launcher, tuple[str, ...]()
+    def limited(self, root: str, variables: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+        """Return the arguments before those of a check in `root`, which limit it, and the level in words."""
+        launcher, limits = tuple[str, ...](), tuple[str, ...]()
         words = list[str]()
         alone = self._settings.network == NO_NETWORK
         if alone:
-            launcher = (*launcher, *no_network.command())
+            launcher = no_network.command()
         if self._chosen is not None:
-            level, why = sandbox.DETECTION, sandbox.IN_PLACE
-            if apart:
-                fence = self._fence(borrowed, root, variables)
-                level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())
-                limits = self._sandboxes.launcher(level, fence)
+            fence = self._fence(root, variables)
+            level, why = sandbox.choose(self._chosen.level, fence, self._sandboxes.support())
+            limits = self._sandboxes.launcher(level, fence)
             words.append(f"{level}: {why}" if why else level)
         if alone:
             # Otherwise root could join the network of another process; a sandbox prevents that too.
             limits = limits or (landlock.without_capabilities() if os.geteuid() == 0 else ())
             words.append("no network")
-        return borrowed._replace(launcher=(*launcher, *limits)), ", ".join(words)
+        return (*launcher, *limits), ", ".join(words)
 
-    def _fence(self, borrowed: Borrowed, root: str, variables: Mapping[str, str]) -> Fence:
+    def _fence(self, root: str, variables: Mapping[str, str]) -> Fence:
         private = os.path.dirname(variables["TMPDIR"])
-        shared = [os.path.join(root, name) for name in self._settings.share if name in borrowed.ways]
         written = (self._user, *map(os.path.realpath, self._more))
-
-        def real(named: Iterable[str]) -> list[str]:
-            """Omit links in what builders and earlier checks wrote: they must not decide where this one writes."""
-            places = (links.real_path(path, written) for path in named)
-            return [place for place in places if place is not None and self._may(place)]
-
-        more = [place for place in real(self._more) if not any(is_below(place, path) for path in self._guarded)]
-        extra = [*more, *real(shared), *real(private_layers.places(borrowed.launcher))]
+        # Omit links in what builders and earlier checks wrote: they must not decide where this one writes.
+        places = (links.real_path(path, written) for path in self._more)
+        more = [place for place in places if place is not None and self._may(place)]
+        extra = [place for place in more if not any(is_below(place, path) for path in self._guarded)]
         if self._settings.home == USER_HOME:
             extra.append(os.path.realpath(variables["HOME"]))
         return Fence(

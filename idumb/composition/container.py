@@ -17,8 +17,9 @@ from idumb.agents import registry
 from idumb.agents.adapter import Equipment
 from idumb.composition import project_folder
 from idumb.composition.kept_plans import KeptPlans
+from idumb.domain import paths as path_rules
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
-from idumb.domain.settings import SNAPSHOT_LIMIT, Policy, Settings
+from idumb.domain.settings import SNAPSHOT_LIMIT, CheckoutSettings, Policy, Settings
 from idumb.git import discover
 from idumb.markdown.settings import configuration
 from idumb.store import connection
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
     from idumb.gates.registry import StepGates
-    from idumb.git.clones.abandoned_clones import GitClones
-    from idumb.git.clones.builder_clone import BuilderClone
+    from idumb.git.checkouts.checkout import Additions
+    from idumb.git.checkouts.opened import Checkouts
     from idumb.git.clones.fresh_clone import FreshClone
     from idumb.git.history import GitHistory
     from idumb.git.refs import GitKeptRefs
@@ -263,33 +264,37 @@ class Container:
 
         clones = None
         with contextlib.suppress(Refusal):
-            clones = self.clones.place()
+            clones = self.checkouts.place()
         folders = tuple(folder for folder in known_projects.with_state(self.repository) if folder)
         return FileLocalData(self.repository.common_dir, clones, folders)
 
     @cached_property
-    def clones(self) -> GitClones:
-        from idumb.git.clones.abandoned_clones import GitClones
-
-        return GitClones(self.repository, self.folder)
-
-    def open_workspace(self, kind: str, run: str) -> Workspace:
-        if kind == "clone":
-            from idumb.git.clones.clone import Clone
-
-            return Clone(self.repository, self.trees, run, self.history.head().commit)
+    def here(self) -> Workspace:
+        """The user's own working tree, where people work."""
         from idumb.git.trees import Here
 
         return Here(self.trees)
 
-    def open_commits(self, workspace: Workspace) -> BuilderClone:
-        """The commits of builders in this workspace, which must be a clone."""
-        from idumb.git.clones.builder_clone import BuilderClone
-        from idumb.git.clones.clone import Clone
+    @cached_property
+    def checkouts(self) -> Checkouts:
+        from idumb.git.checkouts.opened import Checkouts
 
-        if not isinstance(workspace, Clone):
-            raise TypeError("builders commit in a clone")
-        return BuilderClone(self.repository, self.trees, workspace, self.redactor.redact)
+        checkouts = Checkouts(self.repository, lambda: self.trees, self._additions)
+        self._closing.callback(checkouts.close)
+        return checkouts
+
+    def _additions(self) -> Additions:
+        """What a checkout has besides its tree, by the configuration."""
+        from idumb.git.checkouts.checkout import Additions
+
+        chosen = self.settings.checkout or CheckoutSettings()
+        return Additions(chosen.provide, chosen.limit << 30, path_rules.cover(chosen.cache), self.user_repository)
+
+    def open_checkout(self) -> Workspace:
+        """The private copy of the repository in which programs work."""
+        from idumb.git.checkouts.checkout import BUILD
+
+        return self.checkouts.open(BUILD)
 
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:

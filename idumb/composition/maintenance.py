@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from idumb.app.upkeep import doctor_machine
 from idumb.app.upkeep.install import Place
-from idumb.app.worktree import abandoned_clones
+from idumb.app.worktree import left_checkouts
 from idumb.composition import project_folder
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.errors import Refusal
@@ -48,7 +48,7 @@ def health_checks(services: Container) -> tuple[Check, ...]:
     return (
         *machine_checks(services.root),
         *doctor_checks.repository_checks(repository, services.backups, services.folder),
-        *abandoned_clones.checks(services, lambda: store.owned(folder)),
+        *left_checkouts.checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
         local_data.check_unpacked(services.project.state_dir),
         *store.checks(repository.common_dir, services.log.database, services.log.verify, repository.worktree_id),

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from idumb.app.worktree import work_of_run
 from idumb.domain import paths
-from idumb.domain.settings import CONTROL_ON, IN_COMMIT, CheckSettings
+from idumb.domain.settings import CONTROL_OFF, CheckoutSettings, CheckSettings
 from idumb.gates import toolchains
 from idumb.gates.base_checks import BaseChecks
 from idumb.gates.check_environment import CheckEnvironment, Inputs
+from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
 from idumb.gates.proving import Proving
 from idumb.git import git_program, proving_folders
 from idumb.git.clones import fresh_clone
 from idumb.git.proving_tree import ProvingTree
+from idumb.system import clock
 from idumb.system.processes import child_process
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class RunChecks:
     def __init__(self, services: Container) -> None:
         self._services = services
         self._chosen = services.settings.checks or CheckSettings()
+        self._checkout = services.settings.checkout or CheckoutSettings()
         self._environments: dict[str, CheckEnvironment] = {}
         self._trees: dict[str, ProvingTree] = {}
         self._before: dict[str, BaseChecks[Proving]] = {}
@@ -42,25 +45,24 @@ class RunChecks:
         services = self._services
         if run not in self._environments:  # builders may change what it reads
             self._environments[run] = self._environment(run, continued=continued)
-        proving = self._tree() if self._chosen.tree == IN_COMMIT else None
-        return self._checks(workspace.trees.root, run, self._environments[run], proving)(
+        return self._checks(workspace.trees.root, run, self._environments[run], self._tree())(
+            place=services.root,
             guard=services.owner.guard,
             head=lambda: services.history.head().commit,
             base=lambda: self._base(run),
             is_work=lambda tree, path: work_of_run.has_changed(services, run, tree, path),
+            hints=Hints(services.settings.checks, services.settings.checkout, services.trees.ignored),
         )
 
     @contextlib.contextmanager
     def in_fresh_clone(self, work: Collection[str]) -> Iterator[tuple[fresh_clone.FreshClone, ShellChecks]]:
-        services, chosen = self._services, self._chosen
-        opened = fresh_clone.opened(services.repository, chosen.provide, chosen.share, services.folder)
+        services = self._services
+        opened = fresh_clone.opened(services.repository, self._checkout.provide, services.folder)
         with opened as clone, contextlib.closing(self._environment()) as private:
             checks = self._checks(clone.root, fresh_clone.RUN, private, clone)
             yield clone, checks(is_work=lambda _, path: path in work)
 
-    def _checks(
-        self, root: str, run: str, private: CheckEnvironment, proving: Proving | None
-    ) -> Callable[..., ShellChecks]:
+    def _checks(self, root: str, run: str, private: CheckEnvironment, proving: Proving) -> Callable[..., ShellChecks]:
         """Return what makes checks as the configuration says."""
         services, settings = self._services, self._services.settings
         return partial(
@@ -73,10 +75,9 @@ class RunChecks:
             limits=settings.limits.chosen(),
             private=private,
             proving=proving,
-            prepare=() if proving is None else self._chosen.prepare,
+            prepare=self._checkout.prepare,
             prepare_timeout=float(settings.run.check_timeout),
             sandbox=self._sandbox(private),
-            configured=settings.checks,
             note=services.reporter.note,
         )
 
@@ -91,25 +92,30 @@ class RunChecks:
     def _environment(self, run: str | None = None, *, continued: bool = False) -> CheckEnvironment:
         """Build it before the first builder starts; `run` is None for checks of no run.
 
-        `continued`: this process continues an attempt of the run.
+        `continued`: an attempt of the run began in another process and has not ended.
         """
         repository, project, chosen = self._services.repository, self._services.project, self._chosen
-        allowed, here = self._services.settings.environment, run is not None and chosen.tree != IN_COMMIT
+        allowed = self._services.settings.environment
         inside = dict.fromkeys((project.root, repository.root, repository.common_dir, repository.git_dir))
         inputs = Inputs(
-            child_process.environment((*allowed, *toolchains.VARIABLES, "GIT_CONFIG_GLOBAL")),
+            child_process.environment((*allowed, *toolchains.VARIABLES)),
             allowed,
             os.path.expanduser("~"),
-            () if here else tuple(inside),
-            (*chosen.provide, *chosen.share),
+            tuple(inside),
             chosen.home,
-            here,
-            controlled=run is None or chosen.control == CONTROL_ON,
-            above=() if run is None or here else tuple(map(str, PurePosixPath(self._proving_folder, "x").parents[:-1])),
+            controlled=run is None or chosen.control != CONTROL_OFF,
+            above=() if run is None else tuple(map(str, PurePosixPath(self._proving_folder, "x").parents[:-1])),
+            since=0 if run is None else self._begun(run) if continued else clock.nanoseconds(),
         )
-        record = None if run is None else os.path.join(project.state_dir, "entry-points.json")
-        settings = partial(git_program.settings, repository.root)
-        return CheckEnvironment(inputs, settings, record=record, run=run or "", continued=continued)
+        return CheckEnvironment(inputs, partial(git_program.settings, repository.root))
+
+    def _begun(self, run: str) -> int:
+        """Return when the newest attempt of a run began, in nanoseconds."""
+        from datetime import datetime
+
+        for event in self._services.log.events(run=run, kind="attempt.started", limit=1, newest_first=True):
+            return int(datetime.fromisoformat(event.at).timestamp() * 1_000_000) * 1_000
+        return clock.nanoseconds()
 
     @cached_property
     def _proving_folder(self) -> str:
@@ -117,10 +123,10 @@ class RunChecks:
 
     def _tree(self, suffix: str = "") -> ProvingTree:
         if suffix not in self._trees:
-            services, chosen, top = self._services, self._chosen, self._proving_folder + suffix
-            cached, lender = paths.cover(chosen.cache), services.user_repository.root
+            services, top = self._services, self._proving_folder + suffix
+            cached, lender = paths.cover(self._checkout.cache), services.user_repository.root
             self._trees[suffix] = ProvingTree(
-                services.repository, top, cached, chosen.provide, lender, chosen.share, services.folder
+                services.repository, top, cached, self._checkout.provide, lender, services.folder
             )
         return self._trees[suffix]
 

@@ -158,7 +158,7 @@ def _belongs_to(repository: discover.Repository, folder: str) -> bool:
     from idumb.git.clones import clone_places
 
     real = os.path.realpath(folder)
-    if real == repository.root or clone_places.is_copy_of(repository.common_dir, real):
+    if f"{real}/".startswith(f"{repository.root}/") or clone_places.is_copy_of(repository.common_dir, real):
         return True
     try:
         return discover.find(real).common_dir == repository.common_dir

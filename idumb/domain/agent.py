@@ -155,9 +155,9 @@ class AgentRequest:
     - `settled`: the number of the last attempt that did not end by waiting, 0 if there is none.
     - `candidate`: the tree that a validator judges, without idumb's own files; "" for other roles.
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
-    - `unsaved`: ignored paths that no snapshot contains; folders end with `/`.
-    - `commits`: whether a builder commits its own work, in the git folder of its workspace.
+    - `ignored`: what git ignores in the workspace, which a model does not see; folders end with `/`.
     - `sandboxed`: the agent must not be started without a sandbox.
+    - `repository`: the absolute path of the user's project, for effects outside the private copy, such as a tag.
     - `values`: environment variables of the step of a workflow.
     """
 
@@ -183,20 +183,21 @@ class AgentRequest:
     settled: int = 0
     candidate: str = ""
     ticket: str = ""
-    unsaved: tuple[str, ...] = ()
-    commits: bool = False
+    ignored: tuple[str, ...] = ()
     sandboxed: bool = False
+    repository: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
 
-    def is_unsaved(self, path: str) -> bool:
-        """Whether `path` is in no snapshot, because git ignores it and the task does not declare it by name."""
-        below = tuple(folder for folder in self.unsaved if folder.endswith("/"))
-        return (path in self.unsaved or path.startswith(below)) and path not in self.allowed_paths
+    def is_ignored(self, path: str) -> bool:
+        """Whether git ignores `path` and the task does not declare it by name."""
+        below = tuple(folder for folder in self.ignored if folder.endswith("/"))
+        return (path in self.ignored or path.startswith(below)) and path not in self.allowed_paths
 
     @property
     def variables(self) -> dict[str, str]:
         """The environment variables that identify the task to its processes, and the values of a workflow's step."""
-        return {**self.values, "IDUMB_TASK": self.subject, "IDUMB_ATTEMPT": str(self.attempt), "IDUMB_ROLE": self.role}
+        named = {"TASK": self.subject, "ATTEMPT": str(self.attempt), "ROLE": self.role, "REPOSITORY": self.repository}
+        return {**self.values, **{f"IDUMB_{name}": text for name, text in named.items() if text}}
 
     @property
     def subject(self) -> str:

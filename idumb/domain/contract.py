@@ -258,9 +258,9 @@ def in_editor(plan: Plan, task: Task, settings: Settings) -> bool:
     return _adapter_of(plan, task, settings) == agent.EDITOR
 
 
-def by_person(plan: Plan, task: Task, settings: Settings) -> bool:
-    """Whether a person does the task, between its question and the answer."""
-    return _adapter_of(plan, task, settings) == agent.HUMAN
+def in_place(plan: Plan, task: Task, settings: Settings) -> bool:
+    """Whether the task is done in the user's own working tree: by a person, or in an editor."""
+    return task.is_human or _adapter_of(plan, task, settings) in agent.BY_PERSON
 
 
 def _adapter_of(plan: Plan, task: Task, settings: Settings) -> str | None:

@@ -7,23 +7,15 @@ from collections.abc import Mapping, Sequence
 from idumb.domain import agent
 from idumb.lazy_dataclass import dataclass
 
-NOT_PROVIDED = "not-provided"
-NOT_COMMITTED = "not-committed"
-"""A check failed because of the user's ignored or uncommitted files, which are not in the commit."""
-NOT_AROUND = "not-around"
-"""A check failed because of what is around the user's working tree, such as the home."""
 NOT_PREPARED = "not-prepared"
-"""No check could run, because a command of `checks.prepare` failed."""
+"""No check could run, because a command of `checkout.prepare` failed."""
 GATE_ERROR = "gate-error"
 """A gate could not judge the work: it has an error, had too little time, or knows no command to run."""
 PASSED_BEFORE = "passed-before"
-"""In strict mode, a check passed before the work too, so it does not show that the work was done."""
+"""A check passed before the work too, so it does not show that the work was done."""
 
 STOPPING = frozenset(
     {
-        NOT_PROVIDED,
-        NOT_COMMITTED,
-        NOT_AROUND,
         NOT_PREPARED,
         GATE_ERROR,
         PASSED_BEFORE,
@@ -88,11 +80,7 @@ def command(kind: str | None) -> str:
     A run keeps the configuration that it was approved with. After a change of the configuration, the next run adopts
     the completed tasks.
     """
-    return (
-        "execute-phase"
-        if kind in (agent.UNKNOWN_MODEL, NOT_PROVIDED, NOT_AROUND, NOT_PREPARED, GATE_ERROR)
-        else "resume"
-    )
+    return "execute-phase" if kind in (agent.UNKNOWN_MODEL, NOT_PREPARED, GATE_ERROR) else "resume"
 
 
 def install(program: str) -> str | None:

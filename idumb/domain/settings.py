@@ -12,11 +12,8 @@ from idumb.domain.plans.numbered_phases import QUICK
 from idumb.lazy_dataclass import dataclass
 
 COMMIT_TASK = "task"
-COMMIT_BUILDER = "builder"
 COMMIT_NONE = "none"
-COMMIT_POLICIES = (COMMIT_TASK, COMMIT_BUILDER, COMMIT_NONE)
-COMMITTED = frozenset({COMMIT_TASK, COMMIT_BUILDER})
-"""Commit policies under which completed work is on the user's branch; idumb commits what the builder does not."""
+COMMIT_POLICIES = (COMMIT_TASK, COMMIT_NONE)
 
 ACCEPT = "accept"
 HALT = "halt"
@@ -155,14 +152,9 @@ class RunSettings:
     validator_timeout: int = 120
     check_timeout: int = 600
     output_limit: int = 8 * 1024 * 1024
-    workspace: str = "here"
     idle_timeout: int = 3600
     check_idle_timeout: int | None = None
 
-
-IN_COMMIT = "commit"
-IN_PLACE = "here"
-CHECKED_TREES = (IN_COMMIT, IN_PLACE)
 
 AFTER_EACH = "each"
 AT_END = "end"
@@ -176,32 +168,40 @@ OPEN_NETWORK = "open"
 NO_NETWORK = "none"
 NETWORKS = (OPEN_NETWORK, NO_NETWORK)
 
-CONTROL_ON = "on"
+CONTROL_BESIDE = "beside"
+CONTROL_BEFORE = "before"
 CONTROL_OFF = "off"
-CONTROLS = (CONTROL_ON, CONTROL_OFF)
+CONTROLS = (CONTROL_BESIDE, CONTROL_BEFORE, CONTROL_OFF)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """Where checks run: in a working tree of their own that holds what is committed (`commit`), or where tasks run.
+    """What checks see, and when they run; each judges a tree in a working tree of its own.
 
-    `cache` are globs of ignored outputs that stay in that working tree between tasks. `provide` are ignored paths of
-    the user's working tree that checks use there, `share` those that they may change. `prepare` are commands that
-    install there what checks need. `home`: each check has a home of its own (`private`), or the user's. `regression`:
-    checks of completed tasks run again after each task (`each`), or only at the end. `control`: checks also
-    run before the work (`on`), which shows whether they depend on it.
+    `home`: each check has a home of its own (`private`), or the user's. `regression`: checks of completed tasks run
+    again after each task (`each`), or only at the end. `control`: checks also run on the tree before the work, which
+    shows whether they depend on it: as far as there is time `beside` the builder, always (`before`), or never (`off`).
     `network`: what checks can reach, all (`open`) or only themselves (`none`); None if it is not chosen, which is open.
     """
 
-    tree: str = IN_COMMIT
-    cache: tuple[str, ...] = ()
-    provide: tuple[str, ...] = ()
-    share: tuple[str, ...] = ()
-    prepare: tuple[str, ...] = ()
     home: str = PRIVATE_HOME
     regression: str = AFTER_EACH
-    control: str = CONTROL_ON
+    control: str = CONTROL_BESIDE
     network: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutSettings:
+    """What a working tree of idumb's has besides its tree.
+
+    `provide` are ignored paths of the user's working tree that are copied, of at most `limit` GiB. `prepare` are
+    commands that install what checks need. `cache` are globs of ignored outputs that stay between tasks.
+    """
+
+    provide: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    cache: tuple[str, ...] = ()
+    limit: int = 5
 
 
 SANDBOX_AUTO = "auto"
@@ -289,7 +289,7 @@ class Settings:
     - `breaker`: `failures` and `time` (seconds) of the circuit breaker. `retry`: `calls` and `pause` (seconds) after
       transient failures. `ask`: `timeout` (seconds) of a question at a terminal.
     - `snapshot`: an untracked file of more than `limit` MB is left out, and a finished run is freed after `keep` days.
-    - `checks`, `sandbox`: None if the configuration does not set it.
+    - `checks`, `checkout`, `sandbox`: None if the configuration does not set it.
     - `configured_keys`: the settings of NAMED that the configuration sets. They override an adapter's choice, even with
       their default value.
     """
@@ -315,6 +315,7 @@ class Settings:
     snapshot: Mapping[str, int] = field(default_factory=dict)
     configured_keys: frozenset[str] = frozenset()
     checks: CheckSettings | None = None
+    checkout: CheckoutSettings | None = None
     sandbox: SandboxSettings | None = None
 
     @property
@@ -347,7 +348,7 @@ class Settings:
 
     def commits_reports_of(self, phase: str) -> bool:
         """Return whether a new run of a phase commits its reports to the branch."""
-        return self.reports_of(phase) == REPORTS_BRANCH and self.git.commit in COMMITTED
+        return self.reports_of(phase) == REPORTS_BRANCH and self.git.commit == COMMIT_TASK
 
     def of_runs(self, agents: Iterable[str | None]) -> Settings:
         """Return the settings that can affect a run. `agents` are the builders and validators of all its tasks.

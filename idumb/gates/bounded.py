@@ -71,7 +71,7 @@ class _Watched:
         def line_counts() -> LineCounts:
             return self._call(given.line_counts)
 
-        def run(gate: str, command: str, *, before: bool) -> Evidence | None:
+        def run(gate: str, command: str, *, before: bool) -> Evidence:
             assert given.run is not None  # noqa: S101 - otherwise the gate has none
             return self._call(given.run, gate, command, before=before)
 

@@ -1,49 +1,107 @@
-"""What evidence of a check in a working tree of its own says besides the output: what it had, changed or may need."""
+"""What evidence of a check says besides its output: what it had besides the tree, what it changed or may need."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from idumb import lazy_pattern
-from idumb.app.ports.checks import LINKED, PROTECTED, Borrowed
-from idumb.domain import check_lines, wording
+from idumb.domain import check_lines, dependency_setup, paths, wording
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.gates import surroundings
+from idumb.domain.settings import USER_HOME
 
 if TYPE_CHECKING:
-    from idumb.domain.settings import CheckSettings
+    from idumb.domain.settings import CheckoutSettings, CheckSettings
     from idumb.gates.proving import Proving
 
-_DENIED = lazy_pattern.compile(
-    "Read-only file system|cross-device link|EXDEV|Operation not permitted|Bad owner or permissions|owned by uid 65534|"
-    "effective uid is not 0|must be (?:owned|setuid)|new privileges"
-)
-"""What programs print that miss the rights of another user, or that cannot write to a protected file."""
+_HOME = lazy_pattern.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
+_TMPDIR = lazy_pattern.compile(r"\$\{?TMPDIR\b")
+_LACKING = lazy_pattern.compile(r"(?i)not found|(?:can|could )not (?:find|resolve)|no module named")
+_NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 
 
 class Hint(NamedTuple):
-    """What a failed check may need: a `sentence` for its output, and the same in short, "" if another run shows it."""
+    """What a failed check may need: a `sentence` for its output, and the same in short."""
 
     sentence: str
     may_need: str
 
 
-def with_borrowed(made: Evidence, borrowed: Borrowed) -> Evidence:
-    """Return evidence that names what the check had from the user's working tree."""
-    linked = [path for path, how in borrowed.ways.items() if how == LINKED]
-    weaker = [f"may use {wording.listed(borrowed.ways)}, which the commit does not hold (checks.provide)"]
-    if linked:
-        weaker.append(f"could change your own {wording.listed(linked)}")
-    output = made.output
-    if borrowed.launcher and made.result in (evidence.FAILED, evidence.ERRORED) and _DENIED.search(output):
-        paths = ", ".join(path for path, how in borrowed.ways.items() if how == PROTECTED)
-        note = f"idumb protects {paths}: it discards what a check writes there, and sudo does not work in a check"
-        output = f"{output.rstrip()}\n[{note}. If it must, write `checks: {{share: [{paths}]}}`]".lstrip()
-    return dataclasses.replace(made, weaker=tuple(weaker), output=output)
+class Hints(NamedTuple):
+    """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree."""
+
+    checks: CheckSettings | None = None
+    checkout: CheckoutSettings | None = None
+    ignored: Callable[[], Iterable[str]] = tuple
+
+    def of(self, made: Evidence, environment: Mapping[str, str], proving: Proving) -> Iterator[Hint]:
+        """Yield what the check may need, because its command or output names it; `environment` is its own."""
+        yield from (Hint(words, words) for words in proving.missing)
+        home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
+        is_private = os.path.dirname(home) == os.path.dirname(temporary)
+        if is_private and (_HOME.search(made.command or "") or home in made.output):
+            line = check_lines.of_checks(self.checks, {"home": USER_HOME}, verb="add")
+            yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
+        if _TMPDIR.search(made.command or "") or (temporary and temporary in made.output):
+            fix = "let the check make the file itself"
+            words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
+            yield Hint(words, f"a file in your TMPDIR: {fix}")
+        if named := _named(made, [*self._absent(proving.root)]):
+            line = check_lines.of_checkout(self.checkout, {"provide": named}, verb="add")
+            names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
+            fix = f"commit it if it is work, or {line}"
+            yield Hint(
+                f"git ignores {names}, which {verb} not in the tree. If this check needs it, {fix}", f"{names}: {fix}"
+            )
+
+    def _absent(self, root: str) -> Iterator[str]:
+        """Yield the user's ignored paths that are not in the tree of the check."""
+        for name in self.ignored():
+            path = name.rstrip("/")
+            if path.rpartition("/")[2] in _NEVER or paths.matches_any(name, paths.OWN_FILES):
+                continue
+            if not os.path.lexists(os.path.join(root, path)):
+                yield path
+
+
+def _named(made: Evidence, paths: Sequence[str]) -> list[str]:
+    """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
+    words = f"{made.command}\n{made.output}"
+    named = [path for path in paths if _names(words, path)]
+    if named or not (made.result == evidence.ERRORED or _LACKING.search(made.output)):
+        return named
+    return [path for path in paths if path.rpartition("/")[2] in dependency_setup.FOLDERS]
+
+
+def _names(words: str, path: str) -> bool:
+    last = re.escape(path.rpartition("/")[2])
+    return re.search(rf"(?<![\w./-])(?:{re.escape(path)}(?![\w-])|{last}/)", words) is not None
+
+
+def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
+    """Return evidence with hints below its output."""
+    given = tuple(hints)
+    if not given:
+        return made
+    lines = "".join(f"\n[{hint.sentence}]" for hint in given)
+    output = f"{made.output.rstrip()}{lines}".lstrip()
+    return dataclasses.replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
+
+
+def with_extras(made: Evidence, proving: Proving) -> Evidence:
+    """Return evidence that names what the check had besides the tree."""
+    weaker, locations = [*made.weaker], [*made.locations]
+    if provided := proving.provided:
+        weaker.append(f"may use {wording.listed(provided)}, which the commit does not hold (checkout.provide)")
+    if cached := proving.cached:
+        weaker.append(f"may use {wording.listed(cached)}, which checks of earlier tasks left (checkout.cache)")
+    if prepared := proving.prepared:
+        locations.append(f"{wording.listed(prepared)} <- checkout.prepare")
+    return dataclasses.replace(made, weaker=tuple(weaker), locations=tuple(locations))
 
 
 def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
@@ -52,71 +110,10 @@ def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
     return dataclasses.replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
 
 
-def with_changed_installers(made: Evidence, changed: Mapping[str, Sequence[str]]) -> Evidence:
-    """Return evidence that also names what changed during the run and decided what `checks.prepare` installed."""
-    weaker = [words for reasons in changed.values() for words in reasons]
-    return dataclasses.replace(
-        made,
-        weaker=tuple(dict.fromkeys((*made.weaker, *weaker))),
-        entry_points=tuple(dict.fromkeys((*made.entry_points, *changed))),
-    )
-
-
-def explained(made: Evidence, hints: Iterable[Hint]) -> Evidence:
-    """Return evidence with hints below its output."""
-    given = tuple(hints)
-    lines = "".join(f"\n[{hint.sentence}]" for hint in given)
-    return dataclasses.replace(
-        made,
-        output=f"{made.output.rstrip()}{lines}".lstrip() if lines else made.output,
-        may_need="; ".join(hint.may_need for hint in given if hint.may_need),
-    )
-
-
-def of_tree(made: Evidence, proving: Proving, configured: CheckSettings | None) -> Iterator[Hint]:
-    """Yield what the working tree lacks, or had until idumb removed it."""
-    yield from (Hint(words, words) for words in proving.missing)
-    words = f"{made.command}\n{made.output}"
-    for path in proving.removed:
-        if re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", words):
-            line = check_lines.adding(configured, {"cache": (path, f"{path}/**")}, verb="add")
-            fix = f"If this check needs it, let this check make it, or {line}"
-            yield Hint(
-                f"an earlier check left {path}, which idumb removed. {fix}",
-                f"{path}, which an earlier check left: {line}",
-            )
-            return
-
-
-def of_user(made: Evidence, environment: Mapping[str, str], configured: CheckSettings | None) -> Iterator[Hint]:
-    """Yield what the user's repository and environment have, but not those of a check."""
-    if surroundings.compares_with_head(made.command or ""):
-        fix = "`git diff --exit-code` shows whether a file of the work changed since"
-        yield Hint(
-            f"in a check, HEAD is the commit before the work, and the index has the work. {fix}",
-            "`git diff --exit-code`, because HEAD is the commit before the work",
-        )
-    if unseen := surroundings.unseen_variables(f"{made.command}\n{made.output}", environment):
-        names = ", ".join(unseen)
-        line = f"add {names} to `environment` in .idumb/config.yaml"
-        yield Hint(f"checks do not see your {names}. If this check needs it, {line}", f"your {names}: {line}")
-    if ref := surroundings.missing_ref(made.output):
-        line = check_lines.adding(configured, {"tree": "here"}, verb="add")
-        fix = f"Compare with HEAD or with a tag. If it needs {ref}, {line}"
-        yield Hint(
-            f"a check has your commits and tags, but no branches and no remotes. {fix}",
-            f"{ref}, because a check has no branches and no remotes: {line}",
-        )
-
-
-def around(made: Evidence, environment: Mapping[str, str], user: str, root: str) -> tuple[str, ...]:
-    """Return what is around the user's working tree and not around that of the check, if it names that."""
-    words = f"{made.command}\n{made.output}"
-    named = surroundings.mentioned(made.command or "", made.output, environment)
-    return (*named, *[*surroundings.beside(words, user, root)][:1])
-
-
-def of_surroundings(names: Sequence[str], configured: CheckSettings | None, *, shown: bool) -> Iterator[Hint]:
-    """Yield what to do about names of `around`; `shown`: another run shows whether the check needs them."""
-    for name in names:
-        yield Hint(surroundings.advice(name, configured), "" if shown else surroundings.may_need(name, configured))
+def with_own_paths(output: str, root: str) -> str:
+    """Return output that names the working tree `root` and what is beside it as a reader in his own tree would."""
+    beside, name = os.path.split(root)
+    if beside not in output:
+        return output
+    output = re.sub(rf"{re.escape(beside)}/{re.escape(name)}(/|(?![\w.-]))", lambda m: "" if m[1] else ".", output)
+    return output.replace(f"{beside}/", "../")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.app.ports.checks import HOME, Borrowed
 from idumb.domain import canonical_json, wording
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence, test_counts
@@ -17,26 +16,24 @@ from idumb.gates import conditions
 from idumb.system.processes import child_process, process_tree
 
 if TYPE_CHECKING:
-    from idumb.domain.settings import CheckSettings
     from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment, Conditions
+    from idumb.gates.check_words import Hints
     from idumb.gates.proving import Proving, Sandbox
 
 
 class ShellChecks:
-    """Checks in `root`, an absolute path, with only the variables of `allowed`.
+    """Checks of one run. A check of a tree runs in the working tree `proving`, on top of the commit of `head`.
 
-    With `proving`, what judges a tree runs in that working tree instead, on top of the commit that `head` returns.
-
+    What judges the machine runs in `root`, an absolute path, with only the variables of `allowed`.
     A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
-    builders and checks of this run start, so that any later process can end it. `guard` raises if this process must no
+    builders and checks of this run start, so that any later process can end it, with the user's project at `place`. `guard` raises if this process must no
     longer write, because the run's processes then belong to another owner. `private` gives each check an environment
     of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
     `sandbox` limits the checks that judge a tree.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
-    `configured` is what the configuration sets for checks, for the lines that messages propose. `note` reports what
-    takes long and is no check.
+    `hints` name what a failed check may need. `note` reports what takes long and is no check.
     """
 
     def __init__(
@@ -46,6 +43,7 @@ class ShellChecks:
         redact: Callable[[str], str],
         run_id: str,
         *,
+        place: str = "",
         idle_timeout: float | None = None,
         limits: Mapping[str, int] | None = None,
         guard: Callable[[], None] = lambda: None,
@@ -57,29 +55,27 @@ class ShellChecks:
         base: Callable[[], BaseChecks[Proving]] | None = None,
         sandbox: Sandbox | None = None,
         is_work: Callable[[str, str], bool] = lambda _tree, _path: False,
-        configured: CheckSettings | None = None,
+        hints: Hints | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._guard = guard
         self._prepare = tuple(prepare)
         self._prepare_timeout = prepare_timeout
         self._prepare_identity = ""
-        self._changed_installers: dict[str, tuple[str, ...]] = {}
         self._proving = proving
         self._head = head
         self._base = base
         self._sandbox = sandbox
         self._is_work = is_work
-        self._configured = configured
+        self._hints = hints
         self._note = note
-        self._mentioned: dict[str, tuple[str, ...]] = {}
         self._rewrites: tuple[str, ...] = ()
         self._started: Callable[[int], None] | None = None
         self._root = root
         self._redact = redact
         self._idle_timeout = idle_timeout
         self._limits = limits
-        cookies = child_process.run_cookies(run_id, root)
+        cookies = child_process.run_cookies(run_id, place or root)
         self._cookie = cookies[child_process.PLACE_COOKIE]
         self._cookies = cookies
         self._given: Mapping[str, str] = {}
@@ -90,7 +86,7 @@ class ShellChecks:
 
     def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
         key = canonical_json.digest([tree, command, self._environment_for(timeout)])
-        if self.apart and key in self._remembered:
+        if key in self._remembered:
             return dataclasses.replace(self._remembered[key], subject=subject)
         self.renew()
         made = self.command(subject, command, command, timeout=timeout, tree=tree)
@@ -105,45 +101,24 @@ class ShellChecks:
         given = [dict(self._given)] if self._given else []
         return canonical_json.digest([private, limits, self._prepare, *given])
 
-    def command(
-        self,
-        subject: str,
-        text: str,
-        command: str,
-        *,
-        timeout: float | None,
-        tree: str | None,
-        lent: Sequence[str] = (),
-        views: Sequence[str] = (),
-    ) -> Evidence:
+    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
         self._guard()
-        root, variables, borrowed = self._place(tree, lent)
+        root, variables, present = self._place(tree)
         if self._private is None or subject.startswith(_NO_PROOF):
             environment = {**self._environment, **self._given, **variables}
-            return self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
-        level = ""
+            return self._check(subject, text, command, root, environment, (), timeout=timeout, tree=tree)
+        launcher, level = tuple[str, ...](), ""
         try:
-            with self._private.opened(command, root, (*lent, *borrowed.prepared), views) as surroundings:
-                environment = {**surroundings.variables, **self._given, **variables, **self._cookies}
-                borrowed = borrowed._replace(launcher=(*surroundings.launcher, *borrowed.launcher))
+            with self._private.opened(command, root, present) as conditions:
+                environment = {**conditions.variables, **self._given, **variables, **self._cookies}
                 if self._sandbox is not None:
-                    apart = self._proving is not None and tree is not None
-                    borrowed, level = self._sandbox.limited(borrowed, root, environment, apart=apart)
-                made = self._check(subject, text, command, root, environment, borrowed, timeout=timeout, tree=tree)
+                    launcher, level = self._sandbox.limited(root, environment)
+                made = self._check(subject, text, command, root, environment, launcher, timeout=timeout, tree=tree)
         except OSError as problem:
             words = f"no private folder could be made for this check: {problem}"
             return Evidence(subject, text, evidence.ERRORED, command, (SHELL, "-c", command), output=words, tree=tree)
-        made = _under(surroundings, made)
-        if level:
-            made = dataclasses.replace(made, sandbox=level)
-        if borrowed.prepared:
-            installed = f"{wording.listed(borrowed.prepared)} <- checks.prepare"
-            made = dataclasses.replace(made, locations=(*made.locations, installed))
-        if self._changed_installers:
-            from idumb.gates import check_words
-
-            made = check_words.with_changed_installers(made, self._changed_installers)
-        return made
+        made = _under(conditions, made)
+        return dataclasses.replace(made, sandbox=level) if level else made
 
     def _check(
         self,
@@ -152,7 +127,7 @@ class ShellChecks:
         command: str,
         root: str,
         environment: Mapping[str, str],
-        borrowed: Borrowed,
+        launcher: Sequence[str],
         *,
         timeout: float | None,
         tree: str | None,
@@ -168,55 +143,21 @@ class ShellChecks:
             redact=self._redact,
             idle_timeout=self._idle_timeout,
             limits=self._limits,
-            launcher=borrowed.launcher,
+            launcher=launcher,
             beside=self._started,
         )
         if tree is None or self._proving is None:
             return made
-        if borrowed.ways:
-            from idumb.gates import check_words
+        from idumb.gates import check_words
 
-            made = check_words.with_borrowed(made, borrowed)
-        if cached := self._proving.cached:
-            words = f"may use {wording.listed(cached)}, which checks of earlier tasks left (checks.cache)"
-            made = dataclasses.replace(made, weaker=(*made.weaker, words))
-        if unlike := self._proving.unlike:
-            made = dataclasses.replace(made, weaker=(*made.weaker, *unlike))
+        made = check_words.with_extras(made, self._proving)
         if os.path.dirname(root) in made.output:  # people know paths of their own
-            from idumb.gates import surroundings
-
-            made = dataclasses.replace(made, output=surroundings.with_own_paths(made.output, root))
-        if made.result in evidence.BROKEN:
-            made = self._explained(made, environment, root)
+            made = dataclasses.replace(made, output=check_words.with_own_paths(made.output, root))
+        if made.result in evidence.BROKEN and self._hints is not None:
+            made = check_words.with_hints(made, self._hints.of(made, environment, self._proving))
         if changed := self._proving.restore():
             made = self._with_changed(made, command, changed, tree)
         return dataclasses.replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
-
-    def _explained(self, made: Evidence, environment: Mapping[str, str], root: str) -> Evidence:
-        """Return failed evidence with what its check may need of the user, if its words name that."""
-        assert self._proving is not None  # noqa: S101 - the caller knows
-        from idumb.gates import check_words
-
-        around = check_words.around(made, environment, self._root, root)
-        self._mentioned[made.command or ""] = around
-        hints = [
-            *check_words.of_tree(made, self._proving, self._configured),
-            *check_words.of_user(made, environment, self._configured),
-            *check_words.of_surroundings(
-                around, self._configured, shown=bool(around) and self._private is not None and self._private.can_view()
-            ),
-        ]
-        return check_words.explained(made, hints)
-
-    def surroundings(self, failed: Evidence) -> tuple[str, ...]:
-        if self._proving is None or self._private is None:
-            return ()
-        from idumb.gates import surroundings
-
-        named = [name for name in self._mentioned.get(failed.command or "", ()) if surroundings.can_show(name)]
-        if self._private.has_own_home and HOME not in named and failed.seconds < _SHORT:
-            named.append(HOME)
-        return tuple(named) if named and self._private.can_view() else ()
 
     def _with_changed(self, made: Evidence, command: str, changed: Sequence[str], tree: str) -> Evidence:
         """Return the evidence of a check that changed files of the tree.
@@ -236,17 +177,18 @@ class ShellChecks:
         self._rewrites = tuple(dict.fromkeys((*self._rewrites, reason)))
         return made
 
-    def _place(self, tree: str | None, lent: Sequence[str] = ()) -> tuple[str, Mapping[str, str], Borrowed]:
-        """Return where to judge a tree, variables, and what of the user is there.
+    def _place(self, tree: str | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
+        """Return where to judge a tree, variables, and what is there besides the tree.
 
-        `tree` is None for a check of the machine or of the files as they are.
+        `tree` is None for a check of the machine.
         """
-        if tree is None or self._proving is None:
-            return self._root, {}, _NOTHING
-        variables = self._proving.show(tree, self._head(), lent)
+        proving = self._proving
+        if tree is None or proving is None:
+            return self._root, {}, ()
+        variables = proving.show(tree, self._head())
         if self._prepare:
-            self._prepare_tree(self._proving, variables)
-        return self._proving.root, variables, self._proving.borrowed
+            self._prepare_tree(proving, variables)
+        return proving.root, variables, (*proving.provided, *proving.prepared)
 
     def _prepare_tree(self, proving: Proving, variables: Mapping[str, str]) -> None:
         from idumb.gates import preparation
@@ -265,7 +207,7 @@ class ShellChecks:
     def _installed(self, command: str, proving: Proving, variables: Mapping[str, str]) -> Evidence:
         def run(environment: Mapping[str, str]) -> Evidence:
             return check(
-                "setup (checks.prepare)",
+                "setup (checkout.prepare)",
                 command,
                 command,
                 root=proving.root,
@@ -275,19 +217,13 @@ class ShellChecks:
                 redact=self._redact,
                 idle_timeout=self._idle_timeout,
                 limits=self._limits,
-                launcher=proving.borrowed.launcher,
                 beside=self._started,
             )
 
         if self._private is None:
             return run(self._environment)
-        with self._private.opened(command, proving.root) as surroundings:
-            self._changed_installers |= dict.fromkeys(surroundings.changed, surroundings.weaker)
-            return run(surroundings.variables)
-
-    @property
-    def apart(self) -> bool:
-        return self._proving is not None
+        with self._private.opened(command, proving.root) as conditions:
+            return run(conditions.variables)
 
     def renew(self) -> None:
         self._rewrites = ()
@@ -322,11 +258,12 @@ class ShellChecks:
     def _beside(self, proving: Proving, head: str | None, started: Callable[[int], None]) -> ShellChecks:
         """Return the same checks for another thread, in a working tree and private folders of their own."""
         checks = copy.copy(self)
-        private = None if self._private is None else self._private.unwatched()
+        private = None if self._private is None else self._private.another()
         checks._proving, checks._private = proving, private  # noqa: SLF001 - its own class
         checks._head, checks._started = (lambda: head), started  # noqa: SLF001 - its own class
         checks._rewrites, checks._is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks._note = lambda _: None  # noqa: SLF001 - the terminal belongs to the caller's thread
+        checks._hints = None  # noqa: SLF001 - a control may fail
         return checks
 
     def close(self) -> None:
@@ -340,10 +277,6 @@ class ShellChecks:
         # `env NAME` asks what the user provides, whether or not checks can see it.
         variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._place(tree)[0], environment=variables, tree=tree)
-
-    def watch(self, commands: Iterable[str]) -> None:
-        if self._private is not None:
-            self._private.watch((*commands, *self._prepare))
 
     def end_processes(self) -> tuple[int, ...]:
         """End processes that builders and checks of this run left behind. Return their ids.
@@ -360,8 +293,6 @@ class ShellChecks:
 
 
 SHELL = "/bin/sh"
-_SHORT = 30.0
-"""Seconds: a check that failed sooner runs again with the user's home, even if its output does not name its own."""
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
 
@@ -438,22 +369,19 @@ def _is_invariant(subject: str) -> bool:
     return "invariant" in subject.split(" ")
 
 
-def _under(surroundings: Conditions, result: Evidence) -> Evidence:
+def _under(conditions: Conditions, result: Evidence) -> Evidence:
     """Return the evidence with the conditions under which it was found."""
     output = result.output
-    if result.exit_code == NOT_FOUND and surroundings.omitted:
-        folders = ", ".join(surroundings.omitted)
+    if result.exit_code == NOT_FOUND and conditions.omitted:
+        folders = ", ".join(conditions.omitted)
         output += f"\n[PATH names {folders} in your working tree, which checks do not search unless it is provided]"
     return dataclasses.replace(
         result,
         output=output,
-        weaker=(*result.weaker, *surroundings.weaker),
-        locations=surroundings.locations,
-        entry_points=surroundings.changed,
+        weaker=(*result.weaker, *conditions.weaker),
+        locations=(*conditions.locations, *result.locations),
+        changed_programs=conditions.changed,
     )
-
-
-_NOTHING = Borrowed()
 
 
 def _result(finished: child_process.Finished) -> str:

@@ -1,4 +1,4 @@
-"""Commands of `checks.prepare`, which install what checks need: what identifies their results, and how they fail."""
+"""Commands of `checkout.prepare`, which install what checks need: what identifies their results, and how they fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 
-CODE = "checks.prepare"
+CODE = "checkout.prepare"
 _OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
 """Variables that differ for each command."""
 _MOST_OUTPUT = 2000
@@ -39,15 +39,16 @@ def identity(commands: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def require(result: Evidence) -> None:
-    """Refuse, with code `checks.prepare`, if a command of `checks.prepare` failed."""
+    """Refuse, with code `checkout.prepare`, if a command of `checkout.prepare` failed."""
     if result.passed:
         return
     output = result.output.strip()[-_MOST_OUTPUT:]
     how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
     raise Refusal(
         CODE,
-        f"No check could run, because `{result.command}` (checks.prepare) failed: {how}\n{output}",
-        hint="Correct checks.prepare in .idumb/config.yaml, or the files that it reads, then run the command again",
+        f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}",
+        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again. "
+        "If it needs your HOME, set checks.home to user",
         details={"command": result.command, "output": output},
     )
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from idumb.app.ports.checks import Borrowed
-
 
 class Proving(Protocol):
-    """A working tree of its own that holds exactly one tree."""
+    """A working tree of its own that holds exactly one tree.
+
+    - `show` makes it hold a tree on top of a commit, and returns variables that a check needs.
+    - `prepare` adds what `run` makes of the tree shown, unless it is there since an earlier time with this `identity`.
+    - `renew`: the next `show` removes what earlier checks left, even if it shows the same tree.
+    - `restore` puts back the files of the tree that a check changed, and returns their paths.
+    - `provided`, `prepared`, `cached`: what it has besides the tree: the user's ignored paths, what `prepare` made, and
+      what earlier checks left and the configuration keeps. `missing`: a sentence for each submodule without files.
+    """
 
     @property
     def root(self) -> str: ...
 
-    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]: ...
+    def show(self, tree: str, head: str | None) -> Mapping[str, str]: ...
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
 
@@ -23,19 +29,16 @@ class Proving(Protocol):
     def restore(self) -> tuple[str, ...]: ...
 
     @property
-    def borrowed(self) -> Borrowed: ...
+    def provided(self) -> Sequence[str]: ...
 
     @property
-    def unlike(self) -> Sequence[str]: ...
-
-    @property
-    def missing(self) -> Sequence[str]: ...
-
-    @property
-    def removed(self) -> Sequence[str]: ...
+    def prepared(self) -> Sequence[str]: ...
 
     @property
     def cached(self) -> Sequence[str]: ...
+
+    @property
+    def missing(self) -> Sequence[str]: ...
 
     def close(self) -> None: ...
 
@@ -43,6 +46,5 @@ class Proving(Protocol):
 class Sandbox(Protocol):
     """Limits what a check writes and reaches."""
 
-    def limited(
-        self, borrowed: Borrowed, root: str, variables: Mapping[str, str], *, apart: bool
-    ) -> tuple[Borrowed, str]: ...
+    def limited(self, root: str, variables: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+        """Return the arguments before those of a check in `root`, and the level in words."""

@@ -133,41 +133,6 @@ def _exists(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
 
 
-def advance(
-    place: Repository,
-    repository: pygit2.Repository,
-    branch: str | None,
-    tip: str,
-    expected: str | None,
-    *,
-    message: str,
-    hooks: bool,
-) -> CommitAttempt:
-    """Move the branch forward to an existing commit, by compare-and-swap. `branch` None is a detached HEAD.
-
-    Return git's words if it refuses. The index follows the branch, as in every commit of git. If that fails, repeating
-    the call is safe.
-    """
-    if os.path.lexists(os.path.join(place.git_dir, "index.lock")):
-        return CommitAttempt(
-            None, f"{os.path.join(place.git_dir, 'index.lock')} exists: another git command is running there"
-        )
-    place.guard()
-    if open_repository.head_of(repository) != tip:
-        name = ["--no-deref", "HEAD"] if branch is None else [branch]
-        arguments = ["update-ref", "-m", message, *name, tip, expected or _NOTHING]
-        result = git_program.write(place.root, arguments, hooks=hooks)
-        if result.status != 0:
-            return CommitAttempt(None, result.words or f"git update-ref ended with status {result.status}")
-    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, tip))
-    paths = [change.path for change in tree_objects.changes(repository, before, after)]
-    place.guard()
-    if not index_file.follow(place, repository, before, after, paths):
-        return CommitAttempt(None, "the branch moved, but git could not write the index")
-    _force(place, branch)
-    return CommitAttempt(tip)
-
-
 def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
     """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
 

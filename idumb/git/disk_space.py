@@ -37,6 +37,19 @@ def require(places: Iterable[bytes], store: str, has: Callable[[pygit2.Oid], boo
     )
 
 
+def require_room(sizes: Iterable[int], place: str) -> None:
+    """Refusal `system.full` if files of these sizes do not fit on the file system that holds `place`."""
+    rounded = [max(size, _BLOCK) for size in sizes]
+    room = file_systems.room(place)
+    if sum(rounded) > room.bytes or (room.files is not None and len(rounded) > room.files):
+        raise errors.Refusal(
+            "system.full",
+            f"Not enough disk space for {len(rounded)} files of {sum(rounded)} bytes{file_systems.described(place)}",
+            hint="Free disk space, then run the command again",
+            details={"path": place, "bytes": sum(rounded), "files": len(rounded)},
+        )
+
+
 def explain(words: str, store: str) -> None:
     """Refusal `system.full` if so little is free that git failed for it; git does not always say so."""
     full = file_systems.nearly_full(store)

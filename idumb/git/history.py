@@ -29,7 +29,6 @@ from idumb.git import (
     status,
 )
 from idumb.git import refs as own_refs
-from idumb.git import snapshot as kept_snapshots
 from idumb.git.clones import dry_run_clone, fresh_clone
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
@@ -56,9 +55,7 @@ class GitHistory:
         self._paths = ProjectPaths(self._project.folder)
         self._redactor = redactor
         self._opened: pygit2.Repository | None = None
-        self._kept: dict[str, str] | None = None
         self._guarded = guarded_files.of_repository(repository)
-        self._compared: Mapping[str, str] | None = None
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -73,11 +70,10 @@ class GitHistory:
 
     def state(self) -> RepositoryState:
         head = self.head()
-        files = self._compared = self._guarded.digests()
-        refs = own_refs.of_user(self._place.common_dir)
+        files = self._guarded.digests()
         guarded = {self._named(name): digest for name, digest in files.items()}
         rows = {self._named(name): settings for name, settings in self._guarded.settings.items()}
-        return RepositoryState(head, {**guarded, **self._git_folders()}, refs, configuration=rows)
+        return RepositoryState(head, {**guarded, **self._git_folders()}, rows)
 
     def _named(self, name: str) -> str:
         """Return the name of a guarded file; those in the working tree are paths."""
@@ -92,45 +88,11 @@ class GitHistory:
     def hooks_in_tree(self) -> frozenset[str]:
         return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
 
-    def kept_refs(self) -> Mapping[str, str]:
-        refs = own_refs.listed(self._place.common_dir, f"{own_refs.PREFIX}worktrees/")
-        if self._kept is None:
-            own_refs.written(self._place)
-            self._kept = {name: at for name, at in refs.items() if name.startswith(self._own())}
-        else:
-            self._kept = {name: refs[name] for name in self.expected_refs() if name in refs}
-        return dict(self._kept)
-
-    def expected_refs(self) -> Mapping[str, str]:
-        if self._kept is None:
-            return self.kept_refs()
-        if self._place.common_dir in own_refs.unasked:
-            written = own_refs.written(self._place)
-            refs = {**self._kept, **written}
-            self._kept = {name: at for name, at in refs.items() if at is not None and name.startswith(self._own())}
-        return dict(self._kept)
-
-    def _own(self) -> tuple[str, ...]:
-        """Return the ref of HEAD, and where other refs start.
-
-        HEAD is that of the working tree, which the projects in it share.
-        """
-        key, worktree = self._project.key, f"{own_refs.PREFIX}worktrees/{self._place.worktree_id}/"
-        below = f"{own_refs.PREFIX}worktrees/{key}/"
-        return f"{worktree}head", below, *([] if below == worktree else [f"{worktree}former/"])
-
     def descends(self, commit: str, tip: str | None = None) -> bool:
         present = tip or self._head_commit()
         if present is None or commit not in self.repository or present not in self.repository:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
-
-    def index(self) -> bytes | None:
-        return index_file.read(self._place)
-
-    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        before = index_file.at_snapshot(self.repository, snapshot)
-        return self._paths.all_shown(index_file.changes(self._place, before, present))
 
     def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the index entries that a snapshot has of these paths, without flags; None if it has none."""
@@ -170,12 +132,6 @@ class GitHistory:
         if base is not None and base in self.repository:
             walker.hide(base)
         return itertools.islice(walker, limit)
-
-    def index_command(self, snapshot: str) -> str:
-        return index_file.restore_command(self._place, self.repository, snapshot)
-
-    def head_at(self, snapshot: str) -> str | None:
-        return kept_snapshots.head_of(self.repository, snapshot)
 
     def tree_of(self, commit: str | None) -> str:
         return tree_objects.tree_of(self.repository, commit)
@@ -242,8 +198,6 @@ class GitHistory:
         own, present = self._paths.all_own(paths), self._head_commit()
         if present != expected_head:
             return CommitAttempt(None, _moved(expected_head, present))
-        if planted := self._planted(own):
-            return planted
         unrun = self._unrun(wrote) if hooks else ()
         repository = self.repository
         message = self._marked(message)
@@ -288,52 +242,6 @@ class GitHistory:
         """Give the index HEAD's entries for these paths. Return whether git could."""
         self._place.guard()
         return index_file.set_to_head(self._place, self.repository, self._paths.all_own(paths))
-
-    def advance(
-        self,
-        tip: str,
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        wrote: Callable[[str], bool] = lambda _: False,
-    ) -> CommitAttempt:
-        """Fast-forward the branch, or a detached HEAD, to an existing commit, and update the index.
-
-        Refuses if HEAD is neither `expected_head` nor `tip`; at `tip`, only the index is updated. Entries that the user
-        changed and all files stay. `message` is for the reflog. Guarded files and hooks are as for `commit`.
-        """
-        present = self._head_commit()
-        if present not in (expected_head, tip):
-            return CommitAttempt(None, _moved(expected_head, present))
-        old, new = self.tree_of(expected_head), self.tree_of(tip)
-        if planted := self._planted(change.path for change in tree_objects.changes(self.repository, old, new)):
-            return planted
-        unrun = self._unrun(wrote) if hooks else ()
-        attempt = branch.advance(
-            self._place,
-            self.repository,
-            open_repository.branch_of(self.repository),
-            tip,
-            expected_head,
-            message=message,
-            hooks=hooks and not unrun,
-        )
-        return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
-
-    def _planted(self, paths: Iterable[str]) -> CommitAttempt | None:
-        """Return a refusal if guarded files other than these paths changed since this process read them last."""
-        if self._compared is None:
-            return None
-        present = self._guarded.digests()
-        changed = {*guarded_names.changed(self._compared, present)} if present != self._compared else set()
-        changed.difference_update((guarded_names.INDEX, *paths))
-        if changed:
-            named = tuple(sorted(map(self._named, changed)))
-            words = f"files of git's own changed just before the commit: {', '.join(named)}"
-            return CommitAttempt(None, words, guarded=named)
-        self._compared = present
-        return None
 
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
         return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.hooks_within else ()

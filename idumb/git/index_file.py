@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -181,14 +180,6 @@ def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
     return None if item is None else bytes(repository.read(item.oid.hex())[1])
 
 
-def changes(place: Repository, before: bytes | None, after: bytes | None) -> tuple[str, ...]:
-    """Return the paths whose entries differ, flags included. File times that git caches are no change."""
-    if before == after:
-        return ()
-    moved = set(_rows_at(place, before)) ^ set(_rows_at(place, after))
-    return tuple(sorted({os.fsdecode(row.partition(b"\t")[2]) for row in moved}))
-
-
 def update_input(entries: Mapping[str, Entry | None]) -> bytes:
     """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
     rows = []
@@ -211,10 +202,3 @@ def _rows(root: str, extra: Mapping[str, str] | None = None) -> list[bytes]:
     """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
     listed = git_program.output(root, ["ls-files", "--stage", "-v", "-z"], extra=extra)
     return listed.split(b"\0")[:-1]
-
-
-def restore_command(place: Repository, repository: pygit2.Repository, commit: str) -> str:
-    """Return the command that restores the index of a snapshot, for a person in the repository."""
-    path = shlex.quote(path_of(place))
-    is_there = INDEX in tree_objects.rows_of(repository, commit)
-    return f"git cat-file blob {commit}:{INDEX} > {path}" if is_there else f"rm -f {path}"

@@ -1,4 +1,4 @@
-"""What the commands of `checks.prepare` made, kept beside the proving tree until other commands or lock files count.
+"""What the commands of `checkout.prepare` made, kept beside the proving tree until other commands or lock files count.
 
 Each entry belongs to one proving tree, because virtual environments hold absolute paths. What a check of another task,
 or anything else, changed in an entry is found by the `lstat` of its files; the entry is then made again.

@@ -1,12 +1,8 @@
 """Ignored paths of the user's working tree that a proving tree borrows: `node_modules`, a virtual environment, data.
 
-`borrowed_paths` decides how each is provided. Two kinds of links lead back into the user's own folder, where a check
-would judge other bytes than the commit's: workspace packages in `node_modules`, and editable installs in a virtual
-environment. The first are redirected here; for the second, `python_path` returns the folders that Python must search
-first.
-
-Node also searches `node_modules` in the folders above the working tree. No commit can hold those, so they are linked
-above the proving tree.
+Each is copied. Two kinds of links lead back into the user's own folder, where a check would judge other bytes than the
+commit's: workspace packages in `node_modules`, and editable installs in a virtual environment. The first are redirected
+here; for the second, `python_path` returns the folders that Python must search first.
 """
 
 from __future__ import annotations
@@ -16,10 +12,15 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from idumb import lazy_pattern
 from idumb.domain.errors import Refusal
+from idumb.git.path_copies import PathCopies
+
+if TYPE_CHECKING:
+    from idumb.git.prepared_outputs import Prepared
 
 PACKAGES = "node_modules"
 _PROGRAMS = ".bin"
@@ -33,13 +34,59 @@ Placing = Callable[[str, str], None]
 """Makes the second path what the first is: a link to it, or a copy of it. Nothing is at the second."""
 
 
+class ProvidedCopies:
+    """The copies in the working tree `root` of paths of the `user`'s, and of what `checkout.prepare` made."""
+
+    def __init__(self, user: str, root: str) -> None:
+        self._user, self._root = user, root
+        self._copies = PathCopies(user)
+        self.provided: tuple[str, ...] = ()
+        self.prepared: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Return the copies, relative to the working tree; they stay when it changes."""
+        return frozenset(os.path.relpath(place, self._root) for place in self._copies.places)
+
+    def bring(self, paths: Iterable[str], prepared: Prepared | None = None) -> None:
+        """Provide these paths of the user and what is `prepared`, and nothing else."""
+        lenders = dict.fromkeys(present(self._user, self._root, paths), self._user)
+        made = () if prepared is None else present(prepared.folder, self._root, prepared.paths)
+        lenders |= dict.fromkeys(made, prepared.folder if prepared is not None else "")
+        unwanted = set(self._copies.places)
+        for name, lender in lenders.items():
+            self._copy(name, lender, unwanted)
+        real_root = os.path.realpath(self._root)
+        for place in unwanted:
+            folder = os.path.dirname(place)
+            # A check may have put a link on the way, which may lead to the user's files.
+            if os.path.realpath(folder) == os.path.normpath(
+                os.path.join(real_root, os.path.relpath(folder, self._root))
+            ):
+                self._copies.remove(place)
+        self.provided, self.prepared = tuple(name for name in lenders if name not in made), made
+
+    def forget(self) -> None:
+        """Start again in an empty working tree."""
+        self._copies.forget()
+
+    def _copy(self, name: str, lender: str, unwanted: set[str]) -> None:
+        top = os.path.join(self._root, name)
+
+        def place(source: str, target: str) -> None:
+            unwanted.discard(target)
+            self._copies.bring(os.path.realpath(source) if target == top else source, target)
+
+        provide(name, lender, self._root, place, self._copies.places)
+
+
 def present(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
     """Return those paths that exist in the working tree `user` and may be in `root`, without slash at the end."""
     names = dict.fromkeys(path.rstrip("/") for path in paths)
     return tuple(n for n in names if os.path.lexists(os.path.join(user, n)) and not _leads_away(n, root))
 
 
-def provide(path: str, user: str, root: str, place: Placing = os.symlink, again: Collection[str] = ()) -> None:
+def provide(path: str, user: str, root: str, place: Placing, again: Collection[str] = ()) -> None:
     """Place an existing path of the working tree `user` into `root`; files of the tree stay.
 
     What is at the paths `again` was placed before, and `place` is called for it again.
@@ -80,30 +127,6 @@ def _is_group(path: str) -> bool:
     return (name.startswith("@") or name == _PROGRAMS) and os.path.isdir(path) and not os.path.islink(path)
 
 
-def packages(folder: str) -> Iterator[str]:
-    """Yield the paths of what a folder `node_modules` has: packages, also those of a scope, and programs."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    for path in (os.path.join(folder, name) for name in names):
-        if _is_group(path):
-            yield from packages(path)
-        else:
-            yield path
-
-
-def link_above(user: str, root: str, sources: Sequence[str]) -> None:
-    """Link packages from above the working tree `user` into the folder above `root`; the first of a name counts."""
-    for source in sources:
-        name = source.rpartition(f"/{PACKAGES}/")[2]
-        target = os.path.join(os.path.dirname(root), PACKAGES, name)
-        scope = os.path.dirname(target)
-        if not os.path.lexists(target) and not os.path.islink(scope):  # a link may lead to the user's own folder
-            os.makedirs(scope, exist_ok=True)
-            os.symlink(_redirected(source, user, root), target)
-
-
 def _redirected(source: str, user: str, root: str) -> str:
     """Return what to link to: the tree's own folder, if `source` is a link to one of the user's outside of packages."""
     if os.path.islink(source):
@@ -117,7 +140,7 @@ def _redirected(source: str, user: str, root: str) -> str:
 def python_path(user: str, root: str, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of `root` that replace those of `user` which editable installs name.
 
-    Refusal `checks.editable` if one of them cannot be replaced.
+    Refusal `checkout.leads-back` if one of them cannot be replaced.
     """
     environments = (os.path.join(user, path.rstrip("/")) for path in paths)
     folders = (f for place in environments if os.path.isfile(os.path.join(place, VENV)) for f in _editable(place, user))
@@ -151,9 +174,9 @@ def _of_finder(site: str, line: str, inside: str, path: str) -> Iterator[str]:
             return
     if inside in text:
         raise Refusal(
-            "checks.editable",
+            "checkout.leads-back",
             f"{path} leads Python to your own folder, so a check would not judge the commit.",
-            hint="Install the project without --editable in an environment of its own, or set `checks: here`",
+            hint="Install the project without --editable in an environment of its own",
         )
 
 

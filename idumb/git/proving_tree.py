@@ -11,24 +11,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.app.ports.checks import Borrowed
 from idumb.domain import errors, wording
 from idumb.git import open_repository, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.projects.project_paths import ProjectPaths
+from idumb.git.provided_paths import ProvidedCopies
 from idumb.git.proving_files import GIT, OpenFolders, TreeFiles, is_attributes
 from idumb.git.proving_sources import ProvingContents, ProvingGitFolder
 from idumb.system import clock
 from idumb.system.files import private_folders
 
 if TYPE_CHECKING:
-    from idumb.git.borrowed_paths import BorrowedPaths
     from idumb.git.prepared_outputs import Prepared, PreparedOutputs
 
 _WORK = "work"
 _MARKER = "verified"
-_NOTHING = Borrowed()
 
 
 class _Folder:
@@ -114,79 +112,17 @@ class _Folder:
         return tuple((status.st_dev, status.st_ino) for status in statuses)
 
 
-class _Borrowing:
-    """What the proving tree has in addition to its commit: paths of the working tree `lender`, and prepared outputs.
-
-    It also has the packages that Node finds in the folders above the lender, if they were there from the beginning.
-    `names` are all paths that it ever had.
-    """
-
-    def __init__(self, lender: str, provided: Sequence[str], shared: Sequence[str]) -> None:
-        self._lender = lender
-        self._always = tuple(dict.fromkeys((*provided, *shared)))
-        self._shared = tuple(shared)
-        self._above = _packages_above(lender)
-        self._borrowed: BorrowedPaths | None = None
-        self.paths: tuple[str, ...] = ()
-        self.names = frozenset[str]()
-
-    @property
-    def now(self) -> Borrowed:
-        return _NOTHING if self._borrowed is None else self._borrowed.now
-
-    @property
-    def kept(self) -> frozenset[str]:
-        """Return the copies, relative to the working tree; they stay when it changes."""
-        return frozenset() if self._borrowed is None else self._borrowed.kept
-
-    def all(self, lent: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths to borrow, where `lent` are more than usual."""
-        return (*self._always, *lent)
-
-    def bring(self, root: str, paths: tuple[str, ...], prepared: Prepared | None = None) -> None:
-        """Provide these paths in the working tree `root`, and what is `prepared`, and nothing else."""
-        self.paths = paths
-        if self._borrowed is None and (paths or self._above or prepared is not None):
-            from idumb.git.borrowed_paths import BorrowedPaths
-
-            self._borrowed = BorrowedPaths(self._lender, root, self._shared, self._above)
-        if self._borrowed is not None:
-            self._borrowed.bring(paths, prepared)
-            self.names |= {*self.now.ways, *self.now.prepared}
-
-    def link_above(self, root: str) -> None:
-        if self._above:
-            provided_paths.link_above(self._lender, root, self._above)
-
-    def variables(self, root: str) -> Mapping[str, str]:
-        """Return the variables that a check needs to find its own files instead of the lender's."""
-        if not self.paths:
-            return {}
-        folders = provided_paths.python_path(self._lender, root, self.paths)
-        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
-
-    def forget_copies(self) -> None:
-        """Expect an empty working tree in the same folder."""
-        if self._borrowed is not None:
-            self._borrowed.forget()
-
-    def leave(self) -> None:
-        """Expect another folder."""
-        self._borrowed = None
-
-
 class ProvingTree:
     """`top` is the folder of this repository's proving trees.
 
     `cached` tells which untracked paths stay when the tree changes; everything else that is untracked is removed.
-    `provided` are ignored paths that it borrows from `lender`, the user's working tree (by default `repository`'s);
-    checks may change those of `shared`.
+    `rules` are ignored paths that it copies from `lender`, the user's working tree (by default `repository`'s).
 
     `folder` is that of the project: `root` is this folder, and paths are relative to it. It exists also if the tree has
     no file there.
 
-    After `show`, `unlike` has a sentence if files have other bytes than in a fresh clone, and `missing` one for each
-    submodule without files; `cached` are the paths that stayed from an earlier tree.
+    After `show`, `missing` has a sentence for each submodule without files; `cached` are the paths that stayed from an
+    earlier tree.
     """
 
     def __init__(
@@ -194,9 +130,8 @@ class ProvingTree:
         repository: Repository,
         top: str,
         cached: Callable[[str], bool] = lambda _: False,
-        provided: Sequence[str] = (),
+        rules: Sequence[str] = (),
         lender: str | None = None,
-        shared: Sequence[str] = (),
         folder: str = "",
     ) -> None:
         self._place = repository
@@ -204,7 +139,8 @@ class ProvingTree:
         paths = self._paths = ProjectPaths(folder)
         self._is_cached: Callable[[str], bool] = lambda path: paths.has(path) and cached(paths.shown(path))
         self.cached: tuple[str, ...] = ()
-        self._borrowing = _Borrowing(lender or repository.root, paths.all_stored(provided), paths.all_stored(shared))
+        self._lender, self._rules = lender or repository.root, tuple(paths.all_stored(rules))
+        self._copies: ProvidedCopies | None = None
         self._prepared_before = _records(top)
         objects = open_repository.repository(repository)
         self._git = ProvingGitFolder(repository)
@@ -237,40 +173,33 @@ class ProvingTree:
         return self._contents.missing
 
     @property
-    def removed(self) -> tuple[str, ...]:
-        """Return the untracked files and folders that checks of earlier trees left, and that are gone."""
-        lent = self._borrowing.names
-        gone = (path for path in self._files.removed if not any(_overlap(path, name) for name in lent))
-        return self._paths.all_shown(gone)
+    def provided(self) -> tuple[str, ...]:
+        return () if self._copies is None else self._paths.all_shown(self._copies.provided)
 
     @property
-    def borrowed(self) -> Borrowed:
-        return self._paths.borrowed(self._borrowing.now)
+    def prepared(self) -> tuple[str, ...]:
+        return () if self._copies is None else self._paths.all_shown(self._copies.prepared)
 
-    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:
+    def show(self, tree: str, head: str | None) -> Mapping[str, str]:
         """Make the files those of `tree`, on top of the commit `head`, and remove what checks of other trees left.
 
-        `lent` are more paths to borrow, until the next call without them. Return the variables that a check needs.
+        Return the variables that a check needs.
         """
-        borrowed = self._borrowing.all(self._paths.all_stored(lent))
-        is_shown = self._folder is not None and (tree, head, borrowed) == (
-            self._tree,
-            self._head,
-            self._borrowing.paths,
-        )
+        is_shown = self._folder is not None and (tree, head) == (self._tree, self._head)
         if self._is_used or not is_shown:
             self._is_used = True  # if it is interrupted, nothing of it counts
             self._show(tree, head)
             self._is_prepared = False
-            self._bring(borrowed)
+            self._bring()
             self._is_used = False
         os.makedirs(self.root, exist_ok=True)
-        return self._borrowing.variables(self._opened.root)
+        folders = provided_paths.python_path(self._lender, self._opened.root, self._rules)
+        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
         """Add what `run` makes of the tree shown, from an earlier time if `identity` and the lock files are the same.
 
-        Without lock files, the whole tree counts. Refusal `checks.prepare` if `run` changes files of the tree.
+        Without lock files, the whole tree counts. Refusal `checkout.prepare` if `run` changes files of the tree.
         """
         if self._is_prepared or self._tree is None:
             return
@@ -290,20 +219,28 @@ class ProvingTree:
             run()
             if changed := self.restore():
                 raise errors.Refusal(
-                    "checks.prepare",
-                    f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                    "checkout.prepare",
+                    f"checkout.prepare changed {wording.listed(changed)}, which the commit holds.",
                     hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
                 )
             prepared = self._outputs.keep(entry, self._tree, sorted(set(self._untracked()) - before))
             self._is_used = False
-        self._bring(self._borrowing.paths, prepared)
+        self._bring(prepared)
         self._is_prepared = True
 
-    def _bring(self, paths: tuple[str, ...], prepared: Prepared | None = None) -> None:
-        lent = self._borrowing.now
-        self._borrowing.bring(self._opened.root, paths, prepared)
-        if (now := self._borrowing.now) != lent:
-            self._git.hide((*now.ways, *now.prepared))
+    def _bring(self, prepared: Prepared | None = None) -> None:
+        if self._copies is None and (self._rules or prepared is not None):
+            self._copies = ProvidedCopies(self._lender, self._opened.root)
+        if self._copies is not None:
+            before = (*self._copies.provided, *self._copies.prepared)
+            self._copies.bring(self._rules, prepared)
+            now = (*self._copies.provided, *self._copies.prepared)
+            if now != before:
+                self._git.hide(now)
+
+    @property
+    def _kept(self) -> frozenset[str]:
+        return frozenset() if self._copies is None else self._copies.kept
 
     def _untracked(self) -> Iterator[str]:
         """Yield the topmost paths that are not in the tree."""
@@ -358,7 +295,7 @@ class ProvingTree:
         self._tree = None
         self._files.clear()
         self._git.close()
-        self._borrowing.leave()
+        self._copies = None
 
     def _leave(self) -> None:
         folder, self._folder = self._folder, None
@@ -371,7 +308,6 @@ class ProvingTree:
         if self._folder is None or self._folder.is_moved or not self._folder.clear_above():
             self._move()
             before = None
-        self._borrowing.link_above(self._opened.root)
         if before is None or self._opened.is_replaced or not self._follow(before, tree, head):
             try:
                 self._rebuild(tree, head)
@@ -385,7 +321,7 @@ class ProvingTree:
         """Leave the folder, if there is one, and lock another."""
         self._leave()
         self._folder = _Folder(self._top, self._place.guard)
-        self._borrowing.leave()
+        self._copies = None
 
     def _follow(self, before: str, tree: str, head: str | None) -> bool:
         """Change the files by the difference; return False if all have to be written again."""
@@ -393,16 +329,14 @@ class ProvingTree:
         try:
             private_folders.require_no_mounts(folder.root)
             with folder.opened() as folders:
-                swept = self._files.sweep(
-                    folders, folder.settled, self._borrowing.kept, self._is_cached, folder.checked
-                )
+                swept = self._files.sweep(folders, folder.settled, self._kept, self._is_cached, folder.checked)
             self.cached = self._paths.all_shown(swept.caches)
             is_intact = self._git.is_intact(folder.settled)
             self._git.write(folder.root, tree, head, self._contents.configure, is_intact=is_intact)
             if not self._restore(swept.changed):
                 return False
             changes = self._contents.difference(before, tree, self._files)
-            inside = tuple(f"{path}/" for path in self._borrowing.kept)
+            inside = tuple(f"{path}/" for path in self._kept)
             if any(is_attributes(path) or f"{path}/".startswith(inside) for path, _ in changes):
                 return False
             self._contents.note(changes)
@@ -416,10 +350,10 @@ class ProvingTree:
         """Write every file into an empty folder."""
         if not self._opened.clear():  # a check mounted something, or left files of another user
             self._move()
-            self._borrowing.link_above(self._opened.root)
             self._opened.clear()
         folder, self.cached = self._opened, ()
-        self._borrowing.forget_copies()
+        if self._copies is not None:
+            self._copies.forget()
         self._files.clear()
         self._contents.restart()
         self._git.write(folder.root, tree, head, self._contents.configure)
@@ -438,26 +372,10 @@ class ProvingTree:
             return False
 
 
-def _overlap(path: str, other: str) -> bool:
-    return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
-
-
 def _records(top: str) -> Mapping[str, bytes]:
-    """Return what says which outputs of `checks.prepare` earlier commands kept; most projects have none."""
+    """Return what says which outputs of `checkout.prepare` earlier commands kept; most projects have none."""
     if not os.path.isdir(top):
         return {}
     from idumb.git import prepared_outputs
 
     return prepared_outputs.records(top)
-
-
-def _packages_above(lender: str) -> tuple[str, ...]:
-    """Return the packages in `node_modules` of the folders above a working tree, the nearest folder first."""
-    sources = list[str]()
-    at = os.path.dirname(lender)
-    while at != os.path.dirname(at):
-        folder = os.path.join(at, provided_paths.PACKAGES)
-        if os.path.isdir(folder):
-            sources += provided_paths.packages(folder)
-        at = os.path.dirname(at)
-    return tuple(sources)

@@ -22,13 +22,6 @@ PREFIX = "refs/idumb/"
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
-# Refs of ours that this process wrote since the last question, by shared git folder; None if it deleted one.
-unasked: dict[str, dict[str, str | None]] = {}
-
-
-def written(place: Repository) -> dict[str, str | None]:
-    """Return the refs written since the last question."""
-    return unasked.pop(place.common_dir, {})
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
@@ -84,7 +77,6 @@ def replace(
             clock.SystemClock().pause(wait)
     if current(repository, ref) != new:
         raise _not_moved(ref, new, "it does not have the value that was written")
-    unasked.setdefault(place.common_dir, {})[ref] = new
     # `git pack-refs` may have packed it meanwhile, or before, and removed its folders.
     path = os.path.join(place.common_dir, ref)
     durable_files.force(each for each in (path, folder, *missing) if os.path.exists(each))
@@ -135,7 +127,6 @@ def delete(repository: pygit2.Repository, place: Repository, ref: str, expected:
     except (pygit2.GitError, ValueError) as problem:
         words = f"{ref} could not be deleted: {problem}"
         raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
-    unasked.setdefault(place.common_dir, {})[ref] = None
     folder = os.path.dirname(os.path.join(place.common_dir, ref))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -151,7 +142,6 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     result = git_program.write(place.root, ["update-ref", "-z", "--stdin"], lines)
     if result.status != 0:
         raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
-    unasked.setdefault(place.common_dir, {}).update(dict.fromkeys(expected))
     durable_files.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
-from idumb.git import disk_space, git_program, guarded_files, nested_repositories, young_files
+from idumb.git import disk_space, git_program, nested_repositories, young_files
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 
@@ -64,18 +64,17 @@ class _Tracked(NamedTuple):
 
 
 class Shadow:
-    """Scans the working tree of `place`. The objects go to the store of `objects`, whose content `has` tells.
+    """Scans the working tree of `place` with the git of `folder`.
 
-    `rules` is the repository whose ignore rules outside the tree apply. For a clone, that is the user's: an agent can
-    change the rules in the clone's own git folder. An untracked file of more than `limit` MB is left out. Names in
-    which `has_secret` finds a known value are not remembered.
+    The objects go to the store of `objects`, whose content `has` tells. An untracked file of more than `limit` MB is
+    left out. Names in which `has_secret` finds a known value are not remembered.
     """
 
     def __init__(
         self,
         place: Repository,
         objects: Repository,
-        rules: Repository,
+        folder: ShadowFolder,
         has: Callable[[pygit2.Oid], bool],
         limit: int,
         has_secret: Callable[[bytes], bool],
@@ -85,7 +84,7 @@ class Shadow:
         self._has = has
         self._has_secret = has_secret
         self._limit = limit
-        self._git = ShadowFolder(place, objects, rules)
+        self._git = folder
         self._tree = ""
         self._index: tuple[int, ...] | None = None
         self._tracked = _Tracked()
@@ -172,11 +171,10 @@ class Shadow:
         return self._tree
 
     def _look_at_users_index(self) -> None:
-        signature = guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))
+        signature = self._git.tracked_signature()
         if signature != self._tracked.signature:
-            tracked = ["ls-files", "-z", "-c", "-i", "--exclude-standard"]
-            listed = git_program.beside(self._place.root, tracked, b"", {}, keep=(), watch=self._git.look_for_pipes)
-            self._tracked = _Tracked(signature, frozenset(_rows(listed.out)))
+            listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            self._tracked = _Tracked(signature, frozenset(_rows(listed)))
 
     def _changed(self) -> set[bytes]:
         """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
@@ -237,15 +235,14 @@ class Shadow:
         if not folders:
             return set()
         arguments = ["ls-files", "-o", "-z", "--exclude-standard", "--", *map(os.fsdecode, folders)]
-        listed = _rows(git_program.read(self._place.root, arguments).out)
+        listed = _rows(self._git.tracked(arguments))
         reasons = {path: self._reason_to_omit(path, is_untracked=True) for path in listed if not path.endswith(b"/")}
         self.omitted |= {os.fsdecode(path): why for path, why in reasons.items() if why is not None}
         return {path for path, why in reasons.items() if why is None}
 
     def _users_rows(self) -> bytes:
         if self._tracked.rows is None:
-            rows = git_program.read(self._place.root, ["ls-files", "-s", "-z"]).out
-            self._tracked = self._tracked._replace(rows=b"\0" + rows)
+            self._tracked = self._tracked._replace(rows=b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
         return self._tracked.rows or b""
 
     def _files_at(self, path: bytes) -> Iterator[bytes]:

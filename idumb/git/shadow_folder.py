@@ -91,6 +91,14 @@ class ShadowFolder:
         """Return what shows that another process wrote the index."""
         return guarded_files.stat_key(os.path.join(self.path, INDEX))
 
+    def tracked_signature(self) -> tuple[int, ...] | None:
+        """Return what shows that other files may be tracked."""
+        return guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))
+
+    def tracked(self, arguments: Sequence[str]) -> bytes:
+        """Return the output of a command of the git that knows which files are tracked; nothing if it fails."""
+        return git_program.beside(self._place.root, arguments, b"", {}, keep=(), watch=self.look_for_pipes).out
+
     def rules(self) -> str:
         """Return a hash that differs if ignore rules outside the working tree may have changed."""
         return hashlib.sha256(repr(sorted(self._guarded.rules().items())).encode()).hexdigest()

@@ -1,21 +1,21 @@
 """Snapshots: the working tree's bytes, the index file and the state of HEAD, in a tree with a name, read back.
 
 A snapshot's tree holds `worktree/`, `index`, `staged/` (what only the index refers to), `head/` (the tree of HEAD, to
-which the index refers too), `refs` (the user's) and `meta.json`.
+which the index refers too) and `meta.json`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pygit2
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import canonical_json, errors
-from idumb.git import guarded_files, index_file, names, nested_repositories, open_repository, status
+from idumb.git import guarded_files, index_file, names, open_repository, status
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
@@ -24,7 +24,7 @@ from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FILE, FOLDER, Item
 from idumb.git.shadow import Shadow
 
-WORKTREE, STAGED, HEAD, REFS, META = "worktree", "staged", "head", "refs", "meta.json"
+WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
 
@@ -47,10 +47,8 @@ class Snapshots:
         self._head: str | None = None
         self._index: tuple[tuple[int, ...] | None, Mapping[str, Item]] = ((), {})
 
-    def take(
-        self, ref: str, tree: str, reason: str, omitted: Mapping[str, str], nested: nested_repositories.Look | None
-    ) -> Snapshot:
-        """Make a snapshot of the scanned `tree`, of the index and the refs, and of changes in `nested` repositories.
+    def take(self, ref: str, tree: str, reason: str, omitted: Mapping[str, str]) -> Snapshot:
+        """Make a snapshot of the scanned `tree` and of the index.
 
         `omitted` are paths that the scan left out, and why; of a long list, the snapshot has a part.
         """
@@ -59,8 +57,6 @@ class Snapshots:
         meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
         meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
         index = self._index_items(head)
-        # `head` is that branch's value: most snapshots then share the same refs.
-        refs = {name: at for name, at in own_refs.of_user(self._objects.common_dir).items() if name != branch}
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
@@ -69,13 +65,6 @@ class Snapshots:
         }
         if head is not None:
             items[HEAD] = Item(FOLDER, self._repository[head].peel(pygit2.Commit).tree_id.raw)
-        if refs:
-            items[REFS] = Item(FILE, self._writer.blob(_as_bytes(refs)))
-        if nested is not None:
-            items[nested_repositories.FACTS] = Item(FILE, self._writer.blob(nested.as_json()))
-            if nested.files:
-                kept = tree_objects.put(self._repository, self._writer.tree, tree_objects.EMPTY_TREE, nested.files)
-                items[nested_repositories.KEPT] = Item(FOLDER, bytes.fromhex(kept))
         if head is not None:
             self._keep_head(head)
         return self._keep(ref, tree, reason, items)
@@ -123,23 +112,6 @@ class Snapshots:
         """Return the tree of the working tree's files in a snapshot."""
         return tree_objects.rows_of(self._repository, snapshot)[WORKTREE].oid.hex()
 
-    def refs(self, snapshot: str) -> Mapping[str, str]:
-        """Return the user's refs at the time of a snapshot, except the branch that HEAD was on."""
-        item = tree_objects.rows_of(self._repository, snapshot).get(REFS)
-        return {} if item is None else _of_bytes(self._repository.read(pygit2.Oid(item.oid))[1])
-
-    def inner(self, snapshot: str) -> tuple[dict[str, Any], Callable[[str], bool]]:
-        """Return what a snapshot records of other repositories, and whether it has the bytes of a path in them."""
-        items = tree_objects.rows_of(self._repository, snapshot)
-        if nested_repositories.FACTS not in items:
-            return {}, lambda _: False
-        oid = pygit2.Oid(items[nested_repositories.FACTS].oid)
-        facts: dict[str, Any] = json.loads(self._repository.read(oid)[1])
-        if nested_repositories.KEPT not in items:
-            return facts, lambda _: False
-        kept = items[nested_repositories.KEPT].oid.hex()
-        return facts, lambda path: tree_objects.entry(self._repository, kept, path) is not None
-
     def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if tree == tree_objects.EMPTY_TREE:
@@ -170,10 +142,9 @@ class Snapshots:
         if not verified or not stored(self._repository, self._folder, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
             verified = self._reached(items) or b""
-        trees = [(items[WORKTREE].oid, verified or None)]
-        if nested_repositories.KEPT in items:
-            trees.append((items[nested_repositories.KEPT].oid, None))
-        return tree_objects.damaged(self._repository, self._folder, oid, trees, read)
+        return tree_objects.damaged(
+            self._repository, self._folder, oid, [(items[WORKTREE].oid, verified or None)], read
+        )
 
     def _reached(self, items: Mapping[str, Item]) -> bytes | None:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
@@ -212,23 +183,6 @@ class Snapshots:
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
         items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
         return Item(FOLDER, self._writer.tree(items)) if items else None
-
-
-def _as_bytes(refs: Mapping[str, str]) -> bytes:
-    """Return a line `VALUE NAME` per ref, sorted by name. Git's ref names contain no blank."""
-    return b"".join(os.fsencode(f"{value} {name}\n") for name, value in sorted(refs.items()))
-
-
-def _of_bytes(data: bytes) -> Mapping[str, str]:
-    rows = (os.fsdecode(line).partition(" ") for line in data.splitlines())
-    return {name: value for value, _, name in rows}
-
-
-def head_of(repository: pygit2.Repository, snapshot: str) -> str | None:
-    """Return HEAD's commit at a snapshot. Raises KeyError if the snapshot is missing."""
-    noted = _meta(repository, snapshot)
-    head: str | None = None if noted is None else noted[1]["head"]
-    return head
 
 
 def _meta(repository: pygit2.Repository, snapshot: str) -> Noted | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pygit2
 
-from idumb.app.ports.repository import Conflict, NestedChange, Snapshot, Trees
+from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
@@ -21,6 +20,7 @@ from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.restore import patch, real_folders
 from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
+from idumb.git.shadow_folder import ShadowFolder
 from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
@@ -51,9 +51,8 @@ class GitTrees:
         self._place = repository
         self._objects = objects or repository
         self._rules = rules or repository
-        self._has_secret = has_secret
+        self.has_secret = has_secret
         self.limit = limit
-        self._noted = 0
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
     @functools.cached_property
@@ -66,8 +65,8 @@ class GitTrees:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        has = self.writer.has
-        return Shadow(self._place, self._objects, self._rules, has, self.limit(), self._has_secret)
+        folder = ShadowFolder(self._place, self._objects, self._rules)
+        return Shadow(self._place, self._objects, folder, self.writer.has, self.limit(), self.has_secret)
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
@@ -80,9 +79,8 @@ class GitTrees:
         paths, last = self.paths.all_stored(also), None
         for _ in range(_TRIES):
             tree = self.shadow.scan(paths)
-            self._noted = self._filesystem_time()
             try:
-                return self.snapshots.take(ref, tree, reason, self.shadow.omitted, self._nested())
+                return self.snapshots.take(ref, tree, reason, self.shadow.omitted)
             except errors.Refusal as refusal:
                 if refusal.code != object_writer.UNREADABLE:
                     raise
@@ -102,30 +100,8 @@ class GitTrees:
             self._objects.guard()
             os.replace(place, os.path.join(folder, oid))
 
-    def _filesystem_time(self) -> int:
-        """Return the time that the file system would stamp on a write now."""
-        clock = os.path.join(self._place.state_dir, "clock")
-        private_folders.make_below(self._place.common_dir, self._place.state_dir)
-        os.close(os.open(clock, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        os.utime(clock)
-        return os.stat(clock).st_ctime_ns
-
-    def _nested(self, also: Iterable[str] = ()) -> nested_repositories.Look | None:
-        """Return the uncommitted changes in nested repositories; nothing is read if there are none."""
-        repositories = {*self.shadow.repositories, *also}
-        return nested_repositories.look(self._place.root, repositories, self.writer) if repositories else None
-
     def repositories(self) -> tuple[str, ...]:
         return self.paths.kept(self.shadow.repositories)
-
-    def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
-        before, kept = self.snapshots.inner(snapshot.commit)
-        present, shown = self._nested(before), self.paths.shown
-        changed = () if present is None else nested_repositories.changes(before, present, kept)
-        return tuple(dataclasses.replace(c, repository=shown(c.repository), path=shown(c.path)) for c in changed)
-
-    def refs_at(self, snapshot: str) -> Mapping[str, str]:
-        return self.snapshots.refs(snapshot)
 
     def tree_at(self, snapshot: str) -> str:
         return self.snapshots.tree_of(snapshot)
@@ -135,12 +111,6 @@ class GitTrees:
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         return links.places_of_machine(self._place.root, data)
-
-    def is_older(self, path: str) -> bool:
-        try:
-            return os.lstat(os.path.join(self.root, path)).st_ctime_ns < self._noted
-        except OSError:
-            return False
 
     def omitted(self) -> Mapping[str, str]:
         """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
@@ -197,12 +167,12 @@ class GitTrees:
         result = self.overlay(tree, source, paths)
         own = self.paths.all_own(paths)
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
-        if present and self._may_convert(tree, present):
+        if present and self.may_convert(tree, present):
             cleaned = commit_tree.cleaned(self._objects, self._place.root, head, present)
             result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
         return result
 
-    def _may_convert(self, head: str, changed: Iterable[str]) -> bool:
+    def may_convert(self, head: str, changed: Iterable[str]) -> bool:
         """Return whether git may commit other bytes, or another mode, than these files have.
 
         A setting or a file of attributes says so.
@@ -311,10 +281,24 @@ class GitTrees:
 
 
 class Here:
-    kind = "here"
+    """The user's own working tree as the workspace of a person."""
+
+    in_place = True
 
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
 
-    def close(self) -> None:
-        """Nothing was made."""
+    def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a private copy
+        raise AssertionError("nothing is shown in the user's own working tree")
+
+    def raw(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a private copy
+        return tree
+
+    def begin(self, ref: str) -> None:
+        """Nothing is lost there."""
+
+    def keep(self) -> None:
+        """Nothing is lost there."""
+
+    def end(self) -> None:
+        """Nothing was begun."""

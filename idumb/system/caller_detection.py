@@ -17,7 +17,7 @@ _ROLE, _SUBJECT = "IDUMB_ROLE", "IDUMB_TASK"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`folder` is the workspace of the marked process, `who` its description for the user."""
+    """`folder` is the project for which the marked process was started, `who` its description for the user."""
 
     folder: str
     who: str

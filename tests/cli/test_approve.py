@@ -321,26 +321,3 @@ def test_a_revoked_approval_stops_a_strict_run_before_its_next_task(project: Pro
     approve(project)
     refused(run_and_revoke(project, tmp_path), "approval.revoked")
     assert not project.exists("b.txt")
-
-
-def test_strict_mode_refuses_checks_in_the_user_s_folder(project: Project) -> None:
-    """The refusal names the line of the configuration and the next command."""
-    project.configure("# ours\nchecks: here\n")
-    details = refused(project.quick("approve", "1", "--json"), "checks.here")
-    assert details["place"] == ".idumb/config.yaml:2"
-    answer = run(project)
-    refused(answer, "checks.here")
-    assert answer.error["message"].startswith(".idumb/config.yaml:2: strict mode refuses `checks: here`")
-    assert answer.error["hint"] == "Replace `here` with `commit` in .idumb/config.yaml:2, then idumb approve 1"
-    finding = project.quick("check-plan", "1", "--json").data["findings"][0]
-    assert (finding["code"], finding["path"], finding["line"]) == ("checks.here", ".idumb/config.yaml", 2)
-
-
-def test_a_guided_phase_with_checks_here_runs_in_guided_mode_only(project: Project) -> None:
-    project.configure("checks: {tree: here, home: user}\n")
-    project.plan([making("T1-01", "a.txt")])
-    assert project.quick("check-plan", "1", "--json").code == 0
-    assert project.quick("check-plan", "1", "--mode", "strict", "--json").code != 0
-    approve(project)
-    refused(run(project, "--mode", "strict"), "checks.here")
-    may_start(project)

@@ -28,11 +28,10 @@ LEVELS = [
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    files = {"src/a.txt": "one\n", ".gitignore": "deps/\ncache/\nout/\n"}
+    files = {"src/a.txt": "one\n", ".gitignore": "deps/\nout/\n"}
     project = projects.create(sandbox, files=files)
-    for name in ("deps/lib.txt", "cache/x"):
-        (project.folder / name).parent.mkdir()
-        (project.folder / name).write_text("mine\n")
+    (project.folder / "deps").mkdir()
+    (project.folder / "deps/lib.txt").write_text("mine\n")
     return project
 
 
@@ -52,7 +51,6 @@ HONEST = (
     "echo x > $TMPDIR/x && echo x > $HOME/x && echo x > /dev/null",
     "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x",
     "echo changed > deps/lib.txt && echo x > deps/new.txt && rm deps/new.txt",
-    "echo theirs > cache/x",
 )
 
 
@@ -66,8 +64,8 @@ def test_checks_write_in_their_tree_and_scratch_only(
     user = project.folder
     places = (f"{user}/src/a.txt", f"{user}/.git/config", f"{user}/planted", f"{home}/planted", f"{user}/../planted")
     forbidden = [f"(echo x >> {place}) && exit 1" for place in places]
-    paths = {"provide": ["deps"], "share": ["cache"]}
-    checks(project, " && ".join(HONEST), "; ".join((*forbidden, "true")), sandbox=level, checks=paths)
+    checkout = {"provide": ["deps"]}
+    checks(project, " && ".join(HONEST), "; ".join((*forbidden, "true")), sandbox=level, checkout=checkout)
     before = {*home.iterdir(), home / "state"}
     command = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     if prefix:
@@ -79,9 +77,7 @@ def test_checks_write_in_their_tree_and_scratch_only(
         assert answer.code == 0, answer
     assert recorded(project) == {level}
     assert set(home.iterdir()) == before
-    assert (project.read("deps/lib.txt"), project.read("cache/x"), project.read("src/a.txt")) == (
-        "mine\n", "theirs\n", "one\n",
-    )  # fmt: skip
+    assert (project.read("deps/lib.txt"), project.read("src/a.txt")) == ("mine\n", "one\n")
     assert not (user / "deps/new.txt").exists()
 
 
@@ -115,7 +111,7 @@ except OSError:
 @pytest.mark.parametrize(
     ("settings", "code", "words"),
     [
-        ({"checks": {"network": "none", "tree": "here"}}, 3, "no network"),
+        ({"checks": {"network": "none"}}, 3, "no network"),
         ({"checks": {"network": "none"}, "sandbox": "landlock"}, 3, "landlock, no network"),
         ({"checks": {"network": "none"}, "sandbox": "bwrap"}, 3, "bwrap, no network"),
         ({"checks": {"network": "open"}}, 0, None),
@@ -142,7 +138,7 @@ def test_checks_reach_the_network_only_if_it_is_open(
 def test_strict_mode_with_a_sandbox_needs_a_choice_about_the_network(project: Project) -> None:
     """Configurations without a sandbox are approved as before."""
     code = "checks.network"
-    for settings in ({"sandbox": "auto"}, {"sandbox": "auto", "checks": {"control": "on"}}):
+    for settings in ({"sandbox": "auto"}, {"sandbox": "auto", "checks": {"control": "beside"}}):
         checks(project, "test -f new.txt", **settings)
         checked = project.quick("check-plan", "1", "--mode", "strict", "--json")
         assert code in {finding["code"] for finding in checked.data["findings"]}
@@ -191,26 +187,8 @@ def test_checks_fill_caches_but_change_no_program_and_no_approval(
 def test_a_link_that_a_builder_left_opens_nothing_for_checks(level: str, project: Project, home: Path) -> None:
     (home / "keys").mkdir()
     (project.folder / "out").symlink_to(home / "keys")
-    checks(project, "(echo x > out/x) && exit 1; true", sandbox=level, checks={"share": ["out"]})
+    out = f"{project.folder}/out"
+    checks(project, f"(echo x > {out}/x) && exit 1; true", sandbox={"level": level, "write": [out]})
     answer = project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     assert answer.code == 0, answer
     assert list((home / "keys").iterdir()) == []
-
-
-def test_checks_in_the_working_tree_have_no_sandbox_and_the_evidence_says_so(project: Project) -> None:
-    if not SUPPORT.landlock:
-        pytest.skip(SUPPORT.no_landlock)
-    here = {"tree": "here", "network": "open"}
-    checks(project, "test -f src/new.txt", made="src/new.txt", sandbox="auto", checks=here)
-    consent = project.approval()
-    refused = project.quick("execute-phase", "1", "--approve", consent, "--require-sandbox", "--json")
-    assert (refused.code, refused.error["code"], refused.error["message"]) == (
-        4, "sandbox.none", "No sandbox is available for checks: they run in the working tree (checks: here).",
-    )  # fmt: skip
-    assert refused.error["hint"] == "Remove `checks: here` from .idumb/config.yaml"
-    answer = project.quick("execute-phase", "1", "--approve", consent, "--no-verify")
-    assert answer.code == 0, answer
-    assert "Sandbox of checks: detection only, because they run in the working tree (checks: here)" in answer.err
-    assert recorded(project) == {"detection only: it runs in the working tree"}
-    [done] = project.quick("audit", "bundle", "1", "--json").data["bundle"]["tasks"]
-    assert {row["sandbox"] for row in done["evidence"] if row["command"]} == recorded(project)

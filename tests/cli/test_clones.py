@@ -17,7 +17,6 @@ from tests.support.prepared import Prepared
 from tests.support.project import Project, shell, task
 
 RUN = "0123456789abcdef"
-UPWARDS = "d=$PWD; until [ -e $d/node_modules/{0} ]; do d=$(dirname $d); [ $d != / ] || exit 1; done"
 
 
 def new(sandbox: GitSandbox) -> Project:
@@ -129,25 +128,6 @@ def test_what_a_builder_changes_outside_its_clone_is_named(project: Project, tmp
     assert "While T1-01 was built in a clone, files of your own working tree changed: notes.md." in said
     back = said.partition("notes.md as it was before T1-01: ")[2].splitlines()[0]
     assert project.repo.git(*shlex.split(back)[1:]) == "mine"
-
-
-def test_modules_above_the_git_folder_are_found_from_a_clone(project: Project, tmp_path: Path) -> None:
-    project.repo.write("node_modules/near/index.js", "")
-    for name in ("near", "far"):
-        (tmp_path / "node_modules" / name).mkdir(parents=True)
-    imports = "; ".join(UPWARDS.format(name) for name in ("far", "near"))
-    check = f"set -e; {imports}; test -e $d/node_modules/near/index.js"
-    steps = [shell("echo x > a.txt")]
-    project.configure("checks: {provide: [node_modules]}\n")
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)])
-    assert project.execute("--dry-run").code == 0
-    answer = project.execute("--workspace", "clone", "--no-verify")
-    assert answer.code == 0, answer
-    assert not project.repo.clones.exists()
-    assert project.exists("node_modules/near/index.js")
-
-
-# What a killed or interrupted command left
 
 
 BUILT = (

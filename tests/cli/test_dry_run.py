@@ -173,7 +173,7 @@ def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Proje
     """R-RUN-3, R-RUN-11: git ignores it, so no copy has it. HEAD is detached, and a run would work in a clone."""
     project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
     project.repo.commit("ignore", ".gitignore")
-    project.configure("checks: {provide: [data]}\n")
+    project.configure("checkout: {provide: [data]}\n")
     needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
     project.plan([needing])
     project.repo.git("checkout", "--quiet", "--detach")

@@ -1,4 +1,4 @@
-"""`checks.prepare`: what checks need is installed once per lock file, in the proving tree (R-RUN-3)."""
+"""`checkout.prepare`: what checks need is installed once per lock file, in the proving tree (R-RUN-3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(project: Project, tmp_path: Path) -> Project:
     """Return a project whose check needs what `make deps` installs; each installation is counted."""
     makefile = f"deps:\n\techo run >> {tmp_path}/runs\n\tmkdir -p deps\n\tcp list.lock deps/list\n\ttouch deps/mine\n"
     _commit(project, {"Makefile": makefile, "requirements.txt": "one\n", "list.lock": "one\n"}, "/deps")
-    project.configure("checks: {prepare: [make deps]}\n")
+    project.configure("checkout: {prepare: [make deps]}\n")
     return project
 
 
@@ -53,7 +53,7 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     assert _runs(tmp_path) == 1
     proof = made.events("--kind", "evidence.recorded")[-1]["payload"]
     assert "weaker" not in proof
-    assert "deps <- checks.prepare" in proof["locations"]
+    assert "deps <- checkout.prepare" in proof["locations"]
     assert made.quick("verify-work", "1").code == 0
     assert _runs(tmp_path) == 1
     proven = made.quick("prove", "1")
@@ -74,7 +74,7 @@ def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     made.plan([task("T1-01", files="create `a.txt`", check="grep two deps/list", steps=steps)])
     assert run(made, "--no-verify").code == 0
     proof = made.events("--kind", "evidence.recorded")[0]["payload"]
-    assert proof["entry_points"] == [f"{programs}/make"]
+    assert proof["changed_programs"] == [f"{programs}/make"]
     assert [words for words in proof["weaker"] if words.endswith("changed during the run")]
 
 
@@ -99,21 +99,21 @@ def test_what_changed_since_it_was_installed_is_installed_again(made: Project, t
 
 
 def test_a_command_that_fails_stops_the_run_and_does_not_count(made: Project) -> None:
-    made.configure("checks: {prepare: ['echo no such package; exit 3']}\n")
+    made.configure("checkout: {prepare: ['echo no such package; exit 3']}\n")
     _plan(made, "test -e deps/list", "a.txt")
     answer = run(made, "--no-verify")
     assert answer.code == 1
-    assert "`echo no such package; exit 3` (checks.prepare) failed: exit 3" in answer.out
-    assert "Correct checks.prepare in .idumb/config.yaml" in answer.out
+    assert "`echo no such package; exit 3` (checkout.prepare) failed: exit 3" in answer.out
+    assert "Correct checkout.prepare in .idumb/config.yaml" in answer.out
     assert "idumb execute-phase 1" in answer.out
     assert made.statuses()["T1-01"] != "failed"
-    made.configure("checks: {prepare: [make deps]}\n")
+    made.configure("checkout: {prepare: [make deps]}\n")
     assert run(made, "--no-verify").code == 0
 
 
 def test_before_the_work_a_command_may_fail(made: Project) -> None:
     """What it installs from may be the work of a task."""
-    made.configure("checks: {prepare: [test -s a.txt && make deps]}\n")
+    made.configure("checkout: {prepare: [test -s a.txt && make deps]}\n")
     made.plan([task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")])])
     assert made.quick("approve", "1", "--hash", made.approval()).code == 0
     ran = made.quick("check-plan", "1", "--run-checks", "--json")
@@ -122,11 +122,11 @@ def test_before_the_work_a_command_may_fail(made: Project) -> None:
 
 
 def test_a_command_that_changes_committed_files_is_refused(made: Project) -> None:
-    made.configure("checks: {prepare: ['make deps && echo two > requirements.txt']}\n")
+    made.configure("checkout: {prepare: ['make deps && echo two > requirements.txt']}\n")
     _plan(made, "true", "a.txt")
     answer = run(made, "--no-verify")
     assert answer.code == 1
-    assert "checks.prepare changed requirements.txt, which the commit holds" in answer.out
+    assert "checkout.prepare changed requirements.txt, which the commit holds" in answer.out
     assert made.read("requirements.txt") == "one\n"
 
 
@@ -136,7 +136,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     assert (asked.code, _runs(tmp_path)) == (5, 0)
     assert "before checks: make deps" in asked.err
     consent = re.findall("--approve ([0-9a-f]{64})", asked.err)[0]
-    made.configure("checks: {prepare: [make deps, 'echo more']}\n")
+    made.configure("checkout: {prepare: [make deps, 'echo more']}\n")
     other = made.quick("execute-phase", "1", "--approve", consent)
     assert other.code != 0
     assert "its plan or the configuration changed" in other.err
@@ -144,7 +144,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
 
 
 def test_without_lock_files_each_tree_is_prepared(project: Project, tmp_path: Path) -> None:
-    project.configure(f"checks: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
+    project.configure(f"checkout: {{prepare: ['echo run >> {tmp_path}/runs; touch made.log']}}\n")
     _plan(project, "test -e made.log", "a.txt", "b.txt")
     assert run(project, "--no-verify").code == 0
     assert _runs(tmp_path) == 2
@@ -159,7 +159,7 @@ def virtual_environment(project: Project) -> str:
     python = sys.executable
     site = f".venv/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     install = f"{python} -m zipfile -e wheels/lib-1-py3-none-any.whl {site}"
-    project.configure(f"checks: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
+    project.configure(f"checkout: {{prepare: ['{python} -m venv --without-pip .venv', '{install}']}}\n")
     _plan(project, ".venv/bin/python -c 'import app; assert app.lib.VALUE == 1'", "a.txt")
     return ".venv"
 
@@ -178,7 +178,7 @@ def npm(project: Project) -> str:
         "dep/index.js": "module.exports = 1\n",
     }
     _commit(project, files, "node_modules")
-    project.configure("checks: {prepare: [npm ci --offline --no-audit --no-fund]}\n")
+    project.configure("checkout: {prepare: [npm ci --offline --no-audit --no-fund]}\n")
     check = "node -e 'process.exit(require(\"dep\") === 2 ? 0 : 1)'"
     steps = [write("dep/index.js", "module.exports = 2\n")]
     project.plan([task("T1-01", files="modify `dep/index.js`", check=check, steps=steps)])
@@ -192,7 +192,7 @@ def cargo(project: Project) -> str:
         "src/main.rs": 'fn main() { println!("one"); }\n',
     }
     _commit(project, files, "target")
-    project.configure("checks: {prepare: [cargo build --offline --locked -q]}\n")
+    project.configure("checkout: {prepare: [cargo build --offline --locked -q]}\n")
     check = "cargo run --offline --locked -q | grep two"
     steps = [write("src/main.rs", 'fn main() { println!("two"); }\n')]
     project.plan([task("T1-01", files="modify `src/main.rs`", check=check, steps=steps)])

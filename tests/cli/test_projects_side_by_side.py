@@ -150,7 +150,7 @@ def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare
         project.repo.write_all({f"{project.name}/.gitignore": "data/\ndeps/\n", f"{project.name}/data/x": "x\n"})
         project.repo.git("add", "--", f"{project.name}/.gitignore")
         project.repo.git("commit", "-qm", "ignore", "--", f"{project.name}/.gitignore")
-        project.configure("checks: {provide: [data], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
+        project.configure("checkout: {provide: [data], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
         project.plan([task("T1-01", files="create `a.txt`", check=checks, steps=[write("a.txt", "a\n")])])
         ran = run(project)
         assert (ran.code, ran.data.get("verification", {}).get("status")) == (0, "passed"), ran

@@ -94,16 +94,18 @@ def test_an_honest_phase_is_proven_at_its_newest_commit_and_each_task_at_its_own
     assert f"T1-02  proven  at {last[:7]}  1 as recorded" in text
 
 
-def test_a_file_that_git_ignores_is_not_in_the_commit(project: Project) -> None:
-    project.configure("checks: here\n")
+def test_a_failed_check_names_the_files_that_git_ignores(project: Project, tmp_path: Path) -> None:
     step = shell("echo made > a.txt; echo cheat > a.log")
-    done(project, task("T1-01", files="create `a.txt`", check="cat a.log", steps=[step]))
+    once = tmp_path / "once"
+    once.touch()
+    done(project, task("T1-01", files="create `a.txt`", check=f"test -e {once} || cat a.log", steps=[step]))
+    once.unlink()
     answer = prove(project, code=1)
     assert (results(answer), answer.error["code"]) == ({"T1-01": "mismatch"}, "prove.mismatch")
     assert checks(answer) == {"AC-1": "now_fails"}
     assert any("git ignores in your working tree: a.log" in warning for warning in answer.object["warnings"])
     text = project.quick("prove", "1")
-    assert "T1-01 AC-1 now fails, exit 1: cat a.log" in text.out
+    assert f"T1-01 AC-1 now fails, exit 1: test -e {once} || cat a.log" in text.out
     assert "  | cat: a.log: No such file or directory" in text.out
     assert "  next: idumb show T1-01" in text.err
 
@@ -136,16 +138,16 @@ def test_a_check_may_write_but_one_that_changes_a_tracked_file_proves_nothing(pr
 
 
 def test_what_the_configuration_provides_is_named(project: Project) -> None:
-    """Files are borrowed, and the home may be the user's."""
-    project.configure("checks: {provide: [data.log], home: user}\n")
+    """Files are copied, and the home may be the user's."""
+    project.configure("checkout: {provide: [data.log]}\nchecks: {home: user}\n")
     project.repo.write("data.log", "needed\n")
     check = 'cat a.txt data.log && test -e "$HOME/gitconfig"'
     done(project, making("T1-01", "a.txt", criteria=f"  - [ ] both — check: `{check}`\n"))
     answer = prove(project)
     assert results(answer) == {"T1-01": "proven"}
-    home, borrowed = sorted(answer.object["warnings"])
+    home, copied = sorted(answer.object["warnings"])
     assert home == "HOME is the user's (checks.home: user)"
-    assert borrowed.startswith("data.log is borrowed from your working tree")
+    assert copied.startswith("data.log is copied from your working tree")
 
 
 def test_a_step_is_proven_by_its_bytes_and_by_nothing_after_a_later_step_changed_them(project: Project) -> None:
@@ -217,7 +219,6 @@ def test_a_submodule_is_filled_from_the_local_copy_and_named_if_there_is_none(pr
     inner.commit("inner")
     project.repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "sub")
     project.repo.commit("a submodule", ".gitmodules", "sub")
-    project.configure("checks: here\n")
     done(project, making("T1-01", "a.txt", criteria="  - [ ] both — check: `cat sub/lib.txt a.txt`\n"))
     assert results(prove(project)) == {"T1-01": "proven"}
     project.repo.git("submodule", "--quiet", "deinit", "--force", "sub")

@@ -86,21 +86,6 @@ def test_settings_of_an_agent_beside_the_local_ones_stay_protected(project: Proj
     assert ".claude/settings.json" in ended.error["message"]
 
 
-def test_packages_that_nobody_ignores_are_provided_as_a_folder(project: Project) -> None:
-    """A check needs them, and they are in no commit: the message names the folder and the line, not each file."""
-    project.repo.write_all({f"node_modules/p{number}/index.js": "x\n" for number in range(70)})
-    project.repo.write_all({"__pycache__/a.pyc": "x\n"})
-    project.plan([task("T1-01", files="create `a.py`", check="test -s a.py && test -s node_modules/p7/index.js")])
-    configure(project, "echo a > a.py; echo y >> node_modules/p7/index.js")
-    ended = run(project)
-    assert "needs node_modules, which the commit does not hold: git does not track it" in ended.out, ended
-    assert "checks: {provide: [node_modules]}" in ended.out
-    config = project.folder / ".idumb" / "config.yaml"
-    config.write_text(f"{config.read_text()}checks: {{provide: [node_modules]}}\n")
-    project.commit_own()
-    assert run(project, "--no-verify").code == 0
-
-
 def test_packages_that_the_builder_installed_prove_nothing(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.py`", check="test -s node_modules/p/index.js")])
     configure(project, "echo a > a.py; mkdir -p node_modules/p; echo x > node_modules/p/index.js")

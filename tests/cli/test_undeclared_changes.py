@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.plans import run
 from tests.support.project import Project, failing_task, making, shell, task, write
 
@@ -47,10 +45,8 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert not project.exists("stray.txt")
 
 
-@pytest.mark.parametrize("where", ["commit", "here"])
-def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer(project: Project, where: str) -> None:
+def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer(project: Project) -> None:
     """R-ASK-2: neither idumb's record of the answer nor an edit of the user's is a fault of the checks."""
-    project.configure(f"checks: {{tree: {where}}}\n")
     project.plan(straying())
     assert run(project).code == 5
     assert project.quick("decide", "T1-01.deviation.1", "accept").code == 0

@@ -24,13 +24,12 @@ PAGE = source.ROOT / "docs" / "what-proof-means.md"
 class Way:
     """One column: `heads` are the subjects of HEAD in the checks of two tasks; `hooks`: whether hooks change the work.
 
-    `apart`: whether checks see neither ignored nor uncommitted files. `clean`: whether the index equals HEAD.
+    `clean`: whether the index equals HEAD.
     """
 
     settings: str
     heads: tuple[str, str] = ("plan", "Task T1-01")
     hooks: bool = True
-    apart: bool = True
     clean: bool = False
     commits: int = 2
 
@@ -41,7 +40,6 @@ WAYS = {
     "`builder`": Way("git: {commit: builder}\n", ("first", "second"), hooks=False, clean=True),
     "`none`, `here`": Way("git: {commit: none}\n", ("plan", "plan"), hooks=False, commits=0),
     "`none`, `clone`": Way("git: {commit: none}\nrun: {workspace: clone}\n", ("plan", "plan"), hooks=False, commits=0),
-    "`checks: here`": Way("checks: here\n", hooks=True, apart=False),
 }
 SEES = (
     "git show -s --format=%s HEAD; git diff --cached --quiet HEAD && echo clean;"
@@ -77,12 +75,11 @@ def test_what_checks_judge(sandbox: GitSandbox, name: str) -> None:
     for number, head in zip(("1", "2"), way.heads, strict=True):
         rows = [row["payload"] for row in project.events("--task", f"T1-0{number}", "--kind", "evidence.recorded")]
         assert {row["result"] for row in rows} == {"passed"}
-        assert [row.get("weaker") is None for row in rows] == [way.apart] * len(rows)
+        assert [row.get("weaker") for row in rows] == [None] * len(rows)
         saw = rows[0]["output"].splitlines()
-        if way.apart:
-            assert saw[0] == head
-            assert ("clean" in saw) == way.clean
-        assert ("ignored" in saw, "uncommitted" in saw) == (not way.apart,) * 2
+        assert saw[0] == head
+        assert ("clean" in saw) == way.clean
+        assert not {"ignored", "uncommitted"} & set(saw)
         assert saw.count("built") == int(number)  # its work, and that of the finished tasks
         assert ("hooked" in rows[-1]["output"]) == way.hooks, rows  # proven once more, as committed
     for arguments in ((), ("--each",), ("T1-02",)):

@@ -147,7 +147,7 @@ def verdict_of(cheat: Cheat, mode: str, folder: Path, without: Guard | None = No
     completed = any(row["status"] == "completed" for row in body["data"].get("tasks", ())) and answer.code == 0
     log = _idumb(project, surroundings, "log", "--kind", "evidence.recorded", "--limit", "1000", "--json")
     rows = [row["payload"] for row in json.loads(log.out)["data"]["events"]]
-    named = any(row.get("entry_points") or row.get("changed") or _names_places(row) for row in rows)
+    named = any(row.get("changed_programs") or row.get("changed") or _names_places(row) for row in rows)
     warned = any(finding["code"].startswith("check.own-") for finding in checked["data"]["findings"])
     passes, works, words = stranger(project, cheat, folder)
     return Verdict(completed, passes, works, named, warned, _reason(answer, body), words)

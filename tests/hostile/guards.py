@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from idumb.app.attempt import measure
 from idumb.app.verify import verdict
 from idumb.domain.proof import test_counts
+from idumb.gates import changed_programs
 from idumb.gates.check_environment import Computed
 from idumb.gates.checks import ShellChecks
-from idumb.gates.entry_points import EntryPoints
 from idumb.git.trees import GitTrees
 from idumb.system.processes import process_tree
 
@@ -47,8 +47,8 @@ def _shared_temporary(name: str, value: str) -> Callable[[], None]:
     """Give checks the variable `name` of the user."""
     make = Computed.variables_of
 
-    def variables_of(self: Computed, private: str, root: str, lent: Sequence[str] = ()) -> Mapping[str, str]:
-        return {**make(self, private, root, lent), name: os.environ.get(name, value)}
+    def variables_of(self: Computed, private: str, root: str, present: Sequence[str] = ()) -> Mapping[str, str]:
+        return {**make(self, private, root, present), name: os.environ.get(name, value)}
 
     return lambda: setattr(Computed, "variables_of", variables_of)
 
@@ -68,12 +68,16 @@ def _processes_live() -> None:
         setattr(owner, name, value)
 
 
-def _folders_of_user(self: Computed, root: str, lent: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+def _in_the_working_tree() -> Callable[[], None]:
+    return lambda: setattr(ShellChecks, "_place", lambda self, *_: (self._root, {}, ()))
+
+
+def _folders_of_user(self: Computed, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     return os.environ["PATH"].split(os.pathsep), []
 
 
 GUARDS: tuple[Guard, ...] = (
-    Guard("checks judge the commit", "ignored", "a log", configuration="checks: here\n"),
+    Guard("checks judge the commit", "ignored", "a log", _in_the_working_tree()),
     Guard("checks have a private home", "home", "a file", configuration="checks: {home: user}\n"),
     Guard("checks have a private TMPDIR", "outside", "a marker in TMPDIR", _shared_temporary("TMPDIR", "/tmp")),
     Guard(
@@ -82,13 +86,12 @@ GUARDS: tuple[Guard, ...] = (
         "an older program on PATH",
         _replace(Computed, "folders", _folders_of_user),
     ),
-    Guard("programs are compared", "home", "a program in ~/bin", _replace(EntryPoints, "changed", _nothing)),
-    Guard("packages are compared", "home", "a user package", _replace(EntryPoints, "_new_packages", _nothing)),
+    Guard("programs are compared", "home", "a program in ~/bin", _replace(changed_programs, "_programs", _nothing)),
     Guard(
         "the folders above are compared",
         "outside",
         "a module of Node in the home",
-        _replace(EntryPoints, "_manifests", _nothing),
+        _replace(changed_programs, "_ABOVE", ()),
     ),
     Guard(
         "a check must run a test",

@@ -14,7 +14,7 @@ from tests.hostile.cheating import MODES, PROGRAMME, Verdict
 from tests.hostile.cheats import CHEATS, HONEST, KINDS, REMAINING
 from tests.hostile.guards import GUARDS
 
-_SAMPLE = ("checks judge the commit", "packages are compared", "a check must run a test")
+_SAMPLE = ("checks judge the commit", "programs are compared", "a check must run a test")
 
 
 @pytest.mark.timeout(120)

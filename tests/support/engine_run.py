@@ -53,8 +53,8 @@ def task(id: str, *needs: str, files: Sequence[str] | None = None, **fields: Any
 class EngineRun:
     """One run. `work(request, files)` is what the builder does at each call; `calls` are the requests it received.
 
-    `kill_at` ends the process before that durable effect, counted from 1; `effects` are those that happened. In
-    `clone`, programs work in a copy of HEAD that each process makes. `apart`: checks judge trees, not the files.
+    `kill_at` ends the process before that durable effect, counted from 1; `effects` are those that happened. Programs
+    work in a copy that each process makes.
     """
 
     def __init__(
@@ -66,10 +66,7 @@ class EngineRun:
         settings: Settings | None = None,
         workflow: Workflow | None = None,
         plan: Mapping[str, Any] | None = None,
-        workspace: str = "here",
-        apart: bool = False,
     ) -> None:
-        self.workspace, self.apart = workspace, apart
         self.repository = MemoryRepository(effect=self._effect)
         self.repository.files["README"] = b"hello"
         self.repository.commit_all("start")
@@ -78,8 +75,9 @@ class EngineRun:
         self.settings = settings or Settings(builder="builder", bindings={"builder": Binding("builder", "scripted")})
         self.work = work or make_own_files
         self.builder = ScriptedAgent(lambda request: self.work(request, self.place.files))
-        self.place = self.repository
-        self.checks = MemoryChecks(self.place, apart=apart)
+        self.copy, self.begun = self.repository.clone(), ""
+        self.place = self.copy
+        self.checks = MemoryChecks(self.place)
         self.interrupts = _Interrupts()
         self.asker = _Asker(answers or {})
         self.notes: list[str] = []
@@ -125,11 +123,15 @@ class EngineRun:
         journal = Journal(self.log, services.reporter, operation=f"o{fence}", fence=fence, state=self.state)
         if not journal.state.id:
             journal.write(self._started(services))
-        self.place = self.repository if self.workspace == "here" else self.repository.clone()
-        self.checks = MemoryChecks(self.place, apart=self.apart)
-        place = SimpleNamespace(kind=self.workspace, trees=MemoryTrees(self.place))
+        self.place = self.copy
+        self.checks = MemoryChecks(self.place)
+        place = _Copy(self)
+        place.keep()
         person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str, self.asker))
         agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
+        made: Any = services
+        made.here, made.open_checkout = _Here(MemoryTrees(self.repository)), lambda: place
+        made.open_agents, made.open_checks = lambda *_: agents, lambda *_: self.checks
         values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(
             services,
@@ -178,7 +180,6 @@ class EngineRun:
             "base_tree": services.trees.scan(),
             "branch": head.branch,
             "tasks": [[id, contracts.task_digest(contract.tasks[id])] for id in contract.order],
-            "workspace": self.workspace,
         }
         return NewEvent("run.started", payload, run=RUN)
 
@@ -229,6 +230,51 @@ def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:
     """Write the task's name into each file that it declares."""
     for path in request.allowed_paths:
         files[path] = request.subject.encode()
+
+
+class _Here:
+    """Implements `Workspace`: the files of the user."""
+
+    in_place = True
+
+    def __init__(self, trees: MemoryTrees) -> None:
+        self.trees = trees
+
+    def raw(self, tree: str, paths: object) -> str:
+        return tree
+
+    def end(self) -> None:
+        pass
+
+
+class _Copy:
+    """Implements `Workspace`: a copy of the repository's files."""
+
+    in_place = False
+
+    def __init__(self, run: EngineRun) -> None:
+        self.trees = MemoryTrees(run.copy)
+        self._run, self._copy = run, run.copy
+
+    def show(self, tree: str, head: str | None) -> None:
+        ignored = {path: data for path, data in self._copy.files.items() if path in self._copy.ignored}
+        self._copy.files.clear()
+        self._copy.files.update(ignored)
+        self._copy.files.update({path: self._copy.blobs[oid] for path, oid in self._copy.trees[tree].items()})
+
+    def raw(self, tree: str, paths: object) -> str:
+        return tree
+
+    def begin(self, ref: str) -> None:
+        self._run.begun = ref
+
+    def keep(self) -> None:
+        if self._run.begun:
+            self.trees.snapshot(self._run.begun, "what an attempt left")
+            self.end()
+
+    def end(self) -> None:
+        self._run.begun = ""
 
 
 class _KillableLog(MemoryEventLog):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
@@ -13,15 +13,11 @@ NOT_FOUND = 127
 
 
 class MemoryChecks:
-    """Implements the port `Checks`. `ran` has every command in order; `apart`: they judge the trees, not the files."""
+    """Implements the port `Checks`. `ran` has every command in order."""
 
-    def __init__(self, repository: MemoryRepository, *, apart: bool = False) -> None:
+    def __init__(self, repository: MemoryRepository) -> None:
         self._repository = repository
-        self.apart = apart
         self.ran: list[str] = []
-
-    def surroundings(self, failed: Evidence) -> Sequence[str]:
-        return ()
 
     def renew(self) -> None:
         pass
@@ -50,8 +46,6 @@ class MemoryChecks:
         *,
         timeout: float | None,
         tree: str | None,
-        lent: Sequence[str] = (),
-        views: Sequence[str] = (),
     ) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split(), self._files(tree))
@@ -62,7 +56,7 @@ class MemoryChecks:
         return self.command(subject, command, command, timeout=timeout, tree=tree)
 
     def _files(self, tree: str | None) -> dict[str, bytes]:
-        if tree is None or not self.apart:
+        if tree is None:
             return self._repository.files
         return {path: self._repository.blobs[oid] for path, oid in self._repository.trees[tree].items()}
 
@@ -85,13 +79,10 @@ class MemoryChecks:
         return NOT_FOUND
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
-        exists = condition.subject in self._repository.files
+        exists = condition.subject in self._files(tree)
         holds = {"file-exists": exists, "file-absent": not exists}[condition.kind]
         result = evidence.PASSED if holds else evidence.FAILED
         return Evidence(subject, f"{condition.kind.replace('-', ' ')} {condition.subject}", result, tree=tree)
-
-    def watch(self, commands: Iterable[str]) -> None:
-        pass
 
     def end_processes(self) -> tuple[int, ...]:
         return ()

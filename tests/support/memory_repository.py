@@ -213,17 +213,8 @@ class MemoryTrees:
     def ignored(self) -> tuple[str, ...]:
         return tuple(sorted(self._repository.ignored & self._repository.files.keys()))
 
-    def is_older(self, path: str) -> bool:
-        return False
-
     def repositories(self) -> tuple[str, ...]:
         return ()
-
-    def nested_changes(self, snapshot: Snapshot) -> tuple[()]:
-        return ()
-
-    def refs_at(self, snapshot: str) -> Mapping[str, str]:
-        return {}
 
 
 def _kind(path: str, before: Tree, after: Tree) -> str:
@@ -247,18 +238,15 @@ class MemoryHistory:
     def head(self) -> Head:
         return Head(self._repository.head, self._repository.branch)
 
+    def obstacle(self) -> None:
+        """Nothing is in progress in memory."""
+
     def state(self) -> RepositoryState:
         user = {name: oid for name, oid in self._repository.refs.items() if not name.startswith("refs/idumb/")}
         return RepositoryState(self.head(), {}, user)
 
     def hooks_in_tree(self) -> frozenset[str]:
         return frozenset()
-
-    def kept_refs(self) -> Mapping[str, str]:
-        return self.refs("refs/idumb/")
-
-    def expected_refs(self) -> Mapping[str, str]:
-        return dict(self._repository.expected)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         return {name: oid for name, oid in self._repository.refs.items() if name.startswith(prefix)}
@@ -280,9 +268,6 @@ class MemoryHistory:
     def head_tree(self) -> str | None:
         head = self._repository.head
         return None if head is None else self._repository.commits[head].tree
-
-    def head_at(self, snapshot: str) -> str | None:
-        return self._repository.commits[snapshot].head
 
     def tree_of(self, commit: str | None) -> str:
         return self._repository.store_tree({}) if commit is None else self._repository.commits[commit].tree
@@ -332,15 +317,6 @@ class MemoryHistory:
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return ()
-
-    def index(self) -> bytes | None:
-        return None
-
-    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        return ()
-
-    def index_command(self, snapshot: str) -> str:
-        return f"git read-tree {snapshot}"
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 STARTED: Mapping[str, Any] = {
     "phase": "1", "number": 1, "contract_hash": "c" * 64, "plans": [], "mode": "guided", "policy": "task",
-    "base_commit": None, "base_tree": "0" * 40, "base_snapshot": None, "branch": None, "workspace": "here",
+    "base_commit": None, "base_tree": "0" * 40, "base_snapshot": None, "branch": None,
     "reports": "branch", "guarded": {}, "tasks": [],
 }  # fmt: skip
 FINISHED: Mapping[str, Any] = {

@@ -13,6 +13,7 @@ from idumb.domain.settings import (
     DEFAULT_ENVIRONMENT,
     Binding,
     Ceiling,
+    CheckoutSettings,
     CheckSettings,
     GateSettings,
     GitSettings,
@@ -47,7 +48,6 @@ run:
   validator_timeout: 2m
   check_timeout: 45
   output_limit: 1000
-  workspace: clone
   idle_timeout: 20m
   check_idle_timeout: 90
 limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
@@ -104,7 +104,7 @@ def test_every_setting_can_be_given() -> None:
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
         git=GitSettings("none", hooks=False, reports="none", network=True),
-        run=RunSettings(5, 2, "accept", 120, 45, 1000, "clone", 1200, 90),
+        run=RunSettings(5, 2, "accept", 120, 45, 1000, 1200, 90),
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),
@@ -155,7 +155,7 @@ def test_a_configured_idle_timeout_overrides_the_adapter_s_own() -> None:
 def test_a_default_value_in_the_configuration_changes_no_contract() -> None:
     """R-LOCK-1."""
     unset = parsed("checks: {home: user}").digest()
-    assert parsed("checks: {home: user, control: on}").digest() == unset
+    assert parsed("checks: {home: user, control: beside}").digest() == unset
     assert parsed("checks: {home: user, control: off}").digest() != unset
     assert parsed("checks: {control: off}").checks == CheckSettings(control="off")
 
@@ -211,7 +211,6 @@ def test_a_mistake_is_an_error_with_the_accepted_values() -> None:
         ("git: [task]\n", "keys with values"),
         ("run: {max_attempts: '3'}\n", "whole number"),
         ("run: {max_attempts: 2.5}\n", "whole number"),
-        ("run: {workspace: there}\n", "one of here, clone"),
         ("limits: {memory: lots}\n", "a size such as 512M"),
         ("limits: {memory: 0}\n", "a size such as 512M"),
         ("limits: {ram: 4G}\n", "Unknown key `limits.ram`"),
@@ -284,6 +283,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
     names = {f.name for f in fields(Settings)} - {"bindings", "git", "run", "limits", "prompts", "configured_keys"}
     names |= {f"limits.{f.name}" for f in fields(Limits)} | {f"checks.{f.name}" for f in fields(CheckSettings)}
+    names |= {f"checkout.{f.name}" for f in fields(CheckoutSettings)}
     names |= {f"sandbox.{f.name}" for f in fields(SandboxSettings)}
     names |= {f"git.{f.name}" for f in fields(GitSettings)} | {f"run.{f.name}" for f in fields(RunSettings)}
     names |= {f"bindings.<name>.{f.name}" for f in fields(Binding)} - {"bindings.<name>.name"}

@@ -1,4 +1,4 @@
-"""Proposals for `checks.prepare`, by the files of a project."""
+"""Proposals for `checkout.prepare`, by the files of a project."""
 
 from __future__ import annotations
 

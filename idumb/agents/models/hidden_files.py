@@ -62,7 +62,7 @@ class Hidden:
         return None
 
     def _is_ignored(self, path: str) -> bool:
-        return path not in self._declared and self._request.is_unsaved(path)
+        return path not in self._declared and self._request.is_ignored(path)
 
     def _is_link(self, path: str) -> bool:
         """Return whether the file is a hard link to a hidden file; few files have two names."""

@@ -16,7 +16,7 @@ class Invocation:
 
     `project`: it reads the repository's instructions for agents. `schema` is the JSON Schema of the reply as text,
     `schema_file` the path of a file that contains it; both are "" for a plain reply. `home` is the agent's private
-    home, None if it works in the user's home. `git_folder` is where it commits, None if it must not commit.
+    home, None if it works in the user's home. `git_folder` is where a builder may commit, None for others.
     `environment` is the environment of the process. `version` is that of the installed program, "" if unknown.
     `judges`: its role judges work, so it must not start anything that another role could have changed.
     """

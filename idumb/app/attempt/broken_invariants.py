@@ -30,7 +30,7 @@ def explain(
 
     `task` is the task of the attempt and `base` its base; without them, it is the evidence at the end of a run.
     """
-    before = task_base.tree_between_attempts(services, state, base) if task and checks.apart else ""
+    before = task_base.tree_between_attempts(services, state, base) if task else ""
 
     def words(proof: Evidence) -> str:
         def result(tree: str) -> str:
@@ -39,8 +39,6 @@ def explain(
             with services.interrupts.armed():
                 return checks.command(proof.subject, proof.text, str(proof.command), timeout=limit, tree=tree).result
 
-        if not checks.apart:
-            return f"it does not hold {f'after {task}' if task else 'at the end'}"
         earlier = result(before) if before else evidence.FAILED
         if earlier in (evidence.ERRORED, evidence.TIMED_OUT):
             return f"it {earlier} before {task}, so what broke it is unknown"

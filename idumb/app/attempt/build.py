@@ -7,13 +7,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from idumb.app.attempt import agent_client, builder_commits, questions
+from idumb.app.attempt import agent_client, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.agents import PromptRequest
 from idumb.app.worktree import tool_leftovers
-from idumb.domain import agent, failures, outcome, paths, tool_files, wording
+from idumb.domain import agent, failures, outcome, tool_files, wording
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
@@ -101,9 +101,7 @@ def _why_not_retry(context: RunContext, attempt: Attempt) -> Callable[[], str]:
     kind = attempt.task.rollback.kind
     if kind != REVERSIBLE:
         return lambda: f"not called again, because the task is {kind}"
-    present = attempt.announced["present"]
-    before = context.work.overlay(present, attempt.base, attempt.residue) if attempt.residue else present
-    return functools.partial(changed_since, context, attempt, before)
+    return functools.partial(changed_since, context, attempt, attempt.announced["present"])
 
 
 def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
@@ -144,7 +142,6 @@ def make_request(
     filled = settings.role(role, name)
     binding = settings.bindings.get(name or "")
     protected = context.protected(attempt.plan)
-    commits = builds and context.commits is not None and builder_commits.by_builder(context, task)
     prompt_request = PromptRequest(
         role,
         task,
@@ -156,7 +153,6 @@ def make_request(
         template=filled.template,
         name=filled.prompt,
         handover=attempt.handover,
-        commits=commits,
         decided=decisions_made(context.journal.state),
         diff=_change(context, attempt) if attempt.is_measured else "",
         values=_described_values(context, attempt) if builds else "",
@@ -180,10 +176,10 @@ def make_request(
         limits=((binding.limits if binding is not None else None) or settings.limits).chosen(),
         model=filled.model,
         settled=context.journal.state.tasks[task.id].progress.settled,
-        candidate=_candidate(context, attempt) if attempt.is_measured else "",
-        unsaved=_unsaved(context),
-        commits=commits,
+        candidate=attempt.candidate,
+        ignored=context.work.ignored() if able.calls_model else (),
         sandboxed=context.sandboxed,
+        repository=services.root,
         values=_values(context, attempt) if builds else {},
         schema=_schema(task) if builds else None,
     )
@@ -222,20 +218,6 @@ def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:
     if attempt.task.timeout is None and filled.timeout is not None:
         return float(filled.timeout)
     return attempt.task.time_limit(attempt.number)
-
-
-def _unsaved(context: RunContext) -> tuple[str, ...]:
-    """Return what git ignores in the user's own working tree, so that no snapshot has it."""
-    return context.work.ignored() if context.workspace.kind == "here" else ()
-
-
-def _candidate(context: RunContext, attempt: Attempt) -> str:
-    """Return the frozen tree without idumb's own files, which change while a verdict is pending."""
-    tree, start = attempt.candidate, context.journal.state.base.tree
-    if context.workspace.kind != "here":
-        return tree
-    own = [c.path for c in context.work.changes(start, tree) if paths.matches_any(c.path, paths.OWN_FILES)]
-    return context.work.overlay(tree, start, own) if own else tree
 
 
 MOST_SHOWN = 200_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from idumb.app.attempt import budget, builder_commits
+from idumb.app.attempt import budget
 from idumb.app.contract import envelopes, run_lock
 from idumb.app.core.attempt import ANNOUNCED, Attempt
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
@@ -26,39 +26,26 @@ PUT_BACK = "The files are again as they were before the first attempt: nothing t
 
 
 def begin(context: RunContext, task: Task) -> Attempt:
-    """Return the next attempt with its number, base and feedback, after restoring the files if it starts over."""
+    """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
     last = context.journal.state.tasks[task.id]
-    started = context.services.clock.monotonic()
-    # Each command creates its own clone, so the work that an earlier command left in a clone is gone.
-    made_in = task_base.made_in(context, last) if last.attempt.number else context.workspace.kind
-    clone_is_gone = "clone" in (context.workspace.kind, made_in) and task.id not in context.begun
-    if made_in == "here" and context.workspace.kind != "here":
-        task_base.take_back(context, task)
-    base = "" if clone_is_gone else last.work.base or ""
-    context.begun.add(task.id)
+    continues = last.work.base is not None and _continues(context, task, last)
+    waits = waits_for_verdict(context, task)
+    conversation = None if waits else resumed_conversation(context, task)
     fresh = context.attempt(
         task,
         last.attempt.number + 1,
-        base=base,
+        base=last.work.base or "" if continues or waits else "",
         feedback=feedback(last),
-        started=started,
+        started=context.services.clock.monotonic(),
         accepted_paths=last.work.accepted_paths,
+        awaits_verdict=waits,
+        conversation=conversation,
+        handover=last.context.handover if continues and not waits else "",
         **budget.of_attempt(context, task),
     )
-    if waits_for_verdict(context, task):
-        return dataclasses.replace(fresh, awaits_verdict=True)
-    continues = bool(base) and last.work.left_tree is not None and _continues(context, task, last)
-    if context.commits is not None and not (continues and builder_commits.is_at_head(context)):
-        return builder_commits.begin(context, fresh)
-    if not base or last.work.left_tree is None:
+    if conversation is None or continues or last.work.base is None:
         return fresh
-    conversation = resumed_conversation(context, task)
-    if continues:
-        return dataclasses.replace(fresh, handover=last.context.handover, conversation=conversation)
-    task_base.restart(context, task)
-    if conversation is None:
-        return fresh
-    return dataclasses.replace(fresh, feedback=f"{fresh.feedback}\n\n{PUT_BACK}".lstrip(), conversation=conversation)
+    return dataclasses.replace(fresh, feedback=f"{fresh.feedback}\n\n{PUT_BACK}".lstrip())
 
 
 def feedback(last: TaskState) -> str:
@@ -70,10 +57,10 @@ def feedback(last: TaskState) -> str:
 def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
-    What a crash left is unfinished, so the next attempt starts over. A person's work always stays.
+    What a crash left is unfinished, so the next attempt starts over. In the user's own tree, work always stays.
     """
     ended, builder = last.attempt.outcome, _builder(context, task)
-    if capabilities(builder).asks_person:
+    if context.workspace.in_place:
         return True
     waited = ended == outcome.WAITING  # for an answer from elsewhere; it changed nothing
     full = last.attempt.failure == agent.CONTEXT_EXHAUSTED
@@ -81,14 +68,8 @@ def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
 
 
 def waits_for_verdict(context: RunContext, task: Task) -> bool:
-    """Return whether the work is in the user's own tree, and only its verdict is pending. Steps are run again."""
-    task_state = context.journal.state.tasks[task.id]
-    here = (
-        task_state.attempt.unjudged
-        and context.workspace.kind == "here"
-        and task_base.made_in(context, task_state) == "here"
-    )
-    return here and _builder(context, task).continues
+    """Return whether the work is done, and only its verdict is pending. Steps are run again."""
+    return context.journal.state.tasks[task.id].attempt.unjudged and _builder(context, task).continues
 
 
 def _builder(context: RunContext, task: Task) -> Agent:
@@ -138,22 +119,19 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     snapshot = services.trees.snapshot(
         f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
     )
-    in_place = context.workspace.kind == "here"
-    if in_place and attempt.base:
-        task_base.tell_changed_since(context, attempt, snapshot)
-    present = snapshot.tree if in_place else context.work.scan(attempt.literal_paths)
-    base = task_base.task_base(context, attempt, present) if attempt.base else present
-    if in_place and base != snapshot.tree:
-        # A tree made of two trees is in no snapshot. A rollback needs it after git has collected unreferenced objects.
-        services.trees.keep(f"{attempt.ref}/task-base", base, f"what {task.id} starts from")
-    attempt = dataclasses.replace(attempt, base=base)
+    attempt = dataclasses.replace(attempt, snapshot=snapshot)
+    present = snapshot.tree if context.workspace.in_place else _shown(context, attempt)
+    if not attempt.base:
+        attempt = dataclasses.replace(attempt, base=present)
+    if attempt.base != snapshot.tree:  # no snapshot has it, and git could collect it
+        services.trees.keep(f"{attempt.ref}/task-base", attempt.base, f"what {task.id} starts from")
     environment = _environment_payload(context, attempt)
     context.journal.write(
         context.journal.event(
             "attempt.started",
             task.id,
             attempt.number,
-            base=base,
+            base=attempt.base,
             snapshot=snapshot.commit,
             ref=snapshot.ref,
             present=present,
@@ -163,10 +141,17 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
             **_only_known_now(context, before),
         )
     )
-    # The user's refs were read before the snapshot; idumb's own are read now, when those of this attempt exist.
-    before = dataclasses.replace(before, kept=services.history.expected_refs())
     announced = {**environment, "present": present}
-    return attempt.at(ANNOUNCED, snapshot=snapshot, before=before, announced=announced)
+    return attempt.at(ANNOUNCED, before=before, announced=announced)
+
+
+def _shown(context: RunContext, attempt: Attempt) -> str:
+    """Show the builder what it starts from, or its own earlier work; return the tree of the private copy."""
+    context.begun.add(attempt.task.id)
+    left = context.journal.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
+    context.workspace.show(left or task_base.for_programs(context, attempt), context.services.history.head().commit)
+    context.workspace.begin(f"{attempt.ref}/{INTERRUPTED_NAME}")
+    return context.work.scan(attempt.literal_paths)
 
 
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
@@ -200,46 +185,36 @@ def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
 
 
 def _only_known_now(context: RunContext, before: RepositoryState) -> dict[str, object]:
-    """Return what cannot be known after the work: the workspace, and git's own files if they changed."""
-    fields: dict[str, object] = {}
-    if context.workspace.kind != context.journal.state.workspace:
-        fields["workspace"] = context.workspace.kind
+    """Return what cannot be known after the work: git's own files, if they changed since the last attempt."""
     guarded = dict(before.guarded)
-    if guarded != context.journal.state.guarded.digests:
-        fields["guarded"] = guarded
-    return {name: value for name, value in fields.items() if value}
+    return {"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}
 
 
 def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
     """Check preconditions and, if the work starts at the task base, tests that must fail before it."""
     if attempt.awaits_verdict or not (attempt.task.preconditions or attempt.task.tests):
         return attempt  # there are none, or they held when the work was done
-    first = bool(attempt.task.tests) and context.work.scan(attempt.literal_paths) == attempt.base
+    first = bool(attempt.task.tests) and attempt.announced["present"] == attempt.base
     with context.services.interrupts.armed():
         checked = _check_before(context, attempt, first=first)
+    context.checks.end_processes()
     attempt = dataclasses.replace(attempt, evidence=checked)
     failed = [e for e in checked if not e.passed]
     if failed:
-        attempt = attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
-    return _take_residue_into_base(context, attempt) if checked else attempt
+        return attempt.ended(outcome.REFUSED, f"{failed[0].subject}: {failed[0].text} ({failed[0].result})")
+    return attempt
 
 
 def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tuple[Evidence, ...]:
-    """Check preconditions and, on the first attempt, tests that must fail or pass before the work.
-
-    Preconditions are about the machine and the workspace, so they are always checked there.
-    """
+    """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     checks, task = context.checks, attempt.task
     limit = float(context.services.settings.run.check_timeout)
+    tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base)
     checked = [
-        checks.condition(f"precondition {i}", condition, timeout=limit, tree=None if checks.apart else attempt.base)
+        checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
         for i, condition in enumerate(task.preconditions, 1)
     ]
-    tests = task.tests if first else ()
-    tree = attempt.base
-    if tests and checks.apart:
-        tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base)
-    for i, test in enumerate(tests, 1):
+    for i, test in enumerate(task.tests if first else (), 1):
         name, text = f"test {i} before", test.intent or test.command
         result = checks.command(name, text, test.command, timeout=limit, tree=tree)
         checked.append(result if test.before == "passes" else _inverted(result))
@@ -252,14 +227,3 @@ def _inverted(result: Evidence) -> Evidence:
         return result
     inverted = evidence.FAILED if result.passed else evidence.PASSED
     return dataclasses.replace(result, result=inverted, text=f"{result.text} (must fail before the work)")
-
-
-def _take_residue_into_base(context: RunContext, attempt: Attempt) -> Attempt:
-    """Add files that these checks left to the base, so that they do not count as the builder's work."""
-    context.checks.end_processes()
-    after = context.work.scan(attempt.literal_paths)
-    before = attempt.snapshot.tree if context.workspace.kind == "here" else attempt.base
-    new = tuple(c.path for c in context.work.changes(before, after) if c.old is None)
-    if not new:
-        return attempt
-    return dataclasses.replace(attempt, residue=new, base=context.work.overlay(attempt.base, after, new))

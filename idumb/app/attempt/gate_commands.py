@@ -20,9 +20,7 @@ def enable(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inputs:
     }
     base = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
 
-    def run(gate: str, command: str, *, before: bool) -> Evidence | None:
-        if before and not checks.apart:
-            return None
+    def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate
         limit = float(asked[gate].timeout or usual)
         return checks.alone(f"{GATE}{gate}", command, timeout=limit, tree=tree)

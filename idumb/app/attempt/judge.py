@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from idumb.app.attempt import build, interruption, measure, missing_paths, questions, step_evidence, validator
+from idumb.app.attempt import build, measure, questions, step_evidence, validator
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import drift, exposed_secrets, tool_leftovers, tree_guard
+from idumb.app.worktree import exposed_secrets, git_files, preconditions, tool_leftovers
 from idumb.domain import agent, contract, failures, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -29,30 +29,13 @@ _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
 def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
-    """End whatever the builder started, so that nothing writes while the files are frozen; then check for drift.
+    """End whatever the builder started, so that nothing writes while the files are frozen.
 
-    Git reads the configuration only after it was compared: the builder may have tampered with it.
+    Name what changed of the files that decide what git runs, before git is asked anything.
     """
-    if attempt.result is not None:
+    if attempt.result is not None and not context.workspace.in_place:
         context.checks.end_processes()
-    return check_drift(context, attempt)
-
-
-def check_drift(context: RunContext, attempt: Attempt) -> Attempt:
-    """Refuse to continue in a repository that was tampered with during the attempt, and record why it ended."""
-    try:
-        drift.require_unchanged(context, attempt)
-    except Refusal as refusal:
-        if refusal.code in drift.ENDING and context.journal.state.tasks[attempt.task.id].attempt.opened is None:
-            interruption.record_interruption(context, attempt.task, refusal.message)
-        raise
-    return attempt
-
-
-def report_beside_clone(context: RunContext, attempt: Attempt) -> Attempt:
-    """Report files of the user's own tree that changed while a program worked in a clone: it may have left it."""
-    if attempt.result is not None and tree_guard.starts_a_program(context.agents.get(attempt.builder)):
-        drift.beside_clone(context, attempt)
+        git_files.compare(context, attempt)
     return attempt
 
 
@@ -81,32 +64,25 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
         attempt, opinions = _ask_validator(context, attempt, proofs)
         proofs += opinions
     attempt = _require_strict_evidence(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
-    in_workspace = bool(checked) and attempt.proven is None
-    return _scan_residue(context, attempt) if in_workspace or attempt.verdict_of_validator is not None else attempt
+    judged_by_agent = attempt.verdict_of_validator is not None and not context.workspace.in_place
+    return _scan_again(context, attempt) if judged_by_agent else attempt
 
 
 def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequence[Evidence]]:
     """Run the checks on the tree to prove; return the attempt and their evidence.
 
-    The attempt has ended if that tree lacks what a check needs, or if a check proves nothing about the work.
+    The attempt has ended if no check could run, or if a check proves nothing about the work.
     """
     services, task = context.services, attempt.task
-    tip = _builder_s_commit(attempt)
-    checks = context.checks if tip is None else context.checks.on_top_of(tip)
-    tree = attempt.proven or attempt.candidate
+    checks, tree = context.checks, attempt.proven or attempt.candidate
     try:
         run = check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)
         checked: Sequence[Evidence] = [*run]
     except Refusal as refusal:
-        unprepared = missing_paths.not_prepared(context, refusal)
-        if unprepared is None:
+        if refusal.code != NOT_PREPARED:
             raise
+        unprepared = _not_prepared(context, refusal)
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
-    if attempt.proven is not None and any(e.result in evidence.BROKEN for e in checked):
-        missing = missing_paths.explain(context, checks, attempt, checked)
-        if missing is not None:
-            attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *checked), failure=missing)
-            return attempt.ended(outcome.ERRORED, missing.message), checked
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
         from idumb.app.attempt import broken_invariants
@@ -118,6 +94,15 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
 
         return negative_control.compare(context, attempt, checked)
     return attempt, checked
+
+
+NOT_PREPARED = "checkout.prepare"
+"""The code of a refusal: no check could run, because a command that installs what they need failed."""
+
+
+def _not_prepared(context: RunContext, refusal: Refusal) -> FailureMessage:
+    correct, phase = f"Correct {NOT_PREPARED} in .idumb/config.yaml, or the files that it reads", context.contract.phase
+    return FailureMessage(failures.NOT_PREPARED, refusal.message, correct, f"idumb execute-phase {phase}")
 
 
 def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -143,25 +128,17 @@ def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequ
 
 
 def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> str | None:
-    """Return the tree that the checks judge; None if they run in the workspace, or there are none.
+    """Return the tree that the checks judge; None if there are none.
 
     That is HEAD with the work on it, and the finished tasks that nobody committed yet (`git.commit: none`, tasks of
     people). Other uncommitted changes of the user are not in it.
     """
     settings = context.services.settings
     gates = bool(settings.gates) and levels.run_commands(settings)
-    if not context.checks.apart or not (gates or contract.is_checked(attempt.plan, attempt.task)):
+    if not (gates or contract.is_checked(attempt.plan, attempt.task)):
         return None
-    tip = _builder_s_commit(attempt)
-    if tip is not None:
-        return context.services.history.tree_of(tip)
     paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
     return context.work.committed(head, attempt.candidate, paths)
-
-
-def _builder_s_commit(attempt: Attempt) -> str | None:
-    """Return the last commit of a builder that commits itself."""
-    return attempt.commits.tip if attempt.commits is not None and attempt.commits.has_commits else None
 
 
 def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
@@ -172,7 +149,7 @@ def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
     if rewriting is not None:
         words = f"{rewriting.subject} changed {wording.listed(rewriting.changed)}, which the commit holds"
         return attempt.ended(outcome.FAILED, f"{words}; in strict mode, a check must leave it as it is")
-    changed = tuple(dict.fromkeys(path for e in attempt.evidence for path in e.entry_points))
+    changed = tuple(dict.fromkeys(path for e in attempt.evidence for path in e.changed_programs))
     if not changed:
         return attempt
     words = f"{wording.listed(changed)} changed during the run; in strict mode, checks need the programs and settings"
@@ -288,7 +265,6 @@ def _ask_validator(
     judged = dataclasses.replace(
         attempt,
         verdict_of_validator=verdict.result,
-        validated_from=verdict.judged_from,
         failure=_validator_failure(context, attempt, [*proofs, *verdict.evidence], verdict.result),
     )
     return judged, verdict.evidence
@@ -305,36 +281,19 @@ def _validator_failure(
     return build.agent_failure(context, name, result) if broken == [f"validator {name}"] else attempt.failure
 
 
-def _scan_residue(context: RunContext, attempt: Attempt) -> Attempt:
-    """Keep files that checks left out of the work. A check that changes the files it judges fails the attempt."""
+def _scan_again(context: RunContext, attempt: Attempt) -> Attempt:
+    """Fail an attempt whose files changed while its validator judged them. New files are residue."""
     present = context.work.scan(attempt.literal_paths)
-    by_validator = validator.changed_meanwhile(context, attempt, present) if attempt.validated_from else frozenset()
-    words = "a check changed what it should judge"
-    spoiled = (
-        [c.path for c in context.work.changes(attempt.candidate, present) if c.old is not None] if by_validator else []
-    )
-    if spoiled and by_validator.issuperset(spoiled):
-        words = f"changed while the validator {attempt.validator} judged it"
-    return scan_again(context, attempt, words, present)
-
-
-def scan_again(context: RunContext, attempt: Attempt, words: str, present: str | None = None) -> Attempt:
-    """Add new files to the residue. If a frozen file changed, the attempt fails with `words`."""
-    present = present or context.work.scan(attempt.literal_paths)
     after = context.work.changes(attempt.candidate, present)
     if any(tool_files.PATTERN.search(change.path) for change in after):
-        after, left = tool_leftovers.split(context, attempt, after, present)
-        attempt = dataclasses.replace(attempt, tool_files=tuple(dict.fromkeys((*attempt.tool_files, *left))))
+        after, _ = tool_leftovers.split(context, attempt, after, present)
     spoiled = [c.path for c in after if c.old is not None]
-    residue = [c.path for c in after if c.old is None]
-    if context.services.folder and not context.checks.apart:
-        spoiled += [c.path for c in context.work.changes_outside(attempt.candidate, present)]
-    if not (after or spoiled):
+    spoiled += [c.path for c in context.work.changes_outside(attempt.candidate, present)]
+    attempt = dataclasses.replace(attempt, residue=tuple(c.path for c in after if c.old is None))
+    if not spoiled:
         return attempt
-    attempt = dataclasses.replace(attempt, residue=tuple(dict.fromkeys((*attempt.residue, *residue))))
-    problems = [f"{words}: {wording.listed(spoiled)}"] if spoiled else []
-    problems += filter(None, [exposed_secrets.words_of_names(context, attempt, residue)])
-    return attempt.ended(outcome.FAILED, "; ".join(problems)) if problems else attempt
+    words = f"changed while the validator {attempt.validator} judged it: {wording.listed(spoiled)}"
+    return attempt.ended(outcome.FAILED, words)
 
 
 def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
@@ -347,13 +306,10 @@ def ask_people(context: RunContext, attempt: Attempt) -> Attempt:
         for e in attempt.evidence
     ):
         return attempt
-    count = len(attempt.answers)
     attempt = _ask(context, attempt, _questions(attempt))
     if attempt.exposed and evidence.verdict(attempt.ledger, attempt.evidence)[0] in _MAY_BE_COMMITTED:
         attempt = _ask(context, attempt, [exposed_secrets.question(attempt)])
-    if len(attempt.answers) == count:
-        return attempt
-    return scan_again(context, attempt, "changed while a person was asked about it")
+    return attempt
 
 
 def _ask(context: RunContext, attempt: Attempt, decisions: Sequence[Decision]) -> Attempt:
@@ -387,7 +343,7 @@ def _questions(attempt: Attempt) -> tuple[Decision, ...]:
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     """Run the checks again if HEAD has moved since they ran: then another tree would be committed."""
     head = context.services.history.head().commit
-    if head == attempt.judged_on:
+    if head == attempt.judged_on or preconditions.why_not_deliver(context.services, context.journal.state):
         return attempt
     tree = _tree_to_prove(context, attempt, head)
     attempt = dataclasses.replace(attempt, judged_on=head)

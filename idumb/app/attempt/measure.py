@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.app.attempt import interruption, questions
+from idumb.app.attempt import questions
 from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
-from idumb.app.worktree import drift, exposed_secrets, tool_leftovers
+from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import gate_table, ledger, levels, symbols
 from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
-_SHOWN = 5
+_NEVER = Entry(0, "")
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_RECORDED = 1024 * 1024
 """How many bytes are read to judge the declared symbols of a file, and to record the others of all files."""
 
 
 def measure(context: RunContext, attempt: Attempt) -> Attempt:
-    """Freeze the files in a tree, and compare what changed since the task base with the declared files."""
+    """Freeze the files in a tree, and compare what changed since the base with the declared files."""
     candidate, changes, left_by_tools = freeze(context, attempt)
     compared = _compare(context, attempt, changes, attempt.accepted_paths)
-    saved, work = attempt.snapshot.tree, context.work
-    uncovered = {p for p in compared.strays if work.entry(saved, p) is None and work.is_older(p)}
-    if uncovered:
-        # A task that changes ignore rules did not make the files that git no longer ignores.
-        changes = tuple(c for c in changes if c.path not in uncovered)
-        compared = _compare(context, attempt, changes, attempt.accepted_paths)
-    accepted, undeclared, changed = attempt.accepted_paths, compared.undeclared, compared.changed
-    marked = context.services.redaction.redacted(changed)
+    accepted, undeclared = attempt.accepted_paths, compared.undeclared
+    marked = context.services.redaction.redacted(compared.changed)
     secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
     if undeclared and not secret_names and accepts_strays(context, attempt.task, undeclared):
         accepted = (*accepted, *undeclared)
         compared = _compare(context, attempt, changes, accepted)
     compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
-    compared = _add_nested_changes(context, attempt, candidate, compared)
     compared = _add_changes_outside(context, attempt, candidate, compared)
-    strays = compared.strays
     measured = attempt.at(
         MEASURED,
         candidate=candidate,
@@ -51,15 +42,13 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
         changes=changes,
         ledger=compared,
         accepted_paths=accepted,
-        deviation=bool(strays),
+        deviation=bool(compared.strays),
     )
-    context.notes[interruption.FROZEN] = (attempt.task.id, attempt.number, candidate)
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, changes)]
     problems += _made_repositories(context, attempt, candidate)
-    if strays:
+    if compared.strays:
         measured = dataclasses.replace(measured, excusable=not problems and attempt.outcome is None)
-        problems = [f"changed outside its declared files: {wording.listed(strays)}", *problems]
-        _report_strays(context, measured, strays)
+        problems = [f"changed outside its declared files: {wording.listed(compared.strays)}", *problems]
     if problems:
         return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
     return measured
@@ -92,24 +81,24 @@ def freeze(context: RunContext, attempt: Attempt) -> Frozen:
 
 
 def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """Return what changed since the task base, and what tools left."""
-    changes = _changes_since_base(context, attempt, candidate)
+    """Return what changed since the base, and what tools left.
+
+    In the user's own tree, only declared paths are the task's work: people edit other files at the same time.
+    """
+    changes = context.work.changes(attempt.base, candidate)
+    if context.workspace.in_place:
+        covers, others = paths.cover((*attempt.written, *attempt.accepted_paths)), _by_other_tasks(context, attempt)
+        changes = tuple(c for c in changes if covers(c.path) and others.get(c.path, _NEVER) != c.new)
     if any(tool_files.PATTERN.search(change.path) for change in changes):
         return tool_leftovers.split(context, attempt, changes, candidate)
     return changes, ()
 
 
-def _changes_since_base(context: RunContext, attempt: Attempt, candidate: str) -> tuple[Change, ...]:
-    """Return what differs from the task base.
-
-    idumb writes its own files between attempts, so those are compared with this attempt's snapshot instead.
-    """
-    since_base = context.work.changes(attempt.base, candidate)
-    if context.workspace.kind != "here" or attempt.snapshot.tree == attempt.base:
-        return since_base
-    foreign = tuple(c for c in since_base if not paths.matches_any(c.path, paths.OWN_FILES))
-    own = context.work.changes(attempt.snapshot.tree, candidate)
-    return (*foreign, *(c for c in own if paths.matches_any(c.path, paths.OWN_FILES)))
+def _by_other_tasks(context: RunContext, attempt: Attempt) -> Mapping[str, Entry | None]:
+    """Return what other tasks left in their files: they may have ended since a person began this one."""
+    entry, tasks = context.work.entry, context.journal.state.tasks.values()
+    done = (task for task in tasks if task.status in outcome.DONE and task.id != attempt.task.id)
+    return {path: entry(task.work.left_tree or attempt.base, path) for task in done for path in task.work.touched}
 
 
 def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:
@@ -197,37 +186,11 @@ def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _add_nested_changes(context: RunContext, attempt: Attempt, candidate: str, compared: Ledger) -> Ledger:
-    """Return the ledger with a protected line for each path that changed in a submodule or nested repository."""
-    if context.workspace.kind != "here":
-        return compared
-    inner = context.services.trees.nested_changes(attempt.snapshot)
-    if not inner:
-        return compared
-    if any(tool_files.PATTERN.search(change.path) for change in inner):  # a package may be a repository of its own
-        leftover = tool_leftovers.of_attempt(context, attempt, candidate)
-        inner = tuple(change for change in inner if leftover(change.path) is None)
-    listed = set(compared.paths(ledger.PROTECTED))
-    lines = tuple(
-        ledger.Line(c.path, ledger.PROTECTED, ledger.MODIFIED, None, c.repository, within=c.repository, kept=c.kept)
-        for c in inner
-        if c.path not in listed
-    )
-    return dataclasses.replace(compared, lines=(*compared.lines, *lines))
-
-
 def _add_changes_outside(context: RunContext, attempt: Attempt, candidate: str, compared: Ledger) -> Ledger:
-    """Return the ledger with a protected line for each path outside the project that changed during the attempt.
-
-    While a person or an editor works, other projects may run: what they change is not part of this attempt. A clone
-    has what is committed of the other projects, so it is compared with its own base.
-    """
-    if not context.services.folder:
+    """Return the ledger with a protected line for each path outside the project that a program changed."""
+    if not context.services.folder or context.workspace.in_place:
         return compared
-    here = context.workspace.kind == "here"
-    changes = context.work.changes_outside(attempt.snapshot.tree if here else attempt.base, candidate)
-    if not changes or (here and not drift.program_works_here(context, attempt)):
-        return compared
+    changes = context.work.changes_outside(attempt.base, candidate)
     lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
     return dataclasses.replace(compared, lines=(*compared.lines, *lines))
 
@@ -241,35 +204,16 @@ def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:
 
 
 def _made_repositories(context: RunContext, attempt: Attempt, tree: str) -> list[str]:
-    """Return why an attempt in a clone fails that created repositories: their files would be lost with the clone."""
+    """Return why an attempt fails that created repositories: git takes none of their files."""
+    if context.workspace.in_place:
+        return []
     made = sorted(set(context.work.repositories()) - set(context.services.trees.repositories()))
-    if not made or context.workspace.kind == "here" or context.commits is not None:
-        return []  # here they stay, and builders' commits have a check of their own
     leftover = tool_leftovers.of_attempt(context, attempt, tree)
     made = [path for path in made if leftover(path) is None]
     if not made:
         return []
-    words = f"it created repositories in its clone, which cannot be delivered: {wording.listed(made)}."
+    words = f"it created repositories, which cannot be delivered: {wording.listed(made)}."
     return [f"{words} Create files without `git init` or `git clone`, or add a submodule before the run"]
-
-
-def _report_strays(context: RunContext, attempt: Attempt, strays: tuple[str, ...]) -> None:
-    """Print the commands that show the earlier bytes: the builder may have overwritten or deleted the user's files."""
-    if context.workspace.kind != "here":
-        return
-    note, task, snapshot = context.services.reporter.note, attempt.task.id, attempt.snapshot.commit
-    nested = [line for line in attempt.ledger.lines if line.within is not None]
-    for line in [line for line in nested if line.kept][:_SHOWN]:
-        shown = shlex.quote(drift.nested_place(context.services, snapshot, line.path))
-        note(f"{line.path} as it was before {task}: git show {shown}")
-    for repository in dict.fromkeys(line.within for line in nested if line.within is not None):
-        note(
-            f"{repository} is a submodule or a nested repository, which idumb does not restore:"
-            f" git -C {shlex.quote(repository)} status shows its changes"
-        )
-    saved = {c.path for c in attempt.changes if c.old is not None and c.old.mode != ledger.SUBMODULE}
-    for path in [path for path in strays if path in saved][:_SHOWN]:
-        note(f"{path} as it was before {task}: {drift.show_command(context.services, snapshot, path)}")
 
 
 def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:

@@ -1,7 +1,8 @@
 """The negative control: a check that also passes before the work does not show that the work was done.
 
 While the builder works, each check runs on the tree before the work. In guided mode, a task never waits for that; in
-strict mode, a criterion whose checks passed before is an error, unless it says `keeps:`.
+strict mode and with `checks.control: before`, a criterion whose checks passed before is an error, unless it says
+`keeps:`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHECK, VERIFY, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.settings import CONTROL_OFF
+from idumb.domain.settings import CONTROL_BEFORE, CONTROL_OFF, CheckSettings
 
 DELAY = 1.0
 """Seconds that a builder of a guided plan works before its controls begin: a short task does not run checks twice."""
@@ -45,27 +46,26 @@ def commands(task: Task) -> dict[str, str]:
 def start(context: RunContext, attempt: Attempt) -> None:
     """Begin to run the checks of a task on the tree before its work, beside the builder."""
     services, task = context.services, attempt.task
-    configured = services.settings.checks
-    off = configured is not None and configured.control == CONTROL_OFF
-    needed = {} if off or task.is_human or not context.checks.apart else commands(task)
+    off = _setting(context) == CONTROL_OFF
+    needed = {} if off or task.is_human else commands(task)
     if not needed:
         return
     tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
     limit = float(services.settings.run.check_timeout)
     context.notes[CONTROLS] = True
-    context.checks.start_controls(needed, tree=tree, timeout=limit, delay=0.0 if context.strict else DELAY)
+    context.checks.start_controls(needed, tree=tree, timeout=limit, delay=0.0 if _must_run(context) else DELAY)
 
 
 def compare(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> tuple[Attempt, list[Evidence]]:
     """Return the evidence with the results before the work.
 
-    In strict mode, an attempt ends if nothing else failed and a criterion was proven before the work.
+    Where controls must run, an attempt ends if nothing else failed and a criterion was proven before the work.
     """
-    if context.strict and CONTROLS not in context.notes:
+    if _must_run(context) and CONTROLS not in context.notes:
         start(context, attempt)
     if CONTROLS not in context.notes:
         return attempt, list(checked)
-    waits = context.strict and not any(e.result in evidence.BROKEN for e in checked)
+    waits = _must_run(context) and not any(e.result in evidence.BROKEN for e in checked)
     with context.services.interrupts.armed():
         results = context.checks.controls(wait=waits)
     context.checks.stop_controls()
@@ -83,6 +83,15 @@ def compare(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) 
     failure = _failure(context, subjects)
     attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *compared), failure=failure)
     return attempt.ended(outcome.ERRORED, failure.message), compared
+
+
+def _setting(context: RunContext) -> str:
+    return (context.services.settings.checks or CheckSettings()).control
+
+
+def _must_run(context: RunContext) -> bool:
+    """Return whether the verdict waits for the controls."""
+    return context.strict or _setting(context) == CONTROL_BEFORE
 
 
 def _is_controlled(proof: Evidence) -> bool:

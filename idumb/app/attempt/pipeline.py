@@ -10,19 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from idumb.app.attempt import build, builder_commits, determinism, entry, judge, measure, record
-from idumb.app.core import workspaces
+from idumb.app.attempt import build, determinism, entry, judge, measure, record
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import CONTROLS, RunContext
 from idumb.app.worktree import exposed_secrets
-
-
-def _builders_commit(context: RunContext, _: Attempt) -> bool:
-    return context.commits is not None
-
-
-def _idumb_commits_from_clone(context: RunContext, _: Attempt) -> bool:
-    return context.workspace.kind == workspaces.CLONE and context.commits is None
 
 
 def _not_the_first(context: RunContext, attempt: Attempt) -> bool:
@@ -49,10 +40,7 @@ ENTRY = (
 BUILD = (Stage(build.build, also_failed=True),)
 MEASURE = (
     Stage(judge.end_processes, also_failed=True),
-    Stage(builder_commits.take, also_failed=True, when=_builders_commit),
     Stage(measure.measure, also_failed=True),
-    Stage(builder_commits.judge, also_failed=True, when=_builders_commit),
-    Stage(judge.report_beside_clone, also_failed=True, when=_idumb_commits_from_clone),
 )
 PROVE = (
     Stage(exposed_secrets.judge, when=_knows_secrets),
@@ -64,7 +52,7 @@ CONCLUDE = (
     Stage(judge.prove_on_head),
     Stage(judge.reach_verdict, also_failed=True),
 )
-JUDGE = (*MEASURE, *PROVE, Stage(judge.check_drift, also_failed=True), *CONCLUDE)
+JUDGE = (*MEASURE, *PROVE, *CONCLUDE)
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)
 
 

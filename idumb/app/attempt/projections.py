@@ -22,7 +22,7 @@ from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import COMPLETED, RunState
-from idumb.domain.settings import COMMIT_BUILDER, COMMITTED, REPORTS_BRANCH, REPORTS_REF
+from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_REF
 
 SET_ASIDE = "set-aside"
 REPORTS_KEPT = "reports.kept"
@@ -318,7 +318,7 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
 
     Ignored files are omitted; a removed document is committed as removed.
     """
-    if not are_committed(state) or _commits_wait(state):
+    if not are_committed(state):
         return ()
     plans = (path for path in _own_plans(services, state) if not _tells_a_secret(services, path))
     return tuple(services.history.uncommitted([*reports, *plans]))
@@ -331,7 +331,7 @@ def in_ref(state: RunState) -> bool:
 
 def are_committed(state: RunState) -> bool:
     """Return whether the reports of a run are committed to its branch."""
-    return state.reports == REPORTS_BRANCH and state.policy in COMMITTED
+    return state.reports == REPORTS_BRANCH and state.policy == COMMIT_TASK
 
 
 def corrections(services: Services, state: RunState, reports: Sequence[str]) -> tuple[str, ...]:
@@ -364,13 +364,6 @@ def _tells_a_secret(services: Services, path: str) -> bool:
     entry = services.trees.entry(head, path) if head is not None else None
     before = services.trees.read(entry.oid).decode("utf-8", "replace") if entry is not None else ""
     return without(before) == before
-
-
-def _commits_wait(state: RunState) -> bool:
-    """Return whether a builder's commits wait for an answer: nothing may be committed on HEAD before them."""
-    if state.policy != COMMIT_BUILDER:
-        return False
-    return any(t.status == outcome.WAITING and t.work.left_tree != t.work.base for t in state.tasks.values())
 
 
 def record_reports(services: Services, journal: Journal, contract: Contract, reports: Sequence[str]) -> tuple[str, ...]:

@@ -6,19 +6,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import builder_commits, handoff_writer, handover, interruption, judge, questions, step_evidence
+from idumb.app.attempt import delivery, handoff_writer, handover, judge, questions, step_evidence
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import BuilderCommits, Conflict, Snapshot
+from idumb.app.ports.repository import Snapshot
 from idumb.app.worktree import preconditions, staged_changes, task_base
 from idumb.domain import agent, canonical_json, outcome, settings, wording
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import REVERSIBLE, Task
 from idumb.domain.proof import evidence, symbols
 from idumb.domain.runs.event import NewEvent
-
-_DELIVERED = frozenset({outcome.COMPLETED, outcome.WAITING})
 
 
 def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | None = None) -> Attempt:
@@ -27,42 +24,36 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     The log has the whole attempt before its work is delivered and committed, so that recovery can finish it. `earlier`
     is the attempt as the log has it already, if it waited or was killed.
     """
-    if attempt.workspace == "here":
-        # Builders do not fsync their files, and a power failure after the checkpoint could empty them.
+    if attempt.in_place:
+        # Editors do not force files to disk, and a power failure after the checkpoint could empty them.
         context.services.trees.force(attempt.ledger.changed)
     completed = attempt.outcome == outcome.COMPLETED
-    commits = completed and not _advances(attempt) and _commits(context, attempt)
-    delivers = completed and attempt.workspace != "here" and bool(attempt.ledger.changed)
+    commits = completed and _commits(context, attempt)
+    delivers = completed and not attempt.in_place and bool(attempt.ledger.changed)
     attempt = dataclasses.replace(attempt, message=task_message(context, attempt) if commits else "")
     events = [*_finished_events(context, attempt, earlier), *_question_events(context, attempt, earlier)]
-    if _advances(attempt) or commits or delivers:
+    if commits or delivers:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, _intention(context, attempt))
+        context.workspace.end()  # the log has the candidate
         return complete(context, attempt)
     kept = keep_candidate(context, attempt, attempt.candidate)
     if attempt.outcome != outcome.WAITING:
         events += completion_events(context, attempt, kept, None)
     context.journal.write(*events)
+    context.workspace.end()
     return attempt.at(RECORDED)
-
-
-def _advances(attempt: Attempt) -> bool:
-    """Return whether the branch moves to the builder's own commits."""
-    return attempt.outcome == outcome.COMPLETED and attempt.commits is not None and attempt.commits.has_commits
 
 
 def complete(context: RunContext, attempt: Attempt) -> Attempt:
     """Deliver and commit the work of an attempt that the log has. Recovery uses this too."""
-    own = attempt.commits if _advances(attempt) else None
-    expected, head = attempt.judged_on if own is None else own.base, context.services.history.head().commit
-    if own is not None and head not in (expected, own.tip):
-        return attempt.at(RECORDED, commit_refused=_moved(attempt, expected, head))
-    conflicts = _deliver(context, attempt)
+    why = preconditions.why_not_deliver(context.services, context.journal.state)
+    if why:
+        return attempt.at(RECORDED, commit_refused=why)
+    conflicts = delivery.deliver(context, attempt)
     if conflicts:
         return attempt.at(RECORDED, commit_refused="; ".join(f"{c.path}: {c.why}" for c in conflicts))
-    kept = keep_candidate(context, attempt, attempt.candidate)
-    if own is not None:
-        return _finish_commits(context, attempt, kept, own)
+    kept = keep_candidate(context, attempt, delivery.delivered(context, attempt))
     if attempt.message:
         return _finish_commit(context, attempt, kept)
     context.journal.write(*completion_events(context, attempt, kept, None))
@@ -72,14 +63,12 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
 def _commits(context: RunContext, attempt: Attempt) -> bool:
     """Return whether idumb commits the work.
 
-    People and some builders commit their own work. A step of a workflow that changed nothing, such as a condition,
-    makes no empty commit.
+    People commit their own work. A step of a workflow that changed nothing, such as a condition, makes no empty commit.
     """
     return (
-        context.policy in settings.COMMITTED
+        context.policy == settings.COMMIT_TASK
         and not attempt.task.is_human
         and (attempt.task.flow is None or bool(attempt.ledger.changed))
-        and attempt.commits is None
     )
 
 
@@ -109,65 +98,21 @@ def _title_and_body(task: Task) -> tuple[str, str]:
     return (first, rest.strip()) if len(first) <= len(task.title) else (task.title, words)
 
 
-def _moved(attempt: Attempt, base: str | None, head: str | None) -> str:
-    return (
-        f"the commits of {attempt.task.id} are based on {base or 'the empty history'}, but HEAD is now"
-        f" {head or 'without a commit'}; the task is built again there"
-    )
-
-
-def _deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
-    """Write work that was done elsewhere into the user's tree; return the paths that hold other bytes."""
-    if attempt.workspace == "here":
-        return ()
-    return context.services.trees.restore(attempt.candidate, attempt.base, attempt.ledger.changed)
-
-
 def keep_candidate(context: RunContext, attempt: Attempt, tree: str) -> Snapshot:
     """Keep a tree under the ref of the attempt's checkpoint."""
     why = f"after {attempt.task.id}, attempt {attempt.number}"
     return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why)
 
 
-def _finish_commits(context: RunContext, attempt: Attempt, kept: Snapshot, commits: BuilderCommits) -> Attempt:
-    """Move the branch to the builder's tip and record the checkpoint."""
-    services = context.services
-    if commits.tip is None:
-        raise AssertionError("a builder that committed nothing has no tip")
-    with services.interrupts.armed():  # a hook of the user's may take long
-        advanced = services.history.advance(
-            commits.tip,
-            f"idumb: {attempt.task.id}",
-            expected_head=commits.base,
-            hooks=services.settings.git.hooks,
-            wrote=context.journal.state.wrote,
-        )
-    if advanced.guarded:
-        raise _planted(context, attempt, advanced.guarded)
-    if advanced.unrun:
-        _report_hooks(context, attempt, advanced.unrun)
-    if advanced.commit is None:
-        return attempt.at(RECORDED, commit_refused=advanced.words)
-    context.journal.write(*completion_events(context, attempt, kept, advanced.commit))
-    return attempt.at(RECORDED)
-
-
 def _finish_commit(context: RunContext, attempt: Attempt, kept: Snapshot) -> Attempt:
     """Commit the task's own paths and record the checkpoint."""
-    hooks, wrote = context.services.settings.git.hooks, context.journal.state.wrote
+    state = context.journal.state
     entries = context.services.history.staged(attempt.ledger.changed)
     staged = staged_changes.hold_of(context, attempt, entries) if entries else {}
     with context.services.interrupts.armed():  # a hook of the user's may take long
-        committed = context.services.history.commit(
-            attempt.ledger.changed,
-            attempt.message,
-            expected_head=attempt.judged_on,
-            hooks=hooks,
-            allow_empty=True,
-            wrote=wrote,
+        committed = preconditions.commit_on(
+            context.services, state, attempt.ledger.changed, attempt.message, attempt.judged_on, allow_empty=True
         )
-    if committed.guarded:
-        raise _planted(context, attempt, committed.guarded)
     if committed.unrun:
         _report_hooks(context, attempt, committed.unrun)
     if committed.commit is None:
@@ -193,18 +138,6 @@ def _report_hooks(context: RunContext, attempt: Attempt, unrun: Sequence[str]) -
             f"{attempt.task.id} wrote {wording.listed(written)}, which git runs for commits. idumb's commits of this"
             " run run no hooks."
         )
-
-
-def _planted(context: RunContext, attempt: Attempt, changed: tuple[str, ...]) -> Refusal:
-    """Record the attempt as interrupted, and return the refusal: something planted files of git's own after it ended.
-
-    The record keeps every later command from starting git before the files are restored or accepted.
-    """
-    task, state = attempt.task, context.journal.state
-    when = f"just before {task.id} was committed"
-    refusal = preconditions.guarded_changed(when, state, dict.fromkeys(changed, ""), changed)
-    interruption.record_interruption(context, task, refusal.message)
-    return refusal
 
 
 def _changed_while_committing(context: RunContext, attempt: Attempt, commit: str) -> str | None:
@@ -260,9 +193,7 @@ def _finished_events(context: RunContext, attempt: Attempt, earlier: Attempt | N
     task, number, result = attempt.task.id, attempt.number, attempt.result
     waits = attempt.outcome == outcome.WAITING
     told = () if earlier is None else earlier.evidence
-    # What was made in a clone and will not be delivered never reaches the user's tree.
-    here = attempt.workspace == "here" or attempt.outcome in _DELIVERED
-    left_tree = _tree_after(context, attempt)
+    here = attempt.in_place or attempt.outcome == outcome.COMPLETED
     events = [
         _event(
             context,
@@ -291,9 +222,9 @@ def _finished_events(context: RunContext, attempt: Attempt, earlier: Attempt | N
             outcome=attempt.outcome,
             verdict=attempt.verdict,
             reason=attempt.reason,
-            left=left_tree,
+            left=delivery.delivered(context, attempt) if here else attempt.candidate or attempt.snapshot.tree,
             touched=list(attempt.ledger.changed) if here else [],
-            deviations=list(attempt.ledger.strays) if here else [],
+            deviations=list(attempt.ledger.strays),
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
             symbols=symbols.as_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
@@ -308,15 +239,6 @@ def _finished_events(context: RunContext, attempt: Attempt, earlier: Attempt | N
         )
     )
     return events
-
-
-def _tree_after(context: RunContext, attempt: Attempt) -> str | None:
-    """Return the user's tree as the attempt leaves it; a clone adds only what it delivers."""
-    if attempt.workspace == "here":
-        return attempt.candidate
-    if attempt.outcome not in _DELIVERED:
-        return attempt.snapshot.tree
-    return context.services.trees.overlay(attempt.snapshot.tree, attempt.candidate, attempt.ledger.changed)
 
 
 def call_id(run: str, task: str, attempt: int, index: int) -> str:
@@ -334,8 +256,6 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         binding = context.services.settings.bindings.get(attempt.validator or "")
         adapter = attempt.validator if binding is None else binding.adapter
         fields["validator"] = {**(_result_payload(verdict) or {}), "binding": attempt.validator, "adapter": adapter}
-    if attempt.commits is not None:
-        fields["committed"] = builder_commits.payload(attempt.commits)
     if attempt.failure is not None:
         fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
     if attempt.deviation:

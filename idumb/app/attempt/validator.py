@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from idumb.app.attempt import agent_client, build, questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import Snapshot, Trees
-from idumb.app.worktree import tree_guard
+from idumb.app.ports.repository import Trees
 from idumb.domain import agent, contract, outcome, paths, reply, wording
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.decision import Decision
@@ -41,14 +40,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows from the validator's answer; empty if the task has none to ask.
-
-    `judged_from` is the snapshot of the user's tree before it was asked.
-    """
+    """What follows from the validator's answer; empty if the task has none to ask."""
 
     evidence: tuple[Evidence, ...] = ()
     result: AgentResult | None = None
-    judged_from: Snapshot | None = None
 
 
 def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> Verdict:
@@ -56,23 +51,32 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> 
     name = attempt.validator
     if name is None or name == HUMAN:
         return Verdict()
-    saved = _saved(context, attempt, name, attempt.snapshot, "first")
-    request = build.make_request(
-        context, attempt, agent.VALIDATOR, agent.capabilities(context.agents.get(name)), tuple(proofs)
-    )
-    judged = _ask(context, attempt, name, request, saved)
+    able = agent.capabilities(context.agents.get(name))
+    request = build.make_request(context, attempt, agent.VALIDATOR, able, tuple(proofs))
+    request = dataclasses.replace(request, workspace=_place(context, attempt))
+    judged = _ask(context, attempt, name, request)
     if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
-        judged = _asked_again(context, attempt, name, request, judged, saved)
+        judged = _asked_again(context, attempt, name, request, judged)
     level = levels.rule(context.services.settings, agent.VALIDATOR).level
     verdict = evidence_of(
         name,
         judged.result,
         attempt.candidate,
-        waits=context.workspace.kind == "here",  # a clone is gone when the command ends
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
-    return Verdict((dataclasses.replace(verdict, level=level),), judged.result, saved)
+    return Verdict((dataclasses.replace(verdict, level=level),), judged.result)
+
+
+def _place(context: RunContext, attempt: Attempt) -> str:
+    """Return the folder that the validator sees. It never works in the user's own tree, where people build."""
+    if not context.workspace.in_place:
+        return context.work.root
+    services, head = context.services, context.services.history.head().commit
+    paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
+    copy = services.open_checkout()
+    copy.show(context.work.committed(head, attempt.candidate, paths), head)
+    return copy.trees.root
 
 
 def _subject(name: str) -> str:
@@ -84,20 +88,19 @@ def evidence_of(
     result: AgentResult,
     tree: str | None,
     *,
-    waits: bool,
     shown: tuple[ValidatorEvidence, ...] = (),
     malformed: str = "",
 ) -> Evidence:
     """Return a validator's verdict as evidence. A PASS without evidence is only an opinion.
 
-    `waits` is whether the work stays in place until the verdict comes. `malformed` says why the answer cannot be used.
+    `malformed` says why the answer cannot be used.
     """
     subject = _subject(name)
     words = {
         outcome.COMPLETED: evidence.PASSED if shown else evidence.OPINION,
         outcome.TIMED_OUT: evidence.TIMED_OUT,
         outcome.ERRORED: evidence.ERRORED,
-        outcome.WAITING: evidence.WAITING if waits else evidence.TIMED_OUT,
+        outcome.WAITING: evidence.WAITING,
     }.get(result.outcome, evidence.FAILED)
     cited = wording.listed(e.words for e in shown) or ("PASS without evidence" if words == evidence.OPINION else "")
     text = f"its answer cannot be used: {malformed}" if malformed else "; ".join(filter(None, (cited, result.message)))
@@ -116,59 +119,18 @@ def evidence_of(
     )
 
 
-def _saved(context: RunContext, attempt: Attempt, name: str, last: Snapshot | None, call: str) -> Snapshot | None:
-    """Return a snapshot of the user's tree before a call; the last one if nothing changed since.
-
-    None if the validator starts no program.
-    """
-    services, task, number = context.services, attempt.task.id, attempt.number
-    if last is None or not tree_guard.starts_a_program(context.agents.get(name)):
-        return None
-    if services.trees.scan(attempt.literal_paths) == last.tree:
-        return last
-    ref = f"{attempt.ref}/validator/{context.journal.operation}-{call}"
-    taken = services.trees.snapshot(ref, f"before the validator of {task}, attempt {number}", attempt.literal_paths)
-    about = {"role": agent.VALIDATOR, "binding": name, "ref": taken.ref, "snapshot": taken.commit}
-    context.journal.write(context.journal.event("snapshot.taken", task, number, **about))
-    return taken
-
-
-def changed_meanwhile(context: RunContext, attempt: Attempt, present: str) -> frozenset[str]:
-    """Report paths of the user's tree that changed while the validator judged; return them if the work is there.
-
-    `present` is the present tree of the work.
-    """
-    if attempt.validated_from is None:
-        return frozenset()
-    here = context.workspace.kind == "here"
-    own = present if here else context.services.trees.scan(attempt.literal_paths)
-    report = tree_guard.files(context.services, attempt.validated_from, own)
-    if not report.words:
-        return frozenset()
-    back = f" Earlier state: {wording.listed(report.back, between='; ')}." if report.back else ""
-    context.services.reporter.note(
-        f"While the validator {attempt.validator} judged {attempt.task.id}, {'; '.join(report.words)}."
-        f" It may have been you.{back}"
-    )
-    return frozenset(str(row["path"]) for row in report.rows) if here else frozenset()
-
-
-def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest, saved: Snapshot | None) -> Answered:
+def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest) -> Answered:
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
-    here = context.workspace.kind == "here"
-    before = saved.tree if saved is not None and here else context.work.scan(attempt.literal_paths)
-    again = functools.partial(build.changed_since, context, attempt, before)
+    again = functools.partial(build.changed_since, context, attempt, context.work.scan(attempt.literal_paths))
     call = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
     result = agent_client.ask(context.services, context.journal, call)
     context.checks.end_processes()
-    return _read(context, attempt, result)
+    return _read(context, attempt, result, request.workspace)
 
 
-def _asked_again(
-    context: RunContext, attempt: Attempt, name: str, request: AgentRequest, first: Answered, saved: Snapshot | None
-) -> Answered:
+def _asked_again(context: RunContext, attempt: Attempt, name: str, request: AgentRequest, first: Answered) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = context.journal, first.malformed
     call_fields = {"role": agent.VALIDATOR, "binding": name, "model": request.model, "failure": agent.MALFORMED}
@@ -178,7 +140,7 @@ def _asked_again(
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
     request = dataclasses.replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
-    second = _ask(context, attempt, name, request, _saved(context, attempt, name, saved, "second"))
+    second = _ask(context, attempt, name, request)
     result = dataclasses.replace(
         second.result,
         usage=spending.add_usage(first.result.usage, second.result.usage),
@@ -187,7 +149,7 @@ def _asked_again(
     return dataclasses.replace(second, result=result)
 
 
-def _read(context: RunContext, attempt: Attempt, result: AgentResult) -> Answered:
+def _read(context: RunContext, attempt: Attempt, result: AgentResult, root: str) -> Answered:
     if result.failure == agent.MALFORMED:
         return Answered(result, malformed=result.message or "no verdict can be read in it")
     answer = reply.answer(result.reply, "verdict") if result.outcome == outcome.COMPLETED else ""
@@ -196,7 +158,7 @@ def _read(context: RunContext, attempt: Attempt, result: AgentResult) -> Answere
     shown = validation.read(answer)
     if isinstance(shown, str):
         return Answered(result, malformed=shown)
-    shown = tuple(_within(context, item) for item in shown)
+    shown = tuple(_within(root, item) for item in shown)
     places = (item.place for item in shown if item.place is not None)
     unresolved = [p for p in places if not resolves(context.work, p, attempt.candidate)]
     citations = wording.listed(dict.fromkeys(f"{p.file}:{p.line}" for p in unresolved))
@@ -207,11 +169,11 @@ def _read(context: RunContext, attempt: Attempt, result: AgentResult) -> Answere
     )
 
 
-def _within(context: RunContext, shown: ValidatorEvidence) -> ValidatorEvidence:
-    """Return a citation with a relative path: some agents cite absolute ones."""
+def _within(root: str, shown: ValidatorEvidence) -> ValidatorEvidence:
+    """Return a citation with a path relative to `root`: some agents cite absolute ones."""
     if shown.place is None:
         return shown
-    file = shown.place.file.removeprefix(f"{context.work.root.rstrip('/')}/")
+    file = shown.place.file.removeprefix(f"{root.rstrip('/')}/")
     return dataclasses.replace(shown, place=Citation(file, shown.place.line))
 
 

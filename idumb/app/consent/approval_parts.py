@@ -121,7 +121,7 @@ def task_commands(task: Task) -> tuple[str, ...]:
 
 def prepare_commands(settings: Settings) -> tuple[str, ...]:
     """Return the commands that install what checks need."""
-    return settings.checks.prepare if settings.checks is not None else ()
+    return settings.checkout.prepare if settings.checkout is not None else ()
 
 
 def gate_commands(settings: Settings) -> dict[str, tuple[str, ...]]:

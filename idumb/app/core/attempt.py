@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import cache
 from typing import Any, Self
 
-from idumb.app.ports.repository import BuilderCommits, Head, RepositoryState, Snapshot
+from idumb.app.ports.repository import Head, RepositoryState, Snapshot
 from idumb.domain.agent import AgentResult, Conversation
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.failures import FailureMessage
@@ -45,7 +45,7 @@ class Attempt:
     - `base`: the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
     - `started`: monotonic seconds of this process, less what the attempt took in earlier processes.
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
-      `workspace`: where the builder works.
+      `in_place`: a person builds it in the user's own working tree; programs have a private copy.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
       context was exhausted.
@@ -58,7 +58,6 @@ class Attempt:
     Once it is built:
 
     - `result`: what the builder answered; None if nobody was asked. `failure`: why an agent could not work.
-    - `commits`: the builder's own, where it commits itself.
 
     Once it is measured:
 
@@ -66,9 +65,9 @@ class Attempt:
     - `tool_files`: what tools left, which is in no ledger. `deviation`: it changed undeclared files;
       `excusable`: nothing else is wrong, so that a person may accept them.
     - `exposed`: known secrets that it would commit. `unlike`: deterministic mode refuses it.
-    - `proven`: the tree that checks judged apart from the workspace, None if they judged the workspace.
+    - `proven`: the tree that checks judged, None if there were none.
     - `judged_on`: HEAD when the checks ran.
-    - `verdict_of_validator`: what the validator answered; `validated_from`: the snapshot before it was asked.
+    - `verdict_of_validator`: what the validator answered.
     - `outputs`: what the step of a workflow gave out.
 
     Once it is judged:
@@ -87,7 +86,7 @@ class Attempt:
     builder: str
     validator: str | None
     ref: str
-    workspace: str
+    in_place: bool = False
     accepted_paths: tuple[str, ...] = ()
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
@@ -107,7 +106,6 @@ class Attempt:
     failure: FailureMessage | None = None
     questions: tuple[Decision, ...] = ()
     answers: tuple[Answer, ...] = ()
-    commits: BuilderCommits | None = None
 
     candidate: str = ""
     changes: tuple[Change, ...] = ()
@@ -120,7 +118,6 @@ class Attempt:
     proven: str | None = None
     judged_on: str | None = None
     verdict_of_validator: AgentResult | None = None
-    validated_from: Snapshot | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
 
     verdict: str | None = None

@@ -21,10 +21,11 @@ from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from idumb.gates.registry import StepGates
-    from idumb.git.clones.builder_clone import BuilderClone
 
 SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"})
 """Kinds of events that hold the whole attempt, from where it can continue."""
+INTERRUPTED_NAME = "interrupted"
+"""The last part of the ref that keeps what an attempt left which did not end."""
 CONTROLS = "controls"
 """The note of an attempt whose checks also run before its work."""
 
@@ -62,8 +63,8 @@ class Locked:
 class RunContext:
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
-    `notes` is what a part of an attempt remembers until the next one, by its name. `commits` is set if builders commit
-    themselves. `sandboxed`: no agent starts without a sandbox.
+    `workspace`: where its programs work. `notes`: what a part of an attempt remembers until the next one, by its name.
+    `sandboxed`: no agent starts without a sandbox.
     """
 
     services: Services
@@ -82,7 +83,6 @@ class RunContext:
     sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
-    commits: BuilderClone | None = None
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
@@ -113,9 +113,18 @@ class RunContext:
             builder=contract.builder_of(plan, task, settings) or "",
             validator=contract.validator_of(plan, task, settings),
             ref=attempt_ref(self.services, self.run, task.id, number),
-            workspace=self.workspace.kind,
+            in_place=self.workspace.in_place,
             **values,
         )
+
+    def of(self, task: Task) -> RunContext:
+        """Return the context of one task: people work in the user's own working tree."""
+        settings = self.services.settings
+        if self.workspace.in_place or not contract.in_place(self.plans[task.id], task, settings):
+            return self
+        here = self.services.here
+        agents, checks = self.services.open_agents(here, self.run), self.services.open_checks(here, self.run)
+        return dataclasses.replace(self, workspace=here, agents=agents, checks=checks)
 
     def saved(self, task: Task) -> Attempt:
         """Return the last attempt at a task that was saved. KeyError if there is none."""

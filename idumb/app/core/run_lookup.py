@@ -52,8 +52,7 @@ def run_of(services: Services, run: str) -> RunState:
 
 def end_processes(services: Services, state: RunState) -> None:
     """End the processes of a run that builders and checks left in the user's working tree."""
-    workspace = services.open_workspace("here", state.id)
-    services.open_checks(workspace, state.id).end_processes()
+    services.open_checks(services.here, state.id).end_processes()
 
 
 def require_run(services: Services, phase: str) -> RunState:

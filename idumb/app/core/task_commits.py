@@ -6,7 +6,7 @@ from idumb.app.core.services import Services
 from idumb.domain import outcome
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
 FILES = "worktree"
@@ -29,7 +29,7 @@ def of_task(state: RunState, task: TaskState) -> Place | None:
     A completed task that changed nothing, or that a person built, is in the commit that was HEAD after it.
     """
     kept = task.checkpoint
-    head = kept.git_hash if kept is not None and state.policy in COMMITTED else None
+    head = kept.git_hash if kept is not None and state.policy == COMMIT_TASK else None
     commit = task.accepted_commit or (kept.commit if kept is not None else None) or head
     if commit is not None:
         return Place(commit)

@@ -8,7 +8,8 @@ from idumb.app.core import open_attempt, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, attempt_ref
 from idumb.app.session import open_run, operation
-from idumb.app.worktree import preconditions, task_base
+from idumb.app.worktree import preconditions
+from idumb.domain import wording
 from idumb.domain.errors import InputError, Refusal
 
 
@@ -33,10 +34,13 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     with operation.owned(services, "give-up") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
-        context = open_run.run_context(services, journal, contract, workspace="here")
+        context = open_run.run_context(services, journal, contract, in_place=True)
         interruption.record_interruption(context, contract.tasks[task_id], f"given up by {by}: {' '.join(why.split())}")
         touched = list(state.tasks[task_id].work.touched)
-        task_base.take_back(context, contract.tasks[task_id], asked=True)
+        work = state.tasks[task_id].work
+        conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
+        if conflicts:
+            raise _changed(task_id, [conflict.path for conflict in conflicts])
         projections.write_progress(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
@@ -50,3 +54,8 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "next": [f"idumb start {task_id}", f"idumb skip {task_id} --why REASON"],
         }
     )
+
+
+def _changed(task: str, paths: list[str]) -> Refusal:
+    words = f"{task} is given up, but these files changed while they were restored: {wording.listed(paths)}"
+    return Refusal("task.changed-since", words, hint="git status", details={"task": task, "paths": paths})

@@ -15,7 +15,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, attempt_ref
+from idumb.app.core.services import Services
 from idumb.app.engine import moves, runner
 from idumb.app.engine.moves import Ending
 from idumb.app.reading import task_brief
@@ -31,8 +31,6 @@ from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState
 
-HERE = "here"
-
 
 def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:
     """Prepare one task and leave its attempt open; with `retry`, also a task that failed for good.
@@ -41,7 +39,7 @@ def start(services: Services, task_name: str, by: str, flags: Request, *, retry:
     """
     phase, task_id = run_lookup.find_task(task_name)
     again = f"idumb start {task_id}"
-    request = dataclasses.replace(flags, phase=phase, workspace=HERE, command="start", again=again)
+    request = dataclasses.replace(flags, phase=phase, in_place=True, command="start", again=again)
     contract = admission.admit(services, request)
     task = _buildable(services, contract, task_id)
     with operation.owned(services, "start") as owned:
@@ -83,7 +81,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt |
     if ready is not moves.READY:
         status = context.journal.state.tasks[task.id].status
         return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
-    task_base.refuse_foreign_changes(context, task)
+    task_base.require_clean(context, task)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
@@ -141,10 +139,6 @@ def _require_turn(context: RunContext, task: Task) -> None:
 
 def _announce(context: RunContext, attempt: Attempt, by: str) -> None:
     services, task = context.services, attempt.task
-    if attempt.residue:
-        # The base contains what the checks before the work left, and no snapshot refers to that tree.
-        ref = attempt_ref(services, context.run, task.id, attempt.number, "opened")
-        services.trees.keep(ref, attempt.base, f"what {task.id} starts from")
     context.journal.write(
         context.journal.event(
             open_attempt.KIND,

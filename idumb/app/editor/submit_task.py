@@ -29,8 +29,6 @@ from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import HALTED, INTERRUPTED, PAUSED, RunState
 from idumb.domain.runs.task_state import TaskState
 
-HERE = "here"
-
 
 def submit(services: Services, task_name: str, flags: Request, report: str = "") -> Result:
     """Judge the work of the open attempt, and commit it if it holds.
@@ -43,7 +41,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     open_attempt.require(state, task_id)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     changed_contract.require_same(services, contract, state)
-    request = dataclasses.replace(flags, phase=contract.phase, workspace=HERE, command="submit")
+    request = dataclasses.replace(flags, phase=contract.phase, in_place=True, command="submit")
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from idumb.app.attempt import budget, questions
 from idumb.app.core import schedule
 from idumb.app.engine import exhausted_tasks
-from idumb.domain import agent, failures, outcome, wording
+from idumb.domain import agent, failures, outcome
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import evidence
@@ -29,7 +29,7 @@ class Move:
     - START: a new attempt. FINISH: deliver and commit what was announced. JUDGE: continue the attempt that was saved,
       with the answers. INTERRUPT: record an attempt that was killed.
     - ASK: put `question` to a person. WAIT: for an answer. EXPIRE: its time is over.
-    - RESET: try it again, because of `reason`; `keeps_attempts` and `yours` are for the event.
+    - RESET: try it again, because of `reason`; `keeps_attempts` is for the event.
     - SKIP, FAIL: it ends. `question` of FAIL is put beside it. HALT: the run stops. DONE: nothing.
 
     `reason` is recorded. With `says`, the run stops with these words: after FAIL and HALT it has halted, after ASK
@@ -41,7 +41,6 @@ class Move:
     says: str = ""
     question: Decision | None = None
     keeps_attempts: bool = False
-    yours: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,7 @@ class Limits:
     """What decides beside the record of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.
-    - `strays`: undeclared changes since an interrupted attempt began that are still there and undecided; after a failed
-      attempt, those of them that a person may accept. `protected`: some of them are protected.
+    - `strays`: undeclared changes of a failed attempt that a person may accept. `protected`: others are protected.
     - `secret`: the name of one holds a secret. `in_editor`: its builder drives idumb itself.
     - `judges_only`: the work is done, and only its verdict is pending. `overdue`: the time to answer is over.
     - `just_ended`: this command ended the last attempt.
@@ -84,13 +82,11 @@ def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Lim
         return _after_attempt(task, plan, record, run, limits)
     if record.attempt.failure in failures.STOPPING and limits.just_ended:
         return Move(HALT, says=f"{task.id}: {record.reason}. {record.attempt.next_step}")
-    return _before_attempt(task, plan, record, run, limits)
+    return _before_attempt(task, record, run, limits)
 
 
-def _before_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
+def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits) -> Move:
     """Return what a person must decide before another attempt begins; otherwise it starts."""
-    if record.attempt.outcome == outcome.CANCELLED and limits.strays:
-        return _about_interrupted(task, plan, record, run, limits)
     if record.effect == EFFECT and not limits.judges_only:
         question = questions.effect_question(task, record.attempt.number, record.reason)
         choice = _answer(run, question)
@@ -109,18 +105,6 @@ def _before_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, li
     return Move(ASK, words, f"{task.id}: {words}", budget.question(task, ceiling, run))
 
 
-def _about_interrupted(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
-    shown = wording.listed(limits.strays)
-    reason = f"was interrupted; since it began, files changed that it does not declare: {shown}"
-    question = questions.interrupted_question(task, record.attempt.number, limits.strays, protected=limits.protected)
-    choice = _answer(run, question)
-    if STRICT in (plan.mode, run.mode) or limits.decided or limits.secret or choice == questions.HALT:
-        return Move(FAIL, reason, f"{task.id} {reason}")
-    if choice is None:
-        return Move(ASK, reason, f"{task.id} {reason}", question)
-    return Move(RESET, ANSWERED, yours=record.work.deviations if choice == questions.RETRY else ())
-
-
 def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
     """Return what follows an attempt that failed."""
     attempt, strict = record.attempt, STRICT in (plan.mode, run.mode)
@@ -128,9 +112,9 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
         fresh = attempt.failure == agent.CONTEXT_EXHAUSTED and record.progress.exhausted <= schedule.MOST_CONTEXTS
         over = attempt.failure == agent.OVER_BUDGET and budget.reached(limits.settings, run, task.id) is not None
         if fresh or over:
-            return _before_attempt(task, plan, record, run, limits)
+            return _before_attempt(task, record, run, limits)
     if schedule.tries_again(task, plan.mode, record, limits.max_attempts):
-        return _before_attempt(task, plan, record, run, limits)
+        return _before_attempt(task, record, run, limits)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
         return Move(SKIP, "timed out, and the plan says skip")
     question = _question_of_failure(task, record)
@@ -210,19 +194,18 @@ def _of_waiting(task: Task, record: TaskState, run: RunState, limits: Limits) ->
     kind, choice = run.decisions[first]["kind"], str(run.answers[first]["choice"])
     if f"{task.id}.work" in record.decisions:
         return Move(RESET, ANSWERED)
-    return Move(JUDGE) if kind in _JUDGING else _of_choice(record, kind, choice)
+    return Move(JUDGE) if kind in _JUDGING else _of_choice(kind, choice)
 
 
-def _of_choice(record: TaskState, kind: str, choice: str) -> Move:
+def _of_choice(kind: str, choice: str) -> Move:
     """Return what a person's answer to a question about a task that stopped means."""
-    failed, interrupted = Move(FAIL, f"answered {choice}"), record.attempt.outcome == outcome.CANCELLED
+    failed = Move(FAIL, f"answered {choice}")
     if choice == questions.SKIP:
         return Move(SKIP, f"answered {choice}")
-    if kind == DEVIATION and not interrupted:
+    if kind == DEVIATION:
         return _of_strays(choice, failed)
-    if choice in (questions.RETRY, questions.AGAIN, questions.ACCEPT, budget.RAISE):
-        yours = record.work.deviations if kind == DEVIATION and choice == questions.RETRY else ()
-        return Move(RESET, ANSWERED, keeps_attempts=choice == budget.RAISE, yours=yours)
+    if choice in (questions.RETRY, questions.AGAIN, budget.RAISE):
+        return Move(RESET, ANSWERED, keeps_attempts=choice == budget.RAISE)
     return failed
 
 

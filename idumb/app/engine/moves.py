@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, entry, handoff_writer, measure, projections, questions
+from idumb.app.attempt import budget, entry, handoff_writer, projections, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
-from idumb.app.worktree import exposed_secrets, task_base
+from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import failures, outcome
 from idumb.domain.decision import Answer, Decision, seconds_until
+from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.event import NewEvent
@@ -50,12 +51,14 @@ _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
     follow.EXPIRE: unfinished_attempts.expire,
 }
 """The moves that continue the attempt of the log. They return it if it went on to its end."""
+REFUSED = "commit-refused"
 READY = Ending("ready")
 """Another attempt may begin."""
 
 
 def advance(context: RunContext, task: Task) -> Ending:
     """Lead a task until an attempt may begin (READY), the run goes on without it (`done`), or the run ends."""
+    context = context.of(task)
     while (move := following(context, task)).kind != follow.START:
         if move.kind == follow.DONE:
             return Ending("done")
@@ -69,13 +72,16 @@ def advance(context: RunContext, task: Task) -> Ending:
 def settle(context: RunContext, task: Task) -> None:
     """Bring a task to a state from which a new attempt can start, or in which it waits or has ended. Asks nobody.
 
-    What decides whether an attempt may begin is left for the task's turn.
+    What decides whether an attempt may begin is left for the task's turn. WorkFailed if git refuses a commit.
     """
+    context = context.of(task)
     while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
         move = following(context, task)
         if move.kind in (follow.START, follow.WAIT, follow.HALT):
             return
-        perform(context, task, move, ask=False)
+        ending = perform(context, task, move, ask=False)
+        if ending is not None and ending.kind == REFUSED:
+            raise _commit_failed(context, task, ending.words)
 
 
 def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
@@ -91,8 +97,7 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
             # A raised ceiling does not undo a failed attempt.
             attempts = context.journal.state.tasks[task.id].progress.attempts
             kept = {"attempts": attempts} if move.keeps_attempts else {}
-            yours = {"yours": list(move.yours)} if move.yours else {}
-            context.journal.write(event("task.reset", task.id, reason=move.reason, **kept, **yours))
+            context.journal.write(event("task.reset", task.id, reason=move.reason, **kept))
         case follow.SKIP:
             context.journal.write(*_skipped(context, task, number, move.reason))
         case follow.FAIL:
@@ -111,11 +116,32 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
     projections.checkpoint(context, attempt)
     handoff_writer.after(context, attempt.task)
-    if attempt.commit_refused is not None:
-        return Ending("commit-refused", attempt.commit_refused, attempt.task.id)
+    if attempt.commit_refused is not None and not _judges_again(context, attempt):
+        return Ending(REFUSED, attempt.commit_refused, attempt.task.id)
     if attempt.outcome == outcome.WAITING:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None
+
+
+def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:
+    mine = contracts.in_editor(context.plans[task.id], task, context.services.settings)
+    again = f"idumb submit {task.id}" if mine else f"idumb resume {context.contract.phase}"
+    message = f"git refused the commit of {task.id}: {words}"
+    return WorkFailed("git.commit-refused", message, hint=f"Fix what git names, then {again}")
+
+
+_MOST_JUDGED = 3
+"""How often finished work is judged again, because the branch moves while it is committed."""
+
+
+def _judges_again(context: RunContext, attempt: Attempt) -> bool:
+    """Return whether work was not committed because the branch moved, so that it is judged on top of that."""
+    services = context.services
+    if services.history.head().commit == attempt.judged_on:
+        return False
+    intended = services.log.events(run=context.run, task=attempt.task.id, kind="checkpoint.intended")
+    tries = sum(1 for event in intended if event.attempt == attempt.number)
+    return tries <= _MOST_JUDGED and not preconditions.why_not_deliver(services, context.journal.state)
 
 
 def failed(context: RunContext, task: Task, reason: str) -> NewEvent:
@@ -187,16 +213,10 @@ def _just_ended(context: RunContext, task: Task) -> bool:
 
 
 def _strays(context: RunContext, task: Task, record: TaskState) -> tuple[tuple[str, ...], bool]:
-    """Return the undeclared changes to decide about, and whether some are protected."""
-    interrupted = record.attempt.outcome == outcome.CANCELLED and bool(record.work.deviations)
-    if not interrupted and not record.attempt.deviates:
+    """Return the undeclared changes to decide about, and whether others are protected."""
+    if not record.attempt.deviates:
         return (), False
     lines = run_lookup.last_ledger(context.services, context.run, task.id)
     statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    if not interrupted:
-        strays = tuple(path for path, status in statuses.items() if status == ledger.UNDECLARED)
-        return strays, ledger.PROTECTED in statuses.values()
-    strays = task_base.left_by_interruption(context, task)
-    protected = any(statuses.get(path) == ledger.PROTECTED for path in strays)
-    accepted = measure.accepts_strays(context, task, strays) and not protected
-    return (() if accepted else strays), protected
+    strays = tuple(path for path, status in statuses.items() if status == ledger.UNDECLARED)
+    return strays, ledger.PROTECTED in statuses.values()

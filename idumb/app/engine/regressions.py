@@ -53,7 +53,7 @@ class _Rounds:
 def find(context: RunContext) -> str | None:
     """Return why nothing may be built now: a check of a completed task fails, and a person must decide; else None."""
     settings = context.services.settings.checks or CheckSettings()
-    if not context.checks.apart or settings.regression != AFTER_EACH:
+    if settings.regression != AFTER_EACH:
         return None
     clock = context.services.clock.monotonic
     rounds: _Rounds = context.notes.setdefault(_NOTES, _Rounds(ended=clock()))

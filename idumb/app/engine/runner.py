@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from idumb.app.attempt import (
-    builder_commits,
     entry,
     interruption,
     pipeline,
@@ -17,7 +16,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import moves
 from idumb.app.engine.moves import Ending
-from idumb.app.worktree import drift, task_base
+from idumb.app.worktree import task_base
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.errors import AdapterError, Interrupted, Refusal
@@ -30,38 +29,22 @@ def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""
     tasks = schedule.Schedule(context.contract, context.journal.state)
     waiting: Ending | None = None
-    held: Ending | None = None
     while (task_id := tasks.next()) is not None:
         stopped = _paused(context) or broken_before(context)
         if stopped is not None:
             return stopped
-        try:
-            ending = _run_task(context, context.contract.tasks[task_id])
-        except Refusal as refusal:
-            if refusal.code != task_base.UNFINISHED:
-                raise
-            held = held or Ending("halted", f"{refusal.message} {refusal.hint}", task_id)
-            continue  # other tasks need not wait for what a person must decide about this one's files
+        ending = _run_task(context, context.contract.tasks[task_id])
         projections.progress(context)
         if ending is not None and ending.kind != "waiting":
             return ending
         if ending is not None:
             waiting = ending
-            if not _left_nothing(context, task_id):
-                return ending  # its unfinished work is in the tree; nothing may build on top of it
             continue
         if context.journal.state.tasks[task_id].status in outcome.UNBLOCKING:
             tasks.completed(task_id)
     if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
-    return waiting or held or Ending("done")
-
-
-def _left_nothing(context: RunContext, task_id: str) -> bool:
-    """Return whether other tasks can run while this one waits: no builder began it."""
-    attempt = context.journal.state.tasks[task_id].attempt
-    not_started = attempt.outcome == outcome.REFUSED and not context.strict
-    return context.contract.tasks[task_id].is_human or not_started
+    return waiting or Ending("done")
 
 
 def broken_before(context: RunContext) -> Ending | None:
@@ -87,12 +70,12 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
     """Lead a task as far as it goes; None if the run continues, however the task ended."""
     if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
-    context = builder_commits.task_context(context, task)
+    context = context.of(task)
     while True:
         ending = moves.advance(context, task)
         if ending is not moves.READY:
             return None if ending.kind == "done" else ending
-        task_base.refuse_foreign_changes(context, task)
+        task_base.require_clean(context, task)
         stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.make))
         if stopped is not None:
             return stopped
@@ -109,8 +92,6 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
         # If git was about to commit, only the branch shows whether it did, so `resume` checks it. Work begun in the
         # editor is unchanged, and is submitted again.
         if not task_state.intended and task_state.attempt.opened is None:
-            if task_state.attempt.running and context.workspace.kind == "here":
-                drift.report_after_crash(context, task, task_state)
             took = context.services.clock.monotonic() - attempt.started
             interruption.record_interruption(context, task, run_lookup.why_stopped(context.services, interrupted), took)
         raise

@@ -16,10 +16,9 @@ from idumb.app.contract.plan_changes import since_lock
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.app.worktree import tree_guard
 from idumb.domain import agent, amendment, outcome, plan_diff, wording
 from idumb.domain.documents import plan_replies
-from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.errors import IdumbError
 from idumb.domain.proof.judgement import Citation
 from idumb.domain.runs.run import RunState
 
@@ -37,13 +36,7 @@ def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str
         "failure": "",
         "citations": [],
     }
-    try:
-        result = role_calls.ask(services, request, run=state)
-    except Refusal as refusal:
-        if refusal.code != tree_guard.CODE:
-            raise
-        # The facts that were collected without an agent are still valid.
-        return {"diagnosis": {**diagnosis, "failure": f"{refusal.message} [{refusal.code}]"}, "amendment": None}
+    result = role_calls.ask(services, request, run=state)
     if result.outcome != outcome.COMPLETED or not result.reply.strip():
         words = result.message or result.failure or "its reply is empty"
         return {"diagnosis": {**diagnosis, "failure": words}, "amendment": None}

@@ -127,8 +127,7 @@ def run(
     """Run the commands, newest task first. Return the kept tree of the files now; what they change is the tasks'."""
     if not effects.commands:
         return before.tree
-    place = services.open_workspace("here", journal.state.id)
-    checks = services.open_checks(place, journal.state.id).given(contract.variables)
+    checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
     present = before.tree
     for task, commands in effects.commands:
         done = [_command(services, journal, checks, task, command) for command in commands]

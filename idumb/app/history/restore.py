@@ -18,7 +18,7 @@ from idumb.app.core.services import Services, run_ref
 from idumb.app.history import restore_conflicts
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports.repository import Conflict, Snapshot
-from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
+from idumb.app.worktree import exposed_secrets, preconditions, staged_changes, task_base
 from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -28,7 +28,7 @@ from idumb.domain.proof.ledger import SUBMODULE
 from idumb.domain.runs import replay
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
 ROLLBACK = "rollback"
@@ -122,7 +122,7 @@ def keep_present(services: Services, journal: Journal, target: Target) -> Snapsh
     """Take a snapshot of the present files. Refuses if the user changed one of the paths."""
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
     before = services.trees.snapshot(ref, target.words, target.paths)
-    conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy in COMMITTED)
+    conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy == COMMIT_TASK)
     if conflicts:
         raise restore_conflicts.refusal(services, target, before, conflicts)
     return before
@@ -227,7 +227,7 @@ def _record(
     payload |= {**intended["said"], "paths": list(paths), "left": list(not_restored)}
     reports = _reports(services, _state_after(state, kind, payload), contract, intended["tasks"])
     commit, reports_committed = (
-        _commit(services, state, intended, paths, reports) if state.policy in COMMITTED else (None, ())
+        _commit(services, state, intended, paths, reports) if state.policy == COMMIT_TASK else (None, ())
     )
     committed, after = intended["committed_tree"], intended["after_tree"]
     entry = services.trees.entry
@@ -357,13 +357,15 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
         approvals.require_for(services, contract, state)
     except Refusal:  # the files are already restored, so this only skips the checks
         return ()
-    checks = services.open_checks(services.open_workspace("here", state.id), state.id).given(contract.variables)
+    checks = services.open_checks(services.here, state.id).given(contract.variables)
+    tree = task_base.tree_between_attempts(services, state, services.trees.scan())
     limit = float(services.settings.run.check_timeout)
+    tree = task_base.tree_between_attempts(services, state, services.trees.scan())
     results = []
     for invariant in invariants:
         with services.interrupts.armed():
             subject = f"invariant {invariant.id}"
-            results.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=None))
+            results.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=tree))
     checks.end_processes()
     return tuple(results)
 

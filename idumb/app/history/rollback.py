@@ -156,7 +156,7 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> N
     context = open_run.run_context(services, journal, contract)
     for task in killed:
         interruption.record_interruption(context, contract.tasks[task])
-    context.workspace.close()
+    context.workspace.keep()
 
 
 def checked_target(state: RunState, to: str) -> str:

@@ -21,7 +21,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import START, RunState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 from idumb.lazy_dataclass import dataclass
 
 UNDOABLE = ("rollback.completed", "undo.completed", "attempt.started")
@@ -294,7 +294,7 @@ def _committed_then(services: Services, state: RunState, operation: str, tree: s
     intended = next(services.log.events(run=state.id, operation=operation, kind="rollback.intended"))
     head = services.history.tree_of(intended.payload["head"])
     uncommitted = exposed_secrets.names_in(services, intended.payload["uncommitted"], tree, head)
-    return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy in COMMITTED else None
+    return services.trees.overlay(tree, head, uncommitted) if uncommitted and state.policy == COMMIT_TASK else None
 
 
 def _require_same_tasks(services: Services, state: RunState, event: Event) -> None:

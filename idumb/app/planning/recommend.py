@@ -14,10 +14,9 @@ from idumb.app.planning import phase_context, phase_research
 from idumb.app.planning.phase_research import Tell
 from idumb.app.roles import role_calls, role_consent
 from idumb.app.roles.role_calls import RoleRequest
-from idumb.app.worktree import preconditions, tree_guard
+from idumb.app.worktree import preconditions
 from idumb.domain import agent, outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.errors import Refusal
 from idumb.domain.intake import recommendations
 from idumb.domain.intake.recommendations import ADD_VALUE, Facts, Recommendation
 
@@ -81,12 +80,7 @@ def _advice(services: Services, contract: Contract, rows: Sequence[Recommendatio
         "recommendations": wording.fenced(known, "text") or "Nothing.",
     }
     advice = {"binding": role_calls.binding_of(services, agent.RESEARCHER), "model": None, "text": "", "failure": ""}
-    try:
-        result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, f"phase-{phase}", values))
-    except Refusal as refusal:
-        if refusal.code != tree_guard.CODE:
-            raise
-        return {**advice, "failure": f"{refusal.message} [{refusal.code}]"}  # what idumb itself found is still valid
+    result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, f"phase-{phase}", values))
     text = (result.reply or result.output).strip()
     if result.outcome != outcome.COMPLETED or not text:
         return {**advice, "model": result.model, "failure": result.message or result.failure or "its reply is empty"}

@@ -62,9 +62,8 @@ class PromptRequest:
     """The input of a prompt. For a validator, `evidence` is that of the attempt.
 
     `template` is the text of the user's template; None selects the shipped one, by `name` or role. `handover` is the
-    summary of an agent whose context was exhausted. `commits`: the builder commits its work itself. `decided` are the
-    answers of this run that apply to every task. `values` are the inputs of a workflow's step, and the answer it asks
-    for, in words.
+    summary of an agent whose context was exhausted. `decided` are the answers of this run that apply to every task.
+    `values` are the inputs of a workflow's step, and the answer it asks for, in words.
     """
 
     role: str
@@ -78,6 +77,5 @@ class PromptRequest:
     template: str | None = None
     name: str = ""
     handover: str = ""
-    commits: bool = False
     decided: tuple[str, ...] = ()
     values: str = ""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from typing import Protocol
 
-from idumb.domain.proof.builder_commits import Commit
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.lazy_dataclass import dataclass
 
@@ -21,16 +20,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """HEAD, a digest of each file that decides what git runs (`guarded`), and the user's refs.
+    """HEAD, and a digest of each file that decides what git runs (`guarded`).
 
-    A ref's value is a commit, a tag, or the name of another ref. `kept` are idumb's own refs of this working tree.
     `configuration` has the settings of each file of git's configuration; it is never recorded.
     """
 
     head: Head
     guarded: Mapping[str, str]
-    refs: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
 
@@ -52,47 +48,15 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class NestedChange:
-    """A changed path in a submodule or nested repository, or the repository itself if its HEAD moved.
-
-    `kept`: the snapshot has the bytes from before.
-    """
-
-    repository: str
-    path: str
-    kept: bool
-
-
-@dataclass(frozen=True, slots=True)
 class CommitAttempt:
     """`commit` is None if git, a hook or the signer refused; `words` is their message.
 
-    `guarded` are the guarded files that changed since they were compared: then git was not started. `unrun` are hooks
-    in the tree that this run wrote: then no hook ran.
+    `unrun` are hooks in the tree that this run wrote: then no hook ran.
     """
 
     commit: str | None
     words: str = ""
-    guarded: tuple[str, ...] = ()
     unrun: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BuilderCommits:
-    """The commits of a builder in its clone since `base`, oldest first, and the tip of its branch.
-
-    `problem` says why they cannot be used; then, and without any commit, `tip` is None.
-    """
-
-    base: str | None
-    tip: str | None
-    commits: tuple[Commit, ...] = ()
-    problem: str = ""
-
-    @property
-    def has_commits(self) -> bool:
-        """Whether there are commits to use."""
-        return self.tip is not None and self.tip != self.base
 
 
 class Trees(Protocol):
@@ -124,9 +88,6 @@ class Trees(Protocol):
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         """Return the absolute paths in a file that exist now, and that only this machine is sure to have."""
 
-    def is_older(self, path: str) -> bool:
-        """Return whether what is at the path was there, unchanged, at the last snapshot."""
-
     def ignored(self) -> tuple[str, ...]:
         """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
 
@@ -135,12 +96,6 @@ class Trees(Protocol):
 
     def repositories(self) -> tuple[str, ...]:
         """Return the submodules and nested repositories of the last scan."""
-
-    def nested_changes(self, snapshot: Snapshot) -> tuple[NestedChange, ...]:
-        """Return what changed in them since a snapshot: HEAD, and files that differ or differed from HEAD."""
-
-    def refs_at(self, snapshot: str) -> Mapping[str, str]:
-        """Return the user's refs at a snapshot, by name, except the branch of HEAD."""
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         """Keep a scanned tree under the name `ref`."""
@@ -221,32 +176,14 @@ class History(Protocol):
     def hooks_in_tree(self) -> frozenset[str]:
         """Return the paths of hooks that git runs from the working tree."""
 
-    def kept_refs(self) -> Mapping[str, str]:
-        """Return idumb's own refs of this working tree as they are now; later, only those that `expected_refs` has."""
-
-    def expected_refs(self) -> Mapping[str, str]:
-        """Return the refs as this process expects them: as last read, with its own changes."""
-
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Return whether HEAD, or `tip`, is or descends from this commit."""
-
-    def index(self) -> bytes | None:
-        """Return the bytes of the index file; None if there is none."""
-
-    def index_changes(self, snapshot: str, present: bytes | None) -> tuple[str, ...]:
-        """Return the paths whose index entries changed since a snapshot; cached file times do not count."""
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
 
-    def index_command(self, snapshot: str) -> str:
-        """Return the command that restores the index of a snapshot."""
-
     def committed(self, base: str | None, paths: Sequence[str]) -> Mapping[str, Container[str]]:
         """Return the paths in `base` or a later commit of HEAD, with the ids of their blobs."""
-
-    def head_at(self, snapshot: str) -> str | None:
-        """Return HEAD's commit at a snapshot."""
 
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""
@@ -275,9 +212,8 @@ class History(Protocol):
     ) -> CommitAttempt:
         """Commit exactly these paths from the working tree to the current branch, with the git program.
 
-        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`, or if guarded files
-        changed since this process last called `state` or committed. No hook runs if this run `wrote` one of those in
-        the tree.
+        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`. No hook runs if this
+        run `wrote` one of those in the tree.
         """
 
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:

@@ -1,27 +1,35 @@
-"""Where tasks run: the user's working tree, or a private clone."""
+"""Where tasks run: programs in a private copy of the repository, people in their own working tree."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from idumb.app.ports.repository import Trees
-from idumb.lazy_dataclass import dataclass
 
 
 class Workspace(Protocol):
-    """Where tasks run: `here`, the user's working tree, or `clone`, a private copy that delivers path by path."""
+    """Where a task is built. `in_place` is the user's own working tree, where nobody but people may work."""
 
-    kind: str
+    in_place: bool
 
     @property
     def trees(self) -> Trees: ...
 
-    def close(self) -> None: ...
+    def show(self, tree: str, head: str | None) -> object:
+        """Make the files those of `tree`, on top of the commit `head`. Ignored files stay.
 
+        Only a private copy can do that: AssertionError in place.
+        """
 
-@dataclass(frozen=True, slots=True)
-class AbandonedClone:
-    """An existing clone of a run."""
+    def raw(self, tree: str, paths: Iterable[str]) -> str:
+        """Return `tree` with the bytes that these files have in the user's working tree, as git checks them out."""
 
-    run: str
-    path: str
+    def begin(self, ref: str) -> None:
+        """Note that an attempt works there. If nothing ends it, what it left is kept under the name `ref`."""
+
+    def keep(self) -> None:
+        """Keep what an attempt that was begun and not ended has left, under its name."""
+
+    def end(self) -> None:
+        """Note that nothing has to be kept."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 from idumb import lazy_pattern
@@ -13,7 +12,6 @@ from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
-from idumb.app.worktree import drift
 from idumb.domain import contract as contracts
 from idumb.domain import paths
 from idumb.domain.contract import Contract
@@ -100,45 +98,18 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
             row |= {"checkpoint": event.payload.get("snapshot"), "kept": kept}
         elif event.kind == "checkpoint.recorded":
             row |= {"commit": event.payload.get("commit"), "checkpoint": event.payload.get("snapshot")}
-    for row in rows.values():
-        row["bring_back"] = _bring_back(services, row) if state.workspace == "here" else []
     return [rows[n] for n in sorted(rows)]
 
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
-    """Return a command that prints each file an interrupted attempt left, in the working tree or a clone."""
+    """Return a command that prints each file an interrupted attempt left, in the order of their names."""
     snapshot, left_tree = event.payload.get("snapshot"), event.payload.get("left")
     base = state.tasks[event.task or ""].work.base
     if snapshot is None or left_tree is None or base is None:
         return []
-    touched = event.payload.get("touched", ())
-    if state.workspace != "here":  # nothing of it reached the working tree
-        changed_paths = (change.path for change in services.trees.changes(base, left_tree))
-        touched = [path for path in changed_paths if not paths.matches_any(path, paths.OWN_FILES)]
-    existing = [path for path in touched if services.trees.entry(left_tree, path) is not None]
+    changed = (change.path for change in services.trees.changes(base, left_tree) if change.new is not None)
+    existing = [path for path in changed if not paths.matches_any(path, paths.OWN_FILES)]
     return [f"git show {shlex.quote(kept_at(services, snapshot, path))}" for path in existing]
-
-
-def _bring_back(services: Services, row: dict[str, Any]) -> list[str]:
-    """Return a command that restores each file with an undeclared change; the lost content may be yours."""
-    changed = [line for line in row.get("ledger") or () if _was_there(line)]
-    if not row.get("snapshot") or row["freed"]:
-        return []
-    snapshot = row["snapshot"]
-    return [
-        f"git show {shlex.quote(_kept_at(services, snapshot, line))} > {shlex.quote(line['path'])}" for line in changed
-    ]
-
-
-def _kept_at(services: Services, snapshot: str, line: Mapping[str, Any]) -> str:
-    path: str = line["path"]
-    return drift.nested_place(services, snapshot, path) if line.get("within") else kept_at(services, snapshot, path)
-
-
-def _was_there(line: Mapping[str, Any]) -> bool:
-    if line["status"] not in {"undeclared", "protected"} or "symbol" in line:
-        return False
-    return line["actual"] != "created" and bool(line.get("kept", True))
 
 
 _DIGEST = lazy_pattern.compile(r"[0-9a-f]{7,64}")

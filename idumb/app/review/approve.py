@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, checked_tree, chosen_network, irreversible
+from idumb.app.consent import agent_programs, approval_parts, approvals, chosen_network, irreversible
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -53,7 +53,6 @@ def approve(services: Services, request: Request) -> Result:
     preconditions.require_initialised(services)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if contract.mode == STRICT:
-        checked_tree.require(services, contract)
         chosen_network.require(services, contract)
     expires = _expires(services, request)
     _require_known(contract, request)

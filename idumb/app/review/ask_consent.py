@@ -12,7 +12,6 @@ from idumb.app.consent import (
     agent_programs,
     approval_parts,
     approvals,
-    checked_tree,
     chosen_network,
     irreversible,
     pending_consent,
@@ -70,7 +69,6 @@ def ensure(
     command = again or f"idumb execute-phase {contract.phase}{' --dry-run' * rehearsal}"
     strict = STRICT in (contract.mode, mode)
     if strict:
-        checked_tree.require(services, contract)
         chosen_network.require(services, contract)
         approvals.require(services, contract)
         _ensure_judges(services, judges, approve, command)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approvals, checked_tree, chosen_network
+from idumb.app.consent import agent_programs, approvals, chosen_network
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
@@ -106,22 +106,9 @@ def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[
 
 
 def _weak_checks(services: Services, contract: Contract | None, mode: str | None) -> Iterator[Finding]:
-    """Yield what strict mode refuses about checks: where they run, and a missing choice about the network."""
+    """Yield what strict mode refuses about checks: a missing choice about the network."""
     if contract is None or STRICT not in (contract.mode, mode):
         return
-    place = checked_tree.refused_at(services)
-    if place is not None:
-        yield Finding(
-            checked_tree.CODE,
-            ERROR,
-            run_lock.CONFIGURATION,
-            *place,
-            "checks",
-            "here",
-            "checks: commit",
-            checked_tree.WORDS.capitalize(),
-            "Replace `here` with `commit`.",
-        )
     place = chosen_network.refused_at(services)
     if place is not None:
         words = chosen_network.WORDS.capitalize()

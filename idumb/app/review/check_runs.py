@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import missing_paths, negative_control
+from idumb.app.attempt import judge, negative_control
 from idumb.app.consent import approvals
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Services
@@ -39,14 +39,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     latest = run_lookup.latest_run(services, contract.phase)
     state = latest if latest is not None and set(latest.tasks) >= set(contract.order) else RunState()
     approvals.require_for(services, contract, state)
-    checks = services.open_checks(services.open_workspace("here", state.id), state.id).given(contract.variables)
-    if not checks.apart:
-        raise Refusal(
-            "checks.in-place",
-            "With `checks: here`, checks run in your working tree, and idumb runs none there before the work.",
-            hint="Set `checks: commit` in .idumb/config.yaml, or omit --run-checks",
-            details={"phase": contract.phase},
-        )
+    checks = services.open_checks(services.here, state.id).given(contract.variables)
     done = {id for id, status in schedule.statuses(contract, state).items() if status in outcome.ENDED}
     tree = _tree(services, state)
     ran = Ran([], [])
@@ -107,9 +100,9 @@ def _result(checks: Checks, subject: str, command: str, limit: float, tree: str)
     try:
         return checks.command(subject, "", command, timeout=limit, tree=tree).result
     except Refusal as refusal:
-        if refusal.code != missing_paths.PREPARE:
+        if refusal.code != judge.NOT_PREPARED:
             raise
-        return evidence.ERRORED  # before the work, the files may be missing from which checks.prepare installs
+        return evidence.ERRORED  # before the work, the files may be missing from which checkout.prepare installs
 
 
 def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
@@ -15,8 +15,7 @@ from idumb.app.ports.agents import Agent
 from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
-from idumb.app.worktree import tree_guard
-from idumb.app.worktree.tree_guard import Heard
+from idumb.app.worktree import git_files
 from idumb.domain import agent, canonical_json, failures
 from idumb.domain.agent import AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
@@ -125,18 +124,19 @@ def _remaining_role_ceiling(services: Services, role_request: RoleRequest, fille
 def _call(
     services: Services, journal: Journal, role_request: RoleRequest, filled: ResolvedRole, remaining: Ceiling
 ) -> AgentResult:
-    place = services.open_workspace("here", "")
-    agents = services.open_agents(place, journal.operation, aside=True)
+    agents = services.open_agents(services.here, journal.operation, aside=True)
     who = agents.get(filled.binding or "")
     if role_request.sandboxed:
         _require_sandbox(services, filled, who)
     prompt_text = prompt(services, role_request)
-    with _guarded(services, journal, role_request, who) as heard, services.open_copy() as folder:
+    before = services.history.state()
+    with services.open_copy() as folder:
         request = AgentRequest(
             role=role_request.role,
             task=None,
             prompt=prompt_text,
             workspace=folder,
+            repository=services.root,
             allowed_paths=(),
             attempt=role_request.attempt,
             deadline=_deadline(services.settings, filled, remaining),
@@ -153,8 +153,8 @@ def _call(
             result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
         finally:
             agents.forget()
-        heard.reply = result.reply
         journal.write(_event(journal, role_request, filled, who.name, prompt_text, result))
+    git_files.tell_changed(services, role_request.role, before)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result
@@ -166,17 +166,6 @@ def _require_sandbox(services: Services, filled: ResolvedRole, who: Agent) -> No
         raise Refusal("agent.no-sandbox", "The configuration has no sandbox.")
     if not capabilities(who).sandboxed:
         raise Refusal("agent.no-sandbox", f"idumb cannot put {filled.binding} in a sandbox.")
-
-
-def _guarded(
-    services: Services, journal: Journal, role_request: RoleRequest, who: Agent
-) -> AbstractContextManager[Heard]:
-    if not tree_guard.starts_a_program(who):
-        return nullcontext(Heard())
-    # A reply in JSON is not a file that a command takes.
-    taking = "" if role_request.schema is not None else _TAKING.get(role_request.role, "")
-    phase = role_request.about.removeprefix("phase-")
-    return tree_guard.watched(services, journal, role_request.role, role_request.attempt, taking.format(phase=phase))
 
 
 def _event(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.app.contract import carried_tasks, contract_versions, loading
-from idumb.app.core import next_actions, run_lookup, workspaces
+from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.review import ask_consent
-from idumb.app.running import outside_work, run_request
+from idumb.app.running import outside_work
 from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
@@ -18,14 +18,10 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import COMPLETED, RunState
 
-_IN_EDITOR = frozenset({"start", "submit"})
-
 
 def admit(services: Services, request: Request) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
     preconditions.require_initialised(services)
-    if request.command not in _IN_EDITOR:
-        workspaces.require_clone(services.settings, request.workspace)
     contract = loading.runnable(services, loading.load_phase(services, request.phase))
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
@@ -35,8 +31,8 @@ def admit(services: Services, request: Request) -> Contract:
             details={"phase": contract.phase},
         )
     state = run_lookup.latest_run(services, contract.phase)
-    if run_request.workspace(services, request) == workspaces.CLONE and not request.rehearsal:
-        services.clones.require_place()
+    if not request.in_place and not request.rehearsal:
+        services.checkouts.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     ask_consent.ensure(

@@ -19,7 +19,7 @@ from idumb.app.core import next_actions, previous_owner, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.running import admission, run_lifecycle, unfinished_work
+from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import operation
 from idumb.app.worktree import run_branch
@@ -85,8 +85,6 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
     unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
         admission.require_unverified(services, contract, force=request.force)
-        branch = run_branch.chosen(services, contract, request.branch)
-        unfinished_work.require_own(services, contract, newest, branch)
     elif unfinished.restoring is not None:
         raise Refusal(
             "rollback.unfinished",
@@ -142,7 +140,6 @@ def _run(
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
         before = copy.trees.scan(also)
-        unfinished_work.put_back(copy, contract, newest)
         run_branch.begin(copy, contract, request.branch)
         run_lifecycle.start_run(copy, journal, contract, request)
         earlier = _carry_over(journal, contract, None if request.force else newest)

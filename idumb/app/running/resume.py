@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from idumb.app.attempt import projections
 from idumb.app.contract import changed_contract, loading, run_lock
-from idumb.app.core import previous_owner, projection_paths, run_lookup, schedule, workspaces
+from idumb.app.core import previous_owner, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -51,14 +51,12 @@ _NO_RETRY = Retry()
 def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
     preconditions.require_initialised(services)
-    workspaces.require_clone(services.settings, request.workspace)
     loaded = loading.load_phase(services, request.phase)
     contract = loading.runnable(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
-    if (request.workspace or workspaces.workspace_of(state.policy, state.workspace)) == workspaces.CLONE:
-        services.clones.require_place()
+    services.checkouts.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else request.mode
@@ -86,7 +84,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         run_lifecycle.finish_restore(services, journal, contract)
         limits = {"sandboxed": True} if request.sandboxed else {}
         journal.write(journal.event("run.resumed", reason="resume", **limits))
-        _reset(services, journal, again, deviations=request.on_deviation is not None)
+        _reset(journal, again, deviations=request.on_deviation is not None)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
         result = run_lifecycle.run_to_end(services, journal, contract, request)
@@ -113,30 +111,17 @@ def _finish_reports(services: Services, owned: operation.Owned, contract: Contra
     projections.record_reports(services, owned.journal(state), contract, reports)
 
 
-def _reset(services: Services, journal: Journal, again: Retry, *, deviations: bool) -> None:
+def _reset(journal: Journal, again: Retry, *, deviations: bool) -> None:
     """Reset the tasks to retry: failed ones, and those stopped by an undeclared change if a policy for it is given."""
     for task, task_state in list(journal.state.tasks.items()):
         selected = again.selects(task_state) or (deviations and task_state.work.deviations)
         if selected and (task_state.status == outcome.FAILED or _waits_about_strays(journal.state, task_state)):
             once = {"once": True} if again.once else {}
-            nested = _seen_in_repositories(services, journal, task_state)
-            journal.write(journal.event("task.reset", task, reason="retry", **once, **nested))
+            journal.write(journal.event("task.reset", task, reason="retry", **once))
 
 
 def _waits_about_strays(state: RunState, task: TaskState) -> bool:
     return any(state.decisions[id]["kind"] == DEVIATION for id in task.decisions)
-
-
-def _seen_in_repositories(services: Services, journal: Journal, task_state: TaskState) -> dict[str, list[str]]:
-    """Return which changes of an interrupted attempt were in nested repositories; who retries the task has seen them.
-
-    Nothing but that can settle them, because idumb saves no commits of other repositories.
-    """
-    if task_state.attempt.outcome != outcome.CANCELLED or not task_state.work.deviations:
-        return {}
-    rows = run_lookup.last_ledger(services, journal.state.id, task_state.id)
-    nested = [row["path"] for row in rows if "within" in row]
-    return {"yours": nested} if nested else {}
 
 
 def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[str, ...]:

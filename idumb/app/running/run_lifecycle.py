@@ -16,11 +16,11 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, run_ref
 from idumb.app.engine import moves, recovery, runner
 from idumb.app.roles import opinions
-from idumb.app.running import admission, run_request, run_result, unfinished_work
+from idumb.app.running import admission, run_result
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, open_run, operation
 from idumb.app.verify import verdict, verify_work
-from idumb.app.worktree import abandoned_clones, drift, final_state, preconditions, run_branch, task_base
+from idumb.app.worktree import final_state, preconditions, run_branch, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import wording
 from idumb.domain.contract import Contract
@@ -41,9 +41,6 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
     preconditions.accept_guarded(services, journal, request.accept_git)
     if state is None:
         admission.require_unverified(services, contract, force=request.force)
-        branch = run_branch.chosen(services, contract, request.branch)
-        previous = run_lookup.latest_run(services, contract.phase)
-        unfinished_work.require_own(services, contract, previous, branch)
         run_branch.begin(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
@@ -66,19 +63,14 @@ def finish_restore(services: Services, journal: Journal, contract: Contract) -> 
 
 
 def start_run(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
-    """Snapshot the base, keep the plans' bytes, record the start, and carry over completed, unchanged tasks.
-
-    Reverts what unfinished tasks of the previous run left, because this run repeats them.
-    """
+    """Snapshot the base, keep the plans' bytes, record the start, and carry over completed, unchanged tasks."""
     previous = run_lookup.latest_run(services, contract.phase)
     number = services.log.last_number(contract.phase) + 1
     head = services.history.head()
     run = run_id(contract.hash, head.commit, number, services.worktree)
     base = services.trees.snapshot(run_ref(services, run, "base"), f"before run {number} of phase {contract.phase}")
-    workspace = run_request.workspace(services, request)
     for words in task_base.not_saved(services.trees.omitted(), contract):
         services.reporter.note(words)
-    reverted = unfinished_work.put_back(services, contract, previous)
     sources = run_lock.require_sources(services, contract)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in sources}
     plans = services.trees.keep_blobs(run_ref(services, run, "plans"), blobs, f"plans of run {number}")
@@ -99,16 +91,10 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        workspace=workspace,
         **({"sandboxed": True} if request.sandboxed else {}),
         reports=services.settings.reports_of(contract.phase),
-        put_back=[{"task": p.task, "paths": list(p.paths)} for p in reverted],
         guarded=dict(services.history.state().guarded),
     )
-    for p in reverted:
-        shown = drift.show_commands(services, base.commit, base.tree, p.paths)
-        kept = f" (kept: {shown})" if shown else ""
-        services.reporter.note(f"Run {number - 1} did not finish {p.task}; reverted: {wording.listed(p.paths)}{kept}")
     events = [_for_run(started, run)]
     if request.force and previous is not None and previous.verified:
         events.append(_for_run(journal.event("phase.forced", phase=contract.phase), run))
@@ -136,7 +122,7 @@ def supervise(
         contract,
         on_deviation=request.on_deviation,
         max_attempts=request.max_attempts,
-        workspace=request.workspace,
+        in_place=request.in_place,
         deterministic=request.deterministic,
         sandboxed=request.sandboxed or journal.state.sandboxed,
         accepts_changes=run_lock.ENVELOPE in request.accept_changed,
@@ -169,7 +155,7 @@ def supervise(
         projections.waiting_checkpoints(context)
         if schedule.settled(schedule.statuses(contract, journal.state)):
             context.agents.forget()
-        abandoned_clones.close(context)
+        context.workspace.keep()
 
 
 def make_ready(context: RunContext) -> None:
@@ -189,7 +175,11 @@ def run_tasks(context: RunContext) -> moves.Ending:
     make_ready(context)
     for task in (context.contract.tasks[t] for t in context.contract.order):
         if context.journal.state.tasks[task.id].status in schedule.RUNNABLE:
-            task_base.refuse_foreign_changes(context, task, ahead=True)
+            task_base.require_clean(context, task, ahead=True)
+    unseen = task_base.unseen(context)
+    if unseen:
+        words = "Agents do not see your uncommitted changes in"
+        context.services.reporter.note(f"{words} {wording.listed(unseen)}")
     run_lock.lock_in(context)
     return runner.run_tasks(context)
 
@@ -204,8 +194,8 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
             ending, words=blocked_tasks.summary(blocked_tasks.groups(contract, journal.state, statuses))
         )
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
-    workspace = final_state.at_end(services, journal.state, contract) if done else final_state.Workspace()
-    fields = {**ending.fields, **({"workspace": workspace.as_dict()} if done else {})}
+    final = final_state.at_end(services, journal.state, contract) if done else final_state.FinalState()
+    fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     if done:
         handoff_writer.finish_taken_up(services, journal, contract)
@@ -228,8 +218,8 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         *verdict.unmet_requirements(verification),
         *opinions.missing_opinions(verification),
     )
-    unproven = () if verification is not None else workspace.wrong
-    warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *workspace.words(), *warnings)
+    unproven = () if verification is not None else final.wrong
+    warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
     return run_result.build(services, journal.state, contract, ending, statuses, verification, warnings)
 
 

@@ -1,9 +1,7 @@
-"""What a command that runs tasks asks for: its flags, and where builders work."""
+"""What a command that runs tasks asks for: its flags."""
 
 from __future__ import annotations
 
-from idumb.app.core import workspaces
-from idumb.app.core.services import Services
 from idumb.lazy_dataclass import dataclass
 
 
@@ -11,7 +9,8 @@ from idumb.lazy_dataclass import dataclass
 class Request:
     """Flags of `execute-phase`; None means that the configuration decides.
 
-    `again` is the command to which a hint adds `--approve HASH`; None means the default command of the phase.
+    `again` is the command to which a hint adds `--approve HASH`; None means the default command of the phase. With
+    `in_place`, only a person works, in the user's own tree, so that no private copy is needed.
     """
 
     phase: str
@@ -21,7 +20,6 @@ class Request:
     on_deviation: str | None = None
     verify: bool = True
     force: bool = False
-    workspace: str | None = None
     branch: str | None = None
     accept_git: tuple[str, ...] = ()
     approval: str | None = None
@@ -31,11 +29,4 @@ class Request:
     command: str = "execute-phase"
     rehearsal: bool = False
     again: str | None = None
-
-
-def workspace(services: Services, request: Request) -> str:
-    """Return where builders work: `here` or `clone`."""
-    configured = services.settings.run.workspace
-    if request.workspace or request.rehearsal:
-        return request.workspace or configured
-    return workspaces.workspace_of(services.settings.git.commit, configured)
+    in_place: bool = False

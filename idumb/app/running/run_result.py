@@ -116,5 +116,5 @@ def _complete(
         data,
         errors.EXIT_WAITING if waiting else errors.EXIT_FAILED,
         warnings,
-        (f"verification.{verification['status']}", words, verification.get("mend") or data["next"][0]),
+        (f"verification.{verification['status']}", words, data["next"][0]),
     )

@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint, TaskState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 
@@ -159,8 +159,8 @@ def _take_work(
     task_state = exposed_secrets.found_again(services, journal.state.tasks[task])
     if task_state.work.base is None:
         return {}
-    commits = journal.state.policy in COMMITTED
-    if journal.state.workspace == "clone" and task_state.checkpoint is not None and not task_state.work.touched:
+    commits = journal.state.policy == COMMIT_TASK
+    if task_state.checkpoint is not None and not task_state.work.touched:
         files = [path for path in task_state.checkpoint.files if path not in guarded]
         if commits:
             exposed_secrets.require_consent(services, journal, task, task_state.checkpoint.tree, files)
@@ -180,12 +180,14 @@ def _take_work(
 
 def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, files: Sequence[str]) -> None:
     """Restore into the working tree what a failed attempt left in its clone."""
-    conflicts = services.trees.restore(checkpoint.tree, task_state.work.base or checkpoint.tree, files)
+    copy = services.open_checkout()
+    target, base = (copy.raw(tree, files) for tree in (checkpoint.tree, task_state.work.base or checkpoint.tree))
+    conflicts = services.trees.restore(target, base, files)
     if conflicts:
         conflicting = ", ".join(c.path for c in conflicts)
         raise Refusal(
             "task.changed-since",
-            f"{task_state.id} was built in a clone, and these files have changed here since: {conflicting}",
+            f"{task_state.id} was built from other files: these have changed here since: {conflicting}",
             hint="Stash your changes (git stash push -- PATHS) or move them away, then run the command again",
             details={
                 "paths": [c.path for c in conflicts],
@@ -195,7 +197,7 @@ def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, 
                         Choice(
                             "move",
                             "stash your changes (git stash push -- PATHS) or move them away, then accept it again",
-                            "the files of the clone are copied here",
+                            "the files of the task are written here",
                             f"idumb accept {task_state.id} --why REASON",
                         ),
                     )
@@ -208,7 +210,7 @@ def _commit(
     services: Services, journal: Journal, contract: Contract, task: str, why: str, touched: tuple[str, ...]
 ) -> str | None:
     """Commit what the accepted task left, if the run's policy commits and something changed."""
-    if journal.state.policy not in COMMITTED or not touched:
+    if journal.state.policy != COMMIT_TASK or not touched:
         return None
     values = {"title": contract.tasks[task].title, "id": task, "phase": contract.phase}
     trailers = {"Idumb-Run": journal.state.id, "Idumb-Task": task, "Idumb-Accepted": "true"}

@@ -100,7 +100,7 @@ def of_verification(
         "status": outcome.WAITING if record["status"] == outcome.WAITING else outcome.FAILED,
         "step_id": None if first is None else first["subject"],
         "tool": None if first is None else (first.get("command") or "verify-work"),
-        "evidence": [*lines, *record["mismatches"], *(f"a check changed {path}" for path in record["spoiled"])],
+        "evidence": [*lines, *record["mismatches"]],
     }
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from idumb.app.core import open_attempt
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.worktree import abandoned_clones
 from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import IdumbError, Refusal, StoreError
@@ -52,7 +51,7 @@ def deinit(
         _confirm(services, going, folder)
     with own.held():
         with suppress(StoreError):
-            abandoned_clones.put_away_all(services)
+            services.checkouts.keep_left()
         refs = services.kept_refs.list()
         if folder is not None:
             _back_up(services, folder, refs, files=bool(going["files"]))

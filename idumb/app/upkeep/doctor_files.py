@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import field
 
-from idumb.app.attempt import handoff_writer, missing_paths
+from idumb.app.attempt import handoff_writer
 from idumb.app.attempt import projections as publish
 from idumb.app.contract import loading
 from idumb.app.core import projection_paths, run_lookup, schedule
@@ -22,7 +22,7 @@ from idumb.domain.runs import legacy
 from idumb.domain.runs.legacy import OldFile
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import Checkpoint
-from idumb.domain.settings import IN_COMMIT, CheckSettings
+from idumb.domain.settings import CheckoutSettings
 from idumb.lazy_dataclass import dataclass
 
 _SHOWN = 20
@@ -66,25 +66,25 @@ class _Look:
 
     def dependencies(self) -> Iterator[Symptom]:
         try:
-            settings = self.services.settings.checks
+            settings = self.services.settings.checkout
         except IdumbError:
             yield health.warn(health.NOT_EXAMINED, means="see config.reads")
             return
-        checks = settings or CheckSettings()
-        borrowed = {path.rstrip("/") for path in (*checks.provide, *checks.share)}
-        if checks.tree != IN_COMMIT or checks.prepare:
+        checkout = settings or CheckoutSettings()
+        provided = {path.rstrip("/") for path in checkout.provide}
+        if checkout.prepare:
             return
-        for proposal in missing_paths.installations(self.services):
+        for proposal in init.installations(self.services):
             prepare, provide = {"prepare": proposal.commands}, {"provide": (proposal.folder,)}
             if not proposal.folder:
-                line = check_lines.line(settings, prepare)
+                line = check_lines.line("checkout", checkout, prepare)
                 yield health.passed(f"{line} would install what {proposal.manifest} names", proposal.manifest)
-            elif proposal.folder not in borrowed:
+            elif proposal.folder not in provided:
                 yield health.warn(
                     f"{proposal.manifest} names dependencies, and checks do not have {proposal.folder}",
                     proposal.manifest,
                     means="a check that needs them stops the run",
-                    mend=check_lines.adding(settings, prepare, provide),
+                    mend=check_lines.of_checkout(settings, prepare, provide),
                 )
 
     def plans(self) -> Iterator[Symptom]:

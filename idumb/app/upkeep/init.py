@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.attempt import missing_paths
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.engine import state_file
@@ -47,13 +46,13 @@ git:
 """
 
 PROVIDED = """
-checks:
+checkout:
   provide: [{folders}]   # ignored folders that checks may use; otherwise they see only what is committed
 """
 
 PREPARED = "  # {line}   # or installed once per lock file, as a stranger would\n"
 PROPOSED = """
-# checks:
+# checkout:
 #   {line}   # installs what checks need, once per lock file
 """
 
@@ -70,7 +69,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     `folder` is the current folder, relative to the one that is set up.
     """
     provided = _dependencies(services)
-    proposed = [command for proposal in missing_paths.installations(services) for command in proposal.commands]
+    proposed = [command for proposal in installations(services) for command in proposal.commands]
     checks = PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
         checks += (PREPARED if provided else PROPOSED).format(line=dependency_setup.line(proposed))
@@ -97,6 +96,12 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     is_new = CONFIGURATION in created
     found = {"provided": list(provided), "proposed": proposed, "checkers": {n: list(c) for n, c in checkers.items()}}
     return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
+
+
+def installations(services: Services) -> tuple[dependency_setup.Proposal, ...]:
+    """Return how the dependencies can be installed that the manifests in the working tree name."""
+    present = services.files.existing(dependency_setup.FILES)
+    return dependency_setup.proposals(present, lambda path: services.reports.read(path) or "")
 
 
 def _checkers(services: Services) -> dict[str, tuple[str, ...]]:

@@ -43,7 +43,7 @@ def workspace(services: Services, phase: str) -> Result:
         "run": state.id,
         "intact": not broken,
         "broken": broken,
-        "unexpected": list(final.unexpected),
+        "changed": list(final.changed),
         "more": final.more,
         "open": None if open_now is None else open_now.as_dict(),
         "events": chain.count,

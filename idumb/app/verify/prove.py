@@ -259,7 +259,7 @@ def _now(proof: _Proof, check: Check) -> Evidence:
         proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
         proof.checks.end_processes()
         # the clone itself names what it borrows
-        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checks.provide)")]
+        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
     return proof.ran[key]
 
 

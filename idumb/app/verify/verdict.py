@@ -19,14 +19,13 @@ WEAK = frozenset({evidence.OPINION, evidence.UNPROVEN})
 def decide(
     contract: Contract,
     gathered: list[Evidence],
-    spoiled: list[str],
     mismatches: list[str],
     opinions: Sequence[Opinion],
     statuses: Mapping[str, str],
     weak: Sequence[str],
 ) -> tuple[str, str, list[str]]:
     """Return status, reason, and the causes that your yes can override. `weak` causes fail nothing."""
-    wrong = _failure_reason(gathered, spoiled, mismatches)
+    wrong = _failure_reason(gathered, mismatches)
     if wrong:
         return "failed", wrong, []
     waiting = [e for e in gathered if e.result == evidence.WAITING]
@@ -57,12 +56,12 @@ def _proof_source(contract: Contract, statuses: Mapping[str, str]) -> str:
     return "what validators and people said; the tasks have no checks"
 
 
-def _failure_reason(gathered: Sequence[Evidence], spoiled: Sequence[str], mismatches: Sequence[str]) -> str:
+def _failure_reason(gathered: Sequence[Evidence], mismatches: Sequence[str]) -> str:
     """Return what fails the phase, or ""."""
     bad = [e for e in gathered if e.result in evidence.BROKEN]
     if bad:
         return wording.listed(e.words for e in bad)
-    return f"a check changed {wording.listed(spoiled)}" if spoiled else wording.listed(mismatches, between="; ")
+    return wording.listed(mismatches, between="; ")
 
 
 def uncovered(gathered: Iterable[Evidence]) -> list[str]:
@@ -89,7 +88,7 @@ def accepted_regressions(regressions: Sequence[Evidence], accepted: Mapping[str,
 
 def strict_causes(checked: Sequence[Evidence]) -> list[str]:
     """Return why evidence of a strict phase proves too little: what changed during the run, or what a check changed."""
-    paths = dict.fromkeys(path for e in checked for path in e.entry_points)
+    paths = dict.fromkeys(path for e in checked for path in e.changed_programs)
     causes = [f"{path} changed during the run, so the checks after the change prove less" for path in paths]
     return causes + [
         f"{e.subject} changed {wording.listed(e.changed)}, which the commit holds"

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.attempt import missing_paths, projections, questions
+from idumb.app.attempt import projections, questions
 from idumb.app.consent import approvals
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.ports.checks import Checks
 from idumb.app.roles import opinions, role_consent
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
-from idumb.app.worktree import final_state, preconditions, task_base, tool_leftovers
+from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.failures import FailureMessage
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import agreement, completion, evidence, gate_table, levels
@@ -109,21 +107,16 @@ def judge(
     """
     statuses = schedule.statuses(contract, journal.state)
     unfinished = schedule.unfinished(statuses)
-    workspace = services.open_workspace("here", journal.state.id)
-    checks = services.open_checks(workspace, journal.state.id).given(contract.variables)
+    checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
     tree = final_state.scan(services, contract)
-    judged_tree = task_base.tree_between_attempts(services, journal.state, tree) if checks.apart else tree
+    judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
     accepted = regression.accepted(journal.state)
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
     gathered += [e for e in tests if e.subject not in accepted]
     regressions += [e for e in tests if e.subject in accepted]
-    missing_path = _missing_path(services, checks, contract.phase, judged_tree, tree, [*gathered, *regressions])
     checks.end_processes()
-    present = final_state.scan(services, contract)
-    changed = (c.path for c in services.trees.changes(tree, present) if c.old is not None)
-    spoiled = list(tool_leftovers.work_only(services, journal.state, changed, present))
-    final = final_state.compare(services, journal.state, contract, tree)
+    final = final_state.at_end(services, journal.state, contract)
     mismatches = _mismatches(contract, final)
     uncovered = verdict.uncovered(gathered)
     gathered += phase_evidence.uncovered_criteria(services, contract, tree)
@@ -138,15 +131,13 @@ def judge(
     contradictions = _contradictions(services, contract, journal.state, by_task, undecided, opinions_given)
     unaccepted = [e for e in regressions if e.subject not in accepted]
     missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
-    missing += _open_at_end(services, statuses, by_task, final)
+    missing += completion.judge(statuses, by_task)
     missing += contradictions if _disagreement_blocks(services) else ()
     if STRICT in (contract.mode, journal.state.mode):
         missing += tuple(verdict.strict_causes([*gathered, *regressions]))
-    status, reason, causes = verdict.decide(contract, gathered, spoiled, mismatches, blocking, statuses, missing)
+    status, reason, causes = verdict.decide(contract, gathered, mismatches, blocking, statuses, missing)
     if unfinished:
         status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
-    if missing_path is not None:
-        reason = f"{reason}; {missing_path.message}"
     gathered += regressions
     rows = [e.as_dict() for e in gathered]
     remaining = [
@@ -166,7 +157,6 @@ def judge(
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": mismatches,
         "workspace": final.as_dict(),
-        "spoiled": spoiled,
         "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
         "judged_by": [opinions.as_dict(opinion) for opinion in opinions_given],
@@ -175,7 +165,6 @@ def judge(
         "unfinished": unfinished,
         "causes": causes,
         **({"open": remaining} if remaining else {}),
-        **({"mend": missing_path.next_step} if missing_path is not None else {}),
         "decision": None,
     }
     if causes:
@@ -211,30 +200,10 @@ def _contradictions(
     return agreement.judge(tasks, changed, touched, by_task, final, opinions_given, deadline)
 
 
-def _open_at_end(
-    services: Services,
-    statuses: Mapping[str, str],
-    by_task: Mapping[str, Sequence[Mapping[str, Any]]],
-    final: final_state.Workspace,
-) -> tuple[str, ...]:
-    """Return open warnings and, at level 2, changed files that no task explains."""
-    level = levels.rule(services.settings, gate_table.COMPLETION).level
-    return completion.judge(statuses, by_task, final.unexpected, final.more, level)
-
-
 def _evidence_of_done(
     by_task: Mapping[str, list[Mapping[str, Any]]], statuses: Mapping[str, str]
 ) -> dict[str, list[Mapping[str, Any]]]:
     return {task: rows for task, rows in by_task.items() if statuses.get(task) == outcome.COMPLETED}
-
-
-def _missing_path(
-    services: Services, checks: Checks, phase: str, tree: str, present: str, checked: Sequence[Evidence]
-) -> FailureMessage | None:
-    """Return which path of the working tree a failed check needs, if checks run apart from it."""
-    if not checks.apart or all(e.result not in evidence.BROKEN for e in checked):
-        return None
-    return missing_paths.explain_verification(services, checks, phase, tree, present, checked)
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:
@@ -303,12 +272,12 @@ def _question_id(services: Services, contract: Contract, state: RunState, record
     return next((i for i in ids if state.answers.get(i, {}).get("choice") != questions.NO), ids[-1])
 
 
-def _mismatches(contract: Contract, workspace: final_state.Workspace) -> list[str]:
+def _mismatches(contract: Contract, final: final_state.FinalState) -> list[str]:
     """Return how order and working tree differ from what the completed tasks left."""
     mismatches: list[str] = []
     if graph.topological_order(contract.dependencies) != contract.order:
         mismatches.append("the execution order changed")
-    return [*mismatches, *workspace.wrong]
+    return [*mismatches, *final.wrong]
 
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:

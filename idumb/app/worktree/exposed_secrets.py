@@ -22,7 +22,7 @@ from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.task_state import TaskState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 
 MARK = ".secret."
 ACCEPTED = ".secret-accepted."
@@ -141,17 +141,11 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     A strict run fails if there is one; otherwise a person is asked later.
     """
     # A dry run commits nothing, and says what a run would ask.
-    if COMMITTED.isdisjoint((context.policy, context.services.settings.git.commit)) or attempt.task.is_human:
+    policies = (context.policy, context.services.settings.git.commit)
+    if COMMIT_TASK not in policies or attempt.task.is_human:
         return attempt  # nobody commits it, or a person does
-    commits = () if attempt.commits is None else attempt.commits.commits
-    # The history keeps what one of the builder's commits added, even if the next one removed it.
-    changes = [*attempt.changes, *(change for commit in commits for change in commit.changes)]
-    # The builder may already have committed the work, so compare with the HEAD from before.
-    before = attempt.before.head.commit
-    exposed = _added(context.services, context.work, changes, before)
+    exposed = _added(context.services, context.work, attempt.changes, attempt.before.head.commit)
     if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
-        if context.commits is not None and attempt.commits is not None and attempt.commits.has_commits:
-            context.commits.drop()
         return attempt.ended(outcome.FAILED, f"{_summary(attempt.task.id, exposed)}; {WITHOUT_SECRET}")
     return dataclasses.replace(attempt, exposed=exposed)
 

@@ -1,7 +1,7 @@
-"""Compares the working tree at the end of a run with what its tasks left: bytes, permissions, and unexpected files.
+"""Compares what is there at the end of a run with what its tasks left: bytes, permissions, missing files.
 
-Undeclared changes during a task stop that task. Changes found here were made between or after tasks: in a file of the
-run they leave the phase unproven; elsewhere they are reported and stay.
+Work that idumb committed is looked up in HEAD, other work in the user's working tree. Changes of the user in his own
+tree are named, and are no failure.
 """
 
 from __future__ import annotations
@@ -10,84 +10,59 @@ from collections.abc import Iterator, Mapping
 
 from idumb.app.core import kept_runs
 from idumb.app.core.services import Services
-from idumb.app.worktree import tool_leftovers
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
 SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
-    """`wrong` are lines about files of the run that are not as its tasks left them.
+class FinalState:
+    """`wrong` are lines about work that is not as the tasks of the run left it.
 
-    `unexpected` are paths that changed since the run began and that no task of it touched, at most `SHOWN`; `more`
-    counts the rest. `uncertain` are those of them that changed since an attempt began which was interrupted: it may
-    have changed them, if nobody said that they are theirs.
+    `changed` are files of the run that differ in the user's working tree from HEAD, at most SHOWN; `more` counts the
+    rest.
     """
 
     wrong: tuple[str, ...] = ()
-    unexpected: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     more: int = 0
-    uncertain: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        return {"wrong": list(self.wrong), "unexpected": list(self.unexpected), "more": self.more}
+        return {"wrong": list(self.wrong), "changed": list(self.changed), "more": self.more}
 
     def words(self) -> tuple[str, ...]:
         """Return what a person should know although nothing failed by it."""
-        certain = [path for path in self.unexpected if path not in self.uncertain]
-        lines = []
-        if certain:
-            listed = wording.listed(certain, hidden=self.more)
-            lines.append(f"Changed since the run began, but not by its tasks: {listed}")
-        if self.uncertain:
-            began = "Changed since an attempt began that was interrupted, by it, by a check or by you"
-            lines.append(f"{began}: {wording.listed(self.uncertain)}")
-        return tuple(lines)
+        if not self.changed:
+            return ()
+        return (f"Not as committed in your working tree: {wording.listed(self.changed, hidden=self.more)}",)
 
 
-def at_end(services: Services, state: RunState, contract: Contract) -> Workspace:
-    """Compare the present tree."""
-    return compare(services, state, contract, scan(services, contract))
+def at_end(services: Services, state: RunState, contract: Contract) -> FinalState:
+    """Compare what is there now. Refusal `snapshots.freed`."""
+    kept_runs.require(services, state, state.attempted)
+    present = scan(services, contract)
+    writers = _last_writers(state)
+    committed = {path for path, task in writers.items() if _commit_of(state, task) is not None}
+    head = services.history.head_tree() or present
+    trees = {path: head if path in committed else present for path in writers}
+    wrong = (*_not_as_left(services, state, trees, writers), *_missing(services, state, contract, present, writers))
+    changed = services.history.uncommitted(sorted(committed)) if committed else ()
+    return FinalState(wrong, tuple(changed[:SHOWN]), max(0, len(changed) - SHOWN))
 
 
 def scan(services: Services, contract: Contract) -> str:
-    """Return the present tree, with the ignored files that tasks declare by name."""
-    return services.trees.scan(sorted(_named_paths(contract)))
+    """Return the present tree of the user's files, with the ignored files that tasks declare by name."""
+    named = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
+    return services.trees.scan(sorted(named))
 
 
-def _named_paths(contract: Contract) -> frozenset[str]:
-    return frozenset(path for task in contract.tasks.values() for path in ledger.named_paths(task.files))
-
-
-def compare(services: Services, state: RunState, contract: Contract, tree: str) -> Workspace:
-    """Compare a tree with what the tasks left, and with the run's base. Refusal `snapshots.freed`."""
-    kept_runs.require(services, state, state.attempted)
-    writers = _last_writers(state)
-    wrong = (
-        *_not_as_left(services, state, tree, writers),
-        *_missing(services, state, contract, tree, writers),
-    )
-    foreign = tuple(_unexpected(services, state, contract, tree))
-    uncertain = _uncertain(services, state) if foreign else frozenset()
-    shown = foreign[:SHOWN]
-    return Workspace(wrong, shown, max(0, len(foreign) - SHOWN), tuple(path for path in shown if path in uncertain))
-
-
-def _uncertain(services: Services, state: RunState) -> frozenset[str]:
-    """Return what changed since interrupted attempts began, without what a person called theirs later."""
-    possible: set[str] = set()
-    for event in services.log.events(run=state.id):
-        if event.kind == "attempt.interrupted":
-            possible.update(event.payload["others"])
-        elif event.kind == "task.reset":
-            possible.difference_update(event.payload.get("yours", ()))
-    return frozenset(possible)
+def _commit_of(state: RunState, task: str) -> str | None:
+    kept = state.tasks[task].checkpoint
+    return None if kept is None else kept.commit
 
 
 def _last_writers(state: RunState) -> dict[str, str]:
@@ -103,18 +78,31 @@ def _last_writers(state: RunState) -> dict[str, str]:
     return writers
 
 
-def _not_as_left(services: Services, state: RunState, tree: str, writers: Mapping[str, str]) -> Iterator[str]:
+def _not_as_left(
+    services: Services, state: RunState, trees: Mapping[str, str], writers: Mapping[str, str]
+) -> Iterator[str]:
     for path, task in writers.items():
-        left_tree = state.tasks[task].work.left_tree
-        if left_tree is None:
+        left = _left_by(services, state, task)
+        if left is None:
             continue
-        expected, present = services.trees.entry(left_tree, path), services.trees.entry(tree, path)
+        expected, present = services.trees.entry(left, path), services.trees.entry(trees[path], path)
         if expected == present:
             continue
         if expected is not None and present is not None and expected.oid == present.oid:
             yield f"{path} has mode {present.mode:o}, and {task} left it with {expected.mode:o}"
         else:
             yield f"{path} is not as {task} left it"
+
+
+def _left_by(services: Services, state: RunState, task: str) -> str | None:
+    """Return the tree that a task committed, or left; None if it is gone, because the user rewrote history."""
+    commit = _commit_of(state, task)
+    if commit is None:
+        return state.tasks[task].work.left_tree
+    try:
+        return services.history.tree_of(commit)
+    except KeyError:
+        return None
 
 
 def _missing(
@@ -133,35 +121,3 @@ def _missing(
             continue
         if services.trees.entry(tree, claim.path) is None:
             yield f"{claim.path}, created by {task}, is missing"
-
-
-def _undeclared(task: TaskState) -> tuple[str, ...]:
-    """Return the undeclared changes of a task; nobody knows who made those since an interrupted attempt began."""
-    return () if task.attempt.outcome == outcome.CANCELLED else task.work.deviations
-
-
-def _unexpected(services: Services, state: RunState, contract: Contract, tree: str) -> Iterator[str]:
-    """Yield changes since the base that no task, no check and not idumb made."""
-    if state.workspace != "here" or not state.base.tree:
-        return
-    ours = {
-        path
-        for task in state.tasks.values()
-        for path in (*task.work.touched, *task.work.accepted_paths, *_undeclared(task))
-    }
-    named_paths = _named_paths(contract)  # the base lacks those that git ignores
-    changed = [
-        c.path
-        for c in services.trees.changes(state.base.tree, tree)
-        if c.path not in ours
-        and not (c.old is None and c.path in named_paths)
-        and not paths.matches_any(c.path, paths.OWN_FILES)
-    ]
-    if not changed:
-        return
-    reported: set[str] = set()
-    for event in services.log.events(run=state.id, kind="attempt.finished"):
-        reported.update(event.payload["residue"], event.payload["touched"])
-    rest = [path for path in changed if path not in reported]
-    declared = (path for task in contract.tasks.values() for path in ledger.written_paths(task.files))
-    yield from tool_leftovers.work_only(services, state, rest, tree, declared)

@@ -11,9 +11,10 @@ from idumb.app.core.services import Services
 from idumb.app.ports.repository import CommitAttempt
 from idumb.domain import wording
 from idumb.domain.errors import Refusal, WorkFailed
+from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import guarded_names
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import COMMITTED
+from idumb.domain.settings import COMMIT_TASK
 
 INDEX_LOCKED = "git.index-locked"
 _PATIENCE, _LOOK = 30.0, 0.1
@@ -66,13 +67,23 @@ def require_repository(services: Services) -> None:
         previous_owner.acquire_and_remove_stale_files(services)
         obstacle = services.history.obstacle()
     _refuse(obstacle)
-    problem = services.history.identity_problem() if services.settings.git.commit in COMMITTED else None
+    problem = services.history.identity_problem() if services.settings.git.commit == COMMIT_TASK else None
     if problem is not None:
         raise Refusal(
             "git.no-identity",
             f"git cannot commit for you: {problem}",
             hint="git config user.name NAME; git config user.email ADDRESS",
         )
+
+
+def why_not_deliver(services: Services, state: RunState) -> str:
+    """Return why nothing may be written to the user's branch now; "" if it may."""
+    head = services.history.head()
+    if head.branch != state.branch:
+        there, here = state.branch or "a detached HEAD", head.branch or "no branch"
+        return f"the run was started on {there}, and HEAD is on {here}"
+    obstacle = services.history.obstacle()
+    return obstacle[1] if obstacle is not None and obstacle[0] != INDEX_LOCKED else ""
 
 
 def require_branch(services: Services, state: RunState) -> None:
@@ -114,11 +125,11 @@ def require_settled(state: RunState) -> None:
 
 
 def require_guarded(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Refuse if git's own files changed since the last attempt began; return the changed ones that a person accepts.
+    """Refuse if git's own files changed since the last attempt of a strict run began.
 
-    Call it before git is asked anything.
+    Return the changed ones that a person accepts. Call it before git is asked anything.
     """
-    if state is None or not state.guarded.unchecked or state.guarded.digests is None:
+    if state is None or state.mode != STRICT or not state.guarded.unchecked or state.guarded.digests is None:
         return ()
     before, after = state.guarded.digests, services.history.state().guarded
     changed = guarded_names.changed(before, after)
@@ -171,20 +182,27 @@ def message_of_run(services: Services, state: RunState, subject: str) -> str:
 
 
 def commit(services: Services, state: RunState, paths: Sequence[str], message: str) -> CommitAttempt:
-    """Commit these paths on HEAD under the user's settings. Nothing to commit is no refusal.
+    """Commit these paths on HEAD. Nothing to commit is no refusal."""
+    if not paths:
+        return CommitAttempt(None)
+    return commit_on(services, state, paths, message, services.history.head().commit, allow_empty=False)
+
+
+def commit_on(
+    services: Services, state: RunState, paths: Sequence[str], message: str, head: str | None, *, allow_empty: bool
+) -> CommitAttempt:
+    """Commit these paths under the user's settings, if HEAD is `head`.
 
     If another git command holds the lock of the index, wait for it, at most for half a minute.
     """
-    if not paths:
-        return CommitAttempt(None)
     end = services.clock.monotonic() + _PATIENCE
     while True:
         attempt = services.history.commit(
             paths,
             message,
-            expected_head=services.history.head().commit,
+            expected_head=head,
             hooks=services.settings.git.hooks,
-            allow_empty=False,
+            allow_empty=allow_empty,
             wrote=state.wrote,
         )
         if attempt.commit or "index.lock" not in attempt.words or services.clock.monotonic() >= end:

@@ -12,13 +12,10 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports.repository import Trees
-from idumb.app.worktree import drift
-from idumb.domain import tool_files, wording
+from idumb.domain import tool_files
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState
 from idumb.domain.tool_files import Match
-
-_REPORTED = "tool files"
 
 Leftover = Callable[[str], Match | None]
 
@@ -83,36 +80,8 @@ def of_attempt(context: RunContext, attempt: Attempt, tree: str) -> Leftover:
 def split(
     context: RunContext, attempt: Attempt, changes: Sequence[Change], tree: str
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """Return the changes without leftovers of tools, and the leftovers; report each of these once per run."""
+    """Return the changes without leftovers of tools, and the leftovers."""
     leftover = of_attempt(context, attempt, tree)
     matched = [(change, leftover(change.path)) for change in changes]
-    left = [(change, match) for change, match in matched if match is not None]
-    if left:
-        _report(context, attempt, left)
     work = tuple(change for change, match in matched if match is None)
-    return work, tuple(dict.fromkeys(match.root for _, match in left))
-
-
-def _report(context: RunContext, attempt: Attempt, left: Sequence[tuple[Change, Match]]) -> None:
-    if _REPORTED not in context.notes:
-        finished = context.services.log.events(run=context.run, kind="attempt.finished")
-        context.notes[_REPORTED] = {path for event in finished for path in event.payload.get("tool_files", ())}
-    reported: set[str] = context.notes[_REPORTED]
-    new = {match.root: match.row for _, match in left if match.root not in reported}
-    if not new:
-        return
-    reported.update(new)
-    rows = (f"{root} ({row.tool})" for root, row in sorted(new.items()))
-    rules = ", ".join(sorted({row.name for row in new.values()}))
-    note = context.services.reporter.note
-    note(
-        f"Left by tools, so not part of the work: {wording.listed(rows)}. Nothing was deleted or committed. To hide"
-        f" them from git, add to .gitignore: {rules}"
-    )
-    if context.workspace.kind != "here":
-        return
-    snapshot = context.journal.state.tasks[attempt.task.id].work.snapshot or ""
-    edited = [change.path for change, match in left if match.root in new and match.row.edited and change.old]
-    for path in edited[: wording.MOST_LISTED]:
-        shown = drift.show_command(context.services, snapshot, path)
-        note(f"{path} as it was before {attempt.task.id}: {shown}")
+    return work, tuple(dict.fromkeys(match.root for _, match in matched if match is not None))

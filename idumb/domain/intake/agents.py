@@ -10,13 +10,6 @@ from idumb.domain.finding import Finding, nearest
 from idumb.domain.intake.rule import Case
 from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.runs import handoff
-from idumb.domain.settings import COMMIT_BUILDER, Binding, Settings
-
-HANDOFF = "handoff"
-_GONE = "The work is in a clone, which is deleted when the command ends, so every attempt would fail."
-_WITHOUT_GIT = frozenset({"http", "model", "replay", HANDOFF})
-_WITH_SHELL = frozenset({"claude", "gemini", "opencode", "copilot", "qwen"})
-"""Agents that run commands only if their binding allows it."""
 
 
 def builders(case: Case) -> Iterator[Finding]:
@@ -61,48 +54,6 @@ def validators(case: Case) -> Iterator[Finding]:
             message = f"{task.id} names the validator {name}, which .idumb/config.yaml does not define."
             mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
             yield case.at("task.unknown-validator", plan, task, name, message, mend, accepted=near or "")
-        elif _works_in_clones(case.settings) and _never_waits(case.settings.bindings.get(name)):
-            found = f"{name}, a handoff without `wait`"
-            message = f"{name}, the validator of {task.id}, hands the work off and does not wait for a verdict. {_GONE}"
-            wait = f"Add `options: {{wait: 600}}` to bindings.{name} and `run: {{validator_timeout: 600}}`"
-            mend = f"{wait}, use `human` as validator, or set `run: {{workspace: here}}`."
-            yield case.at("task.validator-elsewhere", plan, task, found, message, mend)
-
-
-def committing_builders(case: Case) -> Iterator[Finding]:
-    """Find agents that must commit their work but cannot run git."""
-    if case.settings.git.commit != COMMIT_BUILDER:
-        return
-    for plan, task in case.pairs:
-        name = builder_of(plan, task, case.settings)
-        binding = case.settings.bindings.get(name or "")
-        mend = None if binding is None or task.is_human else _no_git(binding)
-        if binding is not None and mend is not None:
-            found = f"{name}, adapter {binding.adapter}"
-            message = f"`git.commit: builder` requires {name} to commit {task.id}, but {name} cannot run git."
-            mend = f"{mend} or set `git: {{commit: task}}`, so that idumb commits."
-            yield case.at("task.builder-cannot-commit", plan, task, found, message, mend)
-
-
-def _no_git(binding: Binding) -> str | None:
-    """Return what would let an agent run git, as the start of a sentence; None if it can or if that is unknown."""
-    if binding.adapter in _WITHOUT_GIT:
-        return "Choose another builder,"
-    if binding.adapter in _WITH_SHELL and binding.options.get("shell") is not True:
-        return f"Add `options: {{shell: true}}` to bindings.{binding.name},"
-    if binding.adapter == "acp" and binding.options.get("commands") != "allow":
-        return f"Add `options: {{commands: allow}}` to bindings.{binding.name},"
-    return None
-
-
-def _never_waits(binding: Binding | None) -> bool:
-    """Whether a handoff has no time for an answer."""
-    return binding is not None and binding.adapter == HANDOFF and not binding.options.get("wait")
-
-
-def _works_in_clones(settings: Settings) -> bool:
-    """Whether attempts run in clones, which do not survive the command, so that no later command can judge them."""
-    return settings.run.workspace == "clone" or settings.git.commit == COMMIT_BUILDER
 
 
 def receivers(case: Case) -> Iterator[Finding]:

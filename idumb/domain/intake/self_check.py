@@ -184,7 +184,7 @@ QUESTIONS = (
     Question(
         "agents",
         "Do all agents fit together?",
-        ("task.unknown-builder", "task.unknown-validator", "task.validator-elsewhere"),
+        ("task.unknown-builder", "task.unknown-validator"),
         _agents,
     ),
     Question("design", "Is the quality of the design acceptable?", (), _never),

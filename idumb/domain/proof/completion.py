@@ -8,26 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome
 from idumb.domain.proof import evidence, levels
 
 
 def judge(
     statuses: Mapping[str, str],
     rows: Mapping[str, Sequence[Mapping[str, Any]]],
-    unexplained: Sequence[str],
-    more: int,
-    level: int,
 ) -> tuple[str, ...]:
     """Return what is open at the end of a phase, in words.
 
-    `rows` is the evidence of each task's last attempt, as in `evidence.recorded`. `unexplained` are changed files that
-    belong to no task, with the number of `more`: they may be the user's own, so they count only at level 2.
+    `rows` is the evidence of each task's last attempt, as in `evidence.recorded`.
     """
-    warnings = (words for task, status in statuses.items() for words in _open(task, status, rows.get(task, ())))
-    if level < levels.CRITICAL or not unexplained:
-        return tuple(warnings)
-    return (*warnings, f"no task explains {wording.listed(unexplained, hidden=more)}")
+    return tuple(words for task, status in statuses.items() for words in _open(task, status, rows.get(task, ())))
 
 
 def _open(task: str, status: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -46,8 +46,8 @@ class Evidence:
     - `level`: a failure of level 0 is reported and blocks nothing.
     - `shown`: the evidence that a validator gives for its PASS.
     - `weaker`: why it proves less than a check that sees only the commit, in words.
-    - `locations`: the user's toolchains that the check saw. `entry_points`: paths that decide which program or package
-      a check runs, and that changed during the run.
+    - `locations`: the user's toolchains that the check saw. `changed_programs`: paths that decide which
+      program or package a check runs, and that changed during the run.
     - `changed`: committed files that the check changed, and idumb restored. If it judges one of them, it has failed.
     - `may_need`: what the check may have failed for, other than the work; it is not recorded.
     - `violation`: which task broke an invariant; "" if it holds.
@@ -71,7 +71,7 @@ class Evidence:
     shown: tuple[ValidatorEvidence, ...] = ()
     weaker: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
-    entry_points: tuple[str, ...] = ()
+    changed_programs: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     control: str = ""
     may_need: str = ""
@@ -102,7 +102,7 @@ class Evidence:
         del row["shown"], row["may_need"]
         if self.shown:
             row["shown"] = [item.as_dict() for item in self.shown]
-        for name in ("weaker", "locations", "entry_points", "changed"):
+        for name in ("weaker", "locations", "changed_programs", "changed"):
             row[name] = list(row[name])
             if not row[name]:
                 del row[name]

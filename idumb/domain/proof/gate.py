@@ -30,7 +30,7 @@ def _for_ever(_: str) -> float:
 
 
 class Run(Protocol):
-    def __call__(self, gate: str, command: str, *, before: bool) -> Evidence | None: ...
+    def __call__(self, gate: str, command: str, *, before: bool) -> Evidence: ...
 
 
 @dataclass(frozen=True, slots=True)

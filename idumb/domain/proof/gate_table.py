@@ -189,7 +189,7 @@ ROWS: tuple[Row, ...] = (
         " configuration names the gate.",
         "A test runs a part of the program; a type checker reads all of it.",
         "Correct the error that the evidence names. If the checker cannot run, install it where checks see it"
-        " (`checks.prepare`, `checks.provide`), or name the command: `gates: {types: {level: 1, run: COMMAND}}`.",
+        " (`checkout.prepare`, `checkout.provide`), or name the command: `gates: {types: {level: 1, run: COMMAND}}`.",
         "nothing, because a checker reads the files of the work",
     ),
     Row(
@@ -205,7 +205,7 @@ ROWS: tuple[Row, ...] = (
         " the gate.",
         "A project agrees on its rules once; each change keeps them.",
         "Correct the error that the evidence names. If the linter cannot run, install it where checks see it"
-        " (`checks.prepare`, `checks.provide`), or name the command: `gates: {lint: {level: 1, run: COMMAND}}`.",
+        " (`checkout.prepare`, `checkout.provide`), or name the command: `gates: {lint: {level: 1, run: COMMAND}}`.",
         "nothing, because a linter reads the files of the work",
     ),
     Row(

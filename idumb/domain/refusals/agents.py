@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain import failures, outcome
-from idumb.domain.refusals.row import DOCTOR, STATUS, Row, look, row, way
+from idumb.domain.refusals.row import STATUS, Row, look, row, way
 
 _START = "Start the agent"
 _ASK = "Call an agent"
@@ -77,10 +76,6 @@ ROWS: Mapping[str, Row] = {
         ),
         look("do not call the agent", "idumb status", "leave"),
     ),
-    "role.changed-tree": row(
-        "Use the agent's answer", DOCTOR, way("again", "run the command again", "the agent is called once more")
-    ),
-    **{f"role.{kind}": _NO_ANSWER for kind in (*failures.KINDS, *(o.replace("_", "-") for o in outcome.OUTCOMES))},
     "role.unbound": row(
         _ASK,
         way("bind", "name an agent for the role in .idumb/config.yaml", "the agent is called after you consent"),

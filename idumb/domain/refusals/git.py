@@ -34,52 +34,40 @@ def _finish(name: str, done: str, dropped: str, abort: str) -> tuple[str, Row]:
 
 
 ROWS: Mapping[str, Row] = {
-    "checks.editable": row(
-        "Run the checks on the commit",
-        way("install", "install the project without --editable in an environment of its own", "checks use that one"),
-        way(
-            "here",
-            "set `checks: here` in .idumb/config.yaml",
-            "checks run in your working tree; the evidence is weaker",
-        ),
+    "checkout.leads-back": row(
+        "Run programs in a checkout",
+        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in the checkout"),
     ),
-    "checks.prepare": row(
+    "checkout.too-large": row(
+        "Copy what checkout.provide names",
+        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in each checkout"),
+        way("limit", "set a higher checkout.limit in .idumb/config.yaml", "it is copied into each checkout"),
+    ),
+    "checkout.prepare": row(
         "Install what the checks need",
-        way("correct", "correct checks.prepare in .idumb/config.yaml, or the files that it reads", "the checks run"),
+        way("correct", "correct checkout.prepare in .idumb/config.yaml, or the files that it reads", "the checks run"),
         way(
             "provide",
-            "name the installed folders in checks.provide instead",
+            "name the installed folders in checkout.provide instead",
             "checks use those of your working tree; the evidence is weaker",
         ),
-    ),
-    "checks.in-place": row(
-        "Run the checks before the work",
-        way(
-            "commit",
-            "set `checks: commit` in .idumb/config.yaml",
-            "checks run in a working tree of their own",
-            "idumb check-plan {phase} --run-checks",
-        ),
-        way("omit", "omit --run-checks", "the plan is checked, and nothing runs", "idumb check-plan {phase}"),
     ),
     "checks.network": row(
         "Run the phase in strict mode",
         way("none", "set `checks: {network: none}` in .idumb/config.yaml", "checks reach nothing but themselves"),
         way("open", "set `checks: {network: open}` in .idumb/config.yaml", "checks have your network, as before"),
     ),
-    "checks.here": row(
-        "Run the phase in strict mode",
-        way("commit", "set `checks: commit` in .idumb/config.yaml", "then approve the phase", "idumb approve {phase}"),
-        way(
-            "guided",
-            "run the phase in guided mode: without --mode strict, and without `mode: strict` in the plan",
-            "checks run in your working tree, and the evidence says that it is weaker",
-        ),
+    "checkout.busy": row(
+        "Use a checkout of the repository",
+        way("wait", "wait until one of the other commands has ended", "its checkout is free again", "idumb status"),
+        way("stop", "stop one of the other commands", "its checkout is free again"),
     ),
-    "clones.unusable": row(
-        "Clone the repository privately",
-        way("elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "clones are made there"),
-        way("own", "make yourself the only owner of that folder, with write permission", "clones are made in it"),
+    "checkout.unusable": row(
+        "Use a checkout of the repository",
+        way(
+            "elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "checkouts are made there"
+        ),
+        way("own", "make yourself the only owner of that folder, with write permission", "checkouts are made in it"),
     ),
     "git.bare": row(_RUN, _WORKTREES, way("make", "add a working tree: git worktree add PATH", "then run idumb there")),
     "git.branch-exists": row(
@@ -91,40 +79,15 @@ ROWS: Mapping[str, Row] = {
         "Start the run on that branch",
         way("rename", "choose another name: --branch NAME, or git.branch_name", "the run starts on a new branch"),
     ),
-    "git.branch-rewritten": row(
-        _CONTINUE,
-        look("see what happened to the branch", "git reflog"),
-        way("keep", "keep the old commits on a branch", "nothing else is moved", "git branch idumb-before {was}"),
-        way("go-on", "continue from where HEAD is now", "the task is retried on top of it", "{go_on}"),
-    ),
     "git.broken-link": row(
         _RUN,
         _WORKTREES,
         way("repair", "repair the links of the working trees", "only links are changed", "git worktree repair"),
     ),
-    "git.clone-gone": row(
-        "Build the task in its private clone",
-        STATUS,
-        way("move", "move away whatever is at its path, then resume", "the task restarts in a new clone"),
-    ),
-    "git.clone-stays": row(
-        "Remove a private clone",
-        way("remove", "remove it yourself", "all its commits are already kept under a ref", "rm -rf {path}"),
-        way("leave", "keep it", "it only uses disk space"),
-    ),
     "git.commit-refused": row(
         "Commit the work",
         _GIT_STATUS,
         way("correct", "fix what git reports, then run the command again", "the same work is committed"),
-    ),
-    "git.committed-meanwhile": row(
-        _CONTINUE,
-        look("see the commits", "git log --stat {is}"),
-        way("go-on", "keep them and continue", "the task is retried on top of them", "{go_on}"),
-        way("accept", "accept the task as it is", "it counts as done", "idumb accept {task} --why REASON"),
-        way(
-            "take-back", "remove the commits from the branch", "no file changes; the commits stay under a ref", "{undo}"
-        ),
     ),
     "git.failed": row(_READ, _GIT_STATUS, _FSCK),
     "git.guarded-changed": row(
@@ -165,11 +128,6 @@ ROWS: Mapping[str, Row] = {
         way("switch", "switch to the run's branch", "the run continues there", "{back}"),
         STATUS,
     ),
-    "git.own-refs-changed": row(
-        _CONTINUE,
-        DOCTOR,
-        way("go-on", "continue", "idumb rebuilds the refs that it can; doctor lists the ones that are lost", "{go_on}"),
-    ),
     "git.ownership": row(
         _READ,
         look("see which entry git requires", "git status"),
@@ -182,16 +140,6 @@ ROWS: Mapping[str, Row] = {
         way(
             "again", "when no other git or idumb is running, run the command again", "it starts from the current state"
         ),
-    ),
-    "git.refs-deleted": row(
-        _CONTINUE,
-        way("bring-back", "restore the refs", "only these refs are written", "{back}"),
-        way("go-on", "keep them as they are and continue", "the task is retried", "{go_on}"),
-    ),
-    "git.refs-moved": row(
-        _CONTINUE,
-        way("bring-back", "restore the refs", "only these refs are written", "{back}"),
-        way("go-on", "keep them as they are and continue", "the task is retried", "{go_on}"),
     ),
     "git.snapshot-unreadable": row("Read a snapshot", _FSCK, DOCTOR),
     "git.unmerged": row(_RUN, _GIT_STATUS, way("settle", "resolve the conflicts and git add each file")),

@@ -90,7 +90,6 @@ ROWS: Mapping[str, Row] = {
     "run.none": row("Find the run", way("run", "run the phase", "you are asked for consent first", "{run}")),
     "run.paused": row(_CONTINUE),
     "skip.not-confirmed": row("Skip the task"),
-    "run.unfinished-work": row("Start a new run"),
     "run.unknown": row("Find the run", look("list the runs of the phase", HINT, "list")),
     "run.waiting": row(_CONTINUE, _QUESTIONS, _RESUME),
     "dry-run.failed": row("Finish the dry run"),
@@ -103,11 +102,6 @@ ROWS: Mapping[str, Row] = {
     "lock.configuration-changed": _LOCKED,
     "lock.policy-changed": _LOCKED,
     "envelope.changed": row(_CONTINUE),
-    "commit.needs-clone": row(
-        "Let builders commit in your working tree",
-        way("clone", "omit --workspace", "they commit in a private clone"),
-        way("task", "set `git: {commit: task}` in .idumb/config.yaml", "idumb commits their work"),
-    ),
     "pause.done": row(
         "Pause the run",
         way("verify", "verify the phase", "VERIFICATION.md is written", "idumb verify-work {phase}"),
@@ -124,12 +118,6 @@ ROWS: Mapping[str, Row] = {
     "task.bad-id": row("Find the task", STATUS),
     "task.changed-since": row(_CONTINUE, _MOVE, _SKIP),
     "task.dirty-path": _DIRTY,
-    "task.emptied-path": row(
-        _CONTINUE,
-        way("put-back", "restore the file from the checkpoint", "the file is as the task left it", "{back}"),
-        way("commit", "commit it as it is", "the empty file then counts as your change"),
-        _RESUME,
-    ),
     "task.failed": row(
         _START, way("retry", "start it again", "this opens a new attempt", "idumb start {task} --retry"), _SHOW
     ),
@@ -155,11 +143,6 @@ ROWS: Mapping[str, Row] = {
         _START,
         way("start", "continue the other task", "this opens an attempt", "idumb start {other}"),
         way("skip", "skip the other task", "tasks that depend on it stay blocked", "idumb skip {other} --why REASON"),
-    ),
-    "task.unfinished-path": row(
-        _CONTINUE,
-        way("commit", "commit the file or revert it with git", "no task builds on unfinished work", "git status"),
-        _RETRY,
     ),
     "task.unknown": _NO_TASK,
     "task.waiting": row(_START, _QUESTIONS, _RESUME),

@@ -44,7 +44,7 @@ IDENTITY = frozenset(
     {
         "adapter", "attempt", "binding", "choice", "decision", "decisions", "failure", "from_agent", "from_run", "id",
         "key", "kind", "mode", "operation", "outcome", "policy", "result", "role", "run", "runs", "state", "status",
-        "task", "tasks", "to_agent", "undone", "verdict", "workspace", "worktree",
+        "task", "tasks", "to_agent", "undone", "verdict", "worktree",
     }
 )  # fmt: skip
 """Fields, at any depth, that identify an event's subject or decide a branch; they never contain program output."""

@@ -56,11 +56,8 @@ _OF_FAILURE: Mapping[str, str] = {
     agent.MALFORMED: "The agent's answer could not be read: check its output and the version of its program.",
     agent.STALL: "The agent stopped producing output: check whether it waited for input, or raise run.idle_timeout.",
     agent.CONTEXT_EXHAUSTED: "The work exceeded the model's context window: split the task in two.",
-    failures.NOT_PROVIDED: "A check needs ignored files: name them in `checks.provide` of .idumb/config.yaml.",
-    failures.NOT_AROUND: "A check needs something outside of the repository: change `checks` in .idumb/config.yaml.",
-    failures.NOT_PREPARED: "A command of `checks.prepare` failed: correct it in .idumb/config.yaml.",
+    failures.NOT_PREPARED: "A command of `checkout.prepare` failed: correct it in .idumb/config.yaml.",
     failures.GATE_ERROR: "A gate could not judge the work: correct `gates` of .idumb/config.yaml as its evidence says.",
-    failures.NOT_COMMITTED: "A check needs files that you have not committed: commit them.",
     failures.PASSED_BEFORE: "A check passed before the work: correct it, or write `keeps:` for a property that must"
     " stay true.",
     agent.OVER_BUDGET: "A ceiling was reached: if the work is worth it, raise the ceiling in .idumb/config.yaml.",

@@ -90,7 +90,6 @@ def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
-    state.guarded = replace(state.guarded, unchecked=bool(p.get("guarded")))
     used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
     spending.charge(state.spent, agent.BUILDER, used)
     return replace(
@@ -104,17 +103,10 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
             task.work,
             left_tree=p["left"],
             touched=tuple(p["touched"]),
-            deviations=tuple(p.get("deviations", ())),
-            by_person=_by_person(task, p["left"]),
+            deviations=(),
         ),
         progress=replace(task.progress, spent=task.progress.spent + used),
     )
-
-
-def _by_person(task: TaskState, left: str | None) -> tuple[int, str] | None:
-    if left is None or task.attempt.adapter not in agent.BY_PERSON:
-        return task.work.by_person
-    return (task.attempt.number, left)
 
 
 def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
@@ -150,7 +142,6 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             deviations=tuple(p["deviations"]),
             accepted_paths=tuple(p["accepted_paths"]),
             symbols=tuple(p["symbols"]),
-            by_person=task.work.by_person if waits else _by_person(task, p["left"]),
         ),
         progress=replace(
             progress,
@@ -301,9 +292,6 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
         once=bool(p.get("once")) or (task.once and why in {ANSWERED, ELSEWHERE}),
         attempt=replace(task.attempt, running=False, unjudged=task.attempt.unjudged and why == ELSEWHERE),
         progress=replace(task.progress, attempts=attempts, exhausted=0, repeated=0, failure=("", "")),
-        work=replace(task.work, deviations=tuple(path for path in task.work.deviations if path not in p["yours"]))
-        if "yours" in p
-        else task.work,
     )
 
 

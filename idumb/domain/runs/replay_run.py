@@ -31,7 +31,6 @@ def _started(state: RunState, event: Event) -> None:
     state.policy = p["policy"]
     state.base = RunBase(p["base_commit"], p["base_tree"], p["base_snapshot"])
     state.branch = p["branch"]
-    state.workspace = p["workspace"]
     state.sandboxed = p.get("sandboxed", False)
     state.reports = p["reports"]
     state.guarded = GuardedFiles(p["guarded"])

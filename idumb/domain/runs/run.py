@@ -148,7 +148,6 @@ class RunState(_KnowsChanges):
     mode: str = "guided"
     policy: str = "task"
     branch: str | None = None
-    workspace: str = "here"
     sandboxed: bool = False
     base: RunBase = RunBase()
     contract: LockedContract = LockedContract()

@@ -11,9 +11,6 @@ from idumb.lazy_dataclass import dataclass
 DETECTION = "detection only"
 """The level without a sandbox: writes elsewhere are not prevented. idumb names those in the repository."""
 
-IN_PLACE = "it runs in the working tree"
-"""Why a check there has no sandbox."""
-
 LADDER: Mapping[str, tuple[str, ...]] = {
     SANDBOX_AUTO: (SANDBOX_BWRAP, SANDBOX_LANDLOCK),
     SANDBOX_LANDLOCK: (SANDBOX_LANDLOCK,),

@@ -83,7 +83,6 @@ class TaskWork:
     - `touched`: the paths changed since the base. `deviations`: those among them that the task does not declare.
     - `accepted_paths`: the deviations that a person accepted.
     - `symbols`: changes of symbols, such as `added slugify in slug.py`.
-    - `by_person`: (number, tree left) of the last attempt in which a person built, also if agents continued from it.
     """
 
     base: str | None = None
@@ -93,7 +92,6 @@ class TaskWork:
     deviations: tuple[str, ...] = ()
     accepted_paths: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
-    by_person: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

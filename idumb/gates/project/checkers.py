@@ -51,7 +51,6 @@ def _configured(name: str, inputs: Inputs) -> tuple[str, ...]:
 def _compare(name: str, command: str, inputs: Inputs) -> Evidence:
     assert inputs.run is not None  # noqa: S101 - the registry asks
     after = inputs.run(name, command, before=False)
-    assert after is not None  # noqa: S101 - only the tree before the task may be missing
     if after.passed:
         return _made(name, after, evidence.PASSED, "reports nothing")
     if after.result == evidence.FAILED and after.exit_code == 0:
@@ -60,10 +59,10 @@ def _compare(name: str, command: str, inputs: Inputs) -> Evidence:
         return _made(name, after, after.result, _why_not(name, after))
     found = _found_in(after)
     before = inputs.run(name, command, before=True)
-    if before is not None and before.passed:
+    if before.passed:
         return _made(name, after, evidence.FAILED, _listed(found) or _ends(after))
     unknown = _not_comparable(before, after, found)
-    if before is None or unknown:
+    if unknown:
         return _made(name, after, evidence.ERRORED, f"{unknown}; {_line(name)}")
     result, words = _difference(before, after, checker_output.new(_found_in(before), found, _moved(inputs)))
     return _made(name, after, result, words)
@@ -86,10 +85,8 @@ def _found_in(ran: Evidence) -> tuple[Finding, ...]:
     return checker_output.findings(ran.output)
 
 
-def _not_comparable(before: Evidence | None, after: Evidence, found: tuple[Finding, ...]) -> str:
+def _not_comparable(before: Evidence, after: Evidence, found: tuple[Finding, ...]) -> str:
     """Return why two outputs cannot be compared, in words; "" if they can."""
-    if before is None:
-        return "it fails, and with `checks: here` it cannot run on the tree before the task"
     if before.result != evidence.FAILED or before.exit_code == 0:
         return f"it fails, and on the tree before the task it {before.result.replace('_', ' ')}"
     if before.truncated or after.truncated:
@@ -113,8 +110,8 @@ def _why_not(name: str, ran: Evidence) -> str:
     if ran.result == evidence.TIMED_OUT:
         return f"it needs more time: `gates: {{{name}: {{timeout: 10m}}}}`"
     return (
-        f"its program was not found or not executable. Install it where checks see it (checks.prepare or"
-        f" checks.provide), or {_line(name)}\n{_ends(ran)}"
+        f"its program was not found or not executable. Install it where checks see it (checkout.prepare or"
+        f" checkout.provide), or {_line(name)}\n{_ends(ran)}"
     )
 
 

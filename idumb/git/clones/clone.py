@@ -37,7 +37,7 @@ class Clone:
     `top` is the real path of the copy, and the root of `trees` the project's folder in it.
     """
 
-    kind = "clone"
+    in_place = False
 
     def __init__(self, repository: Repository, user: GitTrees, run: str, commit: str | None) -> None:
         self._user = user
@@ -50,20 +50,53 @@ class Clone:
         folder = user.paths.folder
         self.trees = GitTrees(discover.at(self.top), repository, repository, user.limit, folder=folder)
         self.make_folder()
+        self.keep()
 
     def make_folder(self) -> None:
         """Make the project's folder, which the commit may not have."""
         os.makedirs(self.trees.root, exist_ok=True)
 
-    def renew(self, commit: str | None) -> None:
-        """Recreate it from this commit."""
-        tree = None if commit is None else _as_checked_out(self._repository, self._user, commit)
-        _make(self._repository, self._folder, commit, tree)
+    def show(self, tree: str, head: str | None) -> None:
+        """Make the files those of `tree`, on top of the commit `head`. Ignored files stay."""
+        if head is not None and tree == tree_objects.tree_of(self._user.repository, head):
+            tree = _as_checked_out(self._repository, self._user, head)
+        present = self.trees.scan()
+        if any(self.trees.repositories()):
+            _make(self._repository, self._folder, head, tree)
+            self.trees.forget()
+        else:
+            changed = [change.path for change in self.trees.changes(present, tree)]
+            self.trees.restore(tree, tree, changed, force=True)
+            put_head(self._folder, head)
         self.make_folder()
-        self.trees.forget()
+
+    def begin(self, ref: str, reason: str) -> None:
+        with open(self._mark, "w", encoding="utf-8") as stream:
+            stream.write(f"{ref}\n{reason}")
+
+    def keep(self) -> None:
+        try:
+            with open(self._mark, encoding="utf-8") as stream:
+                ref, _, reason = stream.read().partition("\n")
+        except FileNotFoundError:
+            return
+        # An agent can leave anything in its git folder, so git runs with a folder of idumb's own.
+        private_folders.remove_tree(os.path.join(self._folder, ".git"))
+        make_git_folder(self._repository, self._folder, open_repository.head_of(self._user.repository))
+        self.trees.snapshot(ref, reason)
+        self.end()
+
+    def end(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._mark)
+
+    @property
+    def _mark(self) -> str:
+        return f"{self._folder}.begun"
 
     def close(self) -> None:
         """Remove the copy; its snapshots stay. After a takeover, the copy belongs to the new owner."""
+        self.keep()
         self._repository.guard()
         shadow_folder.discard(self._folder, self._repository)
         remove(self._folder)

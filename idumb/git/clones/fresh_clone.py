@@ -11,10 +11,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.app.ports.checks import Borrowed
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
-from idumb.git import borrowed_paths, git_program, provided_paths
+from idumb.git import git_program, provided_paths
 from idumb.git.discover import Repository
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.system.files import private_folders, user_folders
@@ -35,12 +34,10 @@ _OWN = ".idumb/"
 
 
 @contextlib.contextmanager
-def opened(
-    user: Repository, provided: Sequence[str] = (), shared: Sequence[str] = (), project: str = ""
-) -> Iterator[FreshClone]:
+def opened(user: Repository, rules: Sequence[str] = (), project: str = "") -> Iterator[FreshClone]:
     """Yield an empty folder for one clone, and remove it with everything that still runs there.
 
-    `provided` are ignored paths of the user's working tree that its checks borrow, `shared` those that they may change.
+    `rules` are ignored paths of the user's working tree that are copied for its checks.
     `project` is the folder of the project, to which all paths are relative; it exists also if the commit lacks it.
     """
     clear()
@@ -49,7 +46,7 @@ def opened(
     try:
         for name in ("", _HOME):
             private_folders.make(os.path.join(folder, name))
-        yield FreshClone(user, folder, manifest, provided, shared, project)
+        yield FreshClone(user, folder, manifest, rules, project)
     finally:
         _end_processes(folder)
         private_folders.unlock(folder, lock)
@@ -98,23 +95,22 @@ class FreshClone:
         user: Repository,
         folder: str,
         manifest: str | None,
-        provided: Sequence[str],
-        shared: Sequence[str],
+        rules: Sequence[str],
         project: str,
     ) -> None:
         self._user = user
         self._folder = folder
         self._manifest = manifest
         self._paths = ProjectPaths(project)
-        self._provided = tuple(dict.fromkeys(self._paths.all_stored((*provided, *shared))))
-        self._lent: tuple[str, ...] = ()
+        self._rules = tuple(self._paths.all_stored(rules))
+        self._is_shown = False
         self._tree = ""
         self._prepared = ""
         self._differing: frozenset[str] = frozenset()
         self._top = os.path.join(folder, _CLONE)
         self.root = self._paths.root(self._top)
         self._home = os.path.join(folder, _HOME)
-        self._borrowed = borrowed_paths.BorrowedPaths(user.root, self._top, self._paths.all_stored(shared))
+        self._provided = provided_paths.ProvidedCopies(user.root, self._top)
 
     def check_out(self, commit: str) -> CheckedOut:
         self._clone(self._user.root, self._top)
@@ -169,14 +165,13 @@ class FreshClone:
                 private_folders.remove_tree(os.path.join(self._top, name))
         return tree
 
-    def show(self, tree: str, head: str | None, lent: Sequence[str] = ()) -> Mapping[str, str]:  # noqa: ARG002
-        """Borrow the paths that the configuration provides; what is checked out is shown already."""
-        borrowed = (*self._provided, *self._paths.all_stored(lent))
-        if borrowed != self._lent:
-            self._borrowed.bring(borrowed)
-            self._lent = borrowed
+    def show(self, tree: str, head: str | None) -> Mapping[str, str]:  # noqa: ARG002
+        """Copy the paths that the configuration provides; what is checked out is shown already."""
+        if not self._is_shown:
+            self._provided.bring(self._rules)
+            self._is_shown = True
         os.makedirs(self.root, exist_ok=True)
-        folders = provided_paths.python_path(self._user.root, self._top, borrowed)
+        folders = provided_paths.python_path(self._user.root, self._top, self._rules)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:  # noqa: ARG002
@@ -186,8 +181,8 @@ class FreshClone:
         run()
         if changed := self.restore():
             raise Refusal(
-                "checks.prepare",
-                f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                "checkout.prepare",
+                f"checkout.prepare changed {wording.listed(changed)}, which the commit holds.",
                 hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
             )
         self._prepared = self._tree
@@ -199,19 +194,15 @@ class FreshClone:
         """The folder is removed with everything in it."""
 
     @property
-    def borrowed(self) -> Borrowed:
-        return self._paths.borrowed(self._borrowed.now)
+    def provided(self) -> tuple[str, ...]:
+        return self._paths.all_shown(self._provided.provided)
 
     @property
-    def unlike(self) -> tuple[str, ...]:
+    def prepared(self) -> tuple[str, ...]:
         return ()
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def removed(self) -> tuple[str, ...]:
         return ()
 
     @property
@@ -256,8 +247,8 @@ class FreshClone:
         return (f"{self._manifest}: {words}; set TMPDIR to a folder that is not",) if self._manifest else ()
 
     def _borrows(self) -> tuple[str, ...]:
-        found = [path for path in self._provided if os.path.lexists(os.path.join(self._user.root, path))]
-        words = "is borrowed from your working tree (checks.provide); another clone does not have it"
+        found = [path for path in self._rules if os.path.lexists(os.path.join(self._user.root, path))]
+        words = "is copied from your working tree (checkout.provide); another clone does not have it"
         return (f"{', '.join(found)} {words}",) if found else ()
 
     def _changed(self) -> list[str]:

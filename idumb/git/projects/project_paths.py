@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from idumb.app.ports.checks import Borrowed
 from idumb.app.ports.repository import Conflict
 from idumb.domain.proof.ledger import Change
 
@@ -78,7 +77,3 @@ class ProjectPaths:
     def rows(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """Return the same changes or conflicts with paths of the project."""
         return tuple(replace(row, path=self.shown(row.path)) for row in rows)
-
-    def borrowed(self, borrowed: Borrowed) -> Borrowed:
-        ways = {self.shown(path): way for path, way in borrowed.ways.items()}
-        return borrowed._replace(ways=ways, prepared=self.all_shown(borrowed.prepared))

@@ -15,7 +15,6 @@ from idumb.domain.finding import ERROR, Finding, did_you_mean
 from idumb.domain.proof import gate_table, levels
 from idumb.domain.settings import (
     BRANCHES,
-    CHECKED_TREES,
     COMMIT_POLICIES,
     CONTROLS,
     DEFAULT_ENVIRONMENT,
@@ -28,6 +27,7 @@ from idumb.domain.settings import (
     SANDBOXES,
     Binding,
     Ceiling,
+    CheckoutSettings,
     CheckSettings,
     GateSettings,
     GitSettings,
@@ -134,7 +134,8 @@ class _Reading:
         numbers: dict[str, Any] = {
             name: self._section(top.pop(name, None), name, readers) for name, readers in _NUMBERS.items()
         }
-        checks = self._checks(top.pop("checks", None))
+        checks = self._section(top.pop("checks", None), "checks", _CHECKS)
+        checkout = self._section(top.pop("checkout", None), "checkout", _CHECKOUT)
         sandbox = self._sandbox(top.pop("sandbox", None))
         if "profile" in top:
             top["profile"] = self._chosen("profile", top["profile"], profiles, "profiles")
@@ -158,7 +159,8 @@ class _Reading:
             roles=roles,
             profiles=profiles,
             ceilings=ceilings,
-            checks=checks,
+            checks=CheckSettings(**checks) if checks else None,
+            checkout=CheckoutSettings(**checkout) if checkout else None,
             sandbox=sandbox,
             configured_keys=frozenset((*(f"run.{key}" for key in run), *git_keys)) & frozenset(NAMED),
             **numbers,
@@ -220,13 +222,6 @@ class _Reading:
             self._in_range(f"{where}.timeout", key.start, level, gate.timeout)
         if reason:
             self._not_allowed(f"{where}.timeout", key.start, f"{gate.timeout}s", reason)
-
-    def _checks(self, node: Any) -> CheckSettings | None:
-        """Read the section, or the short form `checks: here`."""
-        if isinstance(node, Scalar) and node.value in CHECKED_TREES:
-            return CheckSettings(tree=node.value)
-        fields = self._section(node, "checks", _CHECKS)
-        return CheckSettings(**fields) if fields else None
 
     def _sandbox(self, node: Any) -> SandboxSettings | None:
         """Read the section, or the short form `sandbox: auto`."""
@@ -401,6 +396,7 @@ _TOP: Mapping[str, values.Reader] = {
     "ceilings": values.node,
     **dict.fromkeys(_NUMBERS, values.node),
     "checks": values.node,
+    "checkout": values.node,
     "sandbox": values.node,
 }
 _BINDING: Mapping[str, values.Reader] = {
@@ -422,15 +418,16 @@ _ROLE: Mapping[str, values.Reader] = {
     "ceiling": values.node,
 }
 _CHECKS: Mapping[str, values.Reader] = {
-    "tree": values.one_of(CHECKED_TREES),
-    "cache": values.list_of(values.glob),
-    "provide": values.list_of(values.glob),
-    "share": values.list_of(values.glob),
-    "prepare": values.list_of(values.words),
     "home": values.one_of(HOMES),
     "regression": values.one_of(REGRESSIONS),
     "control": values.one_of(CONTROLS),
     "network": values.one_of(NETWORKS),
+}
+_CHECKOUT: Mapping[str, values.Reader] = {
+    "provide": values.list_of(values.glob),
+    "prepare": values.list_of(values.words),
+    "cache": values.list_of(values.glob),
+    "limit": values.count,
 }
 _CEILING: Mapping[str, values.Reader] = {
     "attempts": values.count,
@@ -458,7 +455,6 @@ _RUN: Mapping[str, values.Reader] = {
     "validator_timeout": values.duration,
     "check_timeout": values.duration,
     "output_limit": values.count,
-    "workspace": values.one_of(("here", "clone")),
     "idle_timeout": values.duration,
     "check_idle_timeout": values.duration,
 }

@@ -87,10 +87,6 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     ledger = attempt.get("ledger") or ()
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
-    lines += [_commit(commit_row) for commit_row in (attempt.get("committed") or {}).get("commits", ())]
-    back = [f"    {markup.one_line(command)}" for command in attempt.get("bring_back") or ()]
-    heading = "  Undeclared changes may be your own. To restore these files as they were before the attempt:"
-    lines += [heading, *back] if back else []
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
     lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
     lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
@@ -217,7 +213,7 @@ def audit(data: phrases.Data) -> str:
 
 def _workspace(data: phrases.Data) -> str:
     lines = [f"- {markup.one_line(line)}" for line in data["broken"]]
-    lines += [f"- changed by no task: {markup.one_line(path)}" for path in data["unexpected"]]
+    lines += [f"- not as committed here: {markup.one_line(path)}" for path in data["changed"]]
     words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
     return "\n".join([f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]) + "\n"
 

@@ -254,7 +254,6 @@ def verify_work(data: phrases.Data) -> str:
     lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
     lines += phrases.weaker(data)
     lines += [f"  mismatch: {markup.one_line(text)}" for text in data.get("mismatches", ())]
-    lines += [f"  a check changed {markup.one_line(path)}" for path in data.get("spoiled", ())]
     lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
     lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
     lines += [f"  skipped: {task}" for task in data.get("skipped", ())]

@@ -18,10 +18,10 @@ def init(data: phrases.Data) -> str:
     lines += [f"kept    {markup.one_line(path)}" for path in data["kept"]]
     if data.get("provided"):
         folders = ", ".join(markup.one_line(path) for path in data["provided"])
-        lines.append(f"Checks may use {folders}, which git ignores (checks.provide in .idumb/config.yaml).")
+        lines.append(f"Checks may use {folders}, which git ignores (checkout.provide in .idumb/config.yaml).")
     if data.get("proposed"):
         commands = "; ".join(markup.one_line(command) for command in data["proposed"])
-        lines.append(f"What checks need could be installed by: {commands} (see checks.prepare in .idumb/config.yaml).")
+        lines.append(f"What checks need could be installed by: {commands} (checkout.prepare in .idumb/config.yaml).")
     for gate, checkers in (data.get("checkers") or {}).items():
         names = ", ".join(checkers)
         lines.append(f"The gate {gate} could run {names} after each task (see gates in .idumb/config.yaml).")

@@ -244,7 +244,6 @@ def _gaps(contract: Contract, record: Record) -> list[str]:
         if row["result"] not in {proof.PASSED, proof.OPINION}
     ]
     lines += [f"- {markup.prose(text)}" for text in record.get("mismatches", ())]
-    lines += [f"- A check changed {markup.code(path)}" for path in record.get("spoiled", ())]
     lines += [f"- Refuted by the {who}: {_judged(judgement)}" for who, judgement in _refuted(record)]
     lines += [f"- {markup.prose(t)} is not done: {s}" for t, s in record.get("unfinished", {}).items()]
     lines += [f"- {markup.prose(task)} was accepted by a person, not proven" for task in record.get("accepted", {})]

@@ -37,9 +37,9 @@ def ran(exit_code: int | None, output: str = "", **fields: Any) -> Evidence:
 def judge(
     before: Evidence | None, after: Evidence, name: str = gate_table.TYPES, own: GateSettings | None = None
 ) -> Evidence:
-    results = {True: before, False: after}
+    results = {True: before or after, False: after}
 
-    def run(gate: str, command: str, *, before: bool) -> Evidence | None:
+    def run(gate: str, command: str, *, before: bool) -> Evidence:
         assert (gate, command) == (name, "x")
         return results[before]
 
@@ -76,7 +76,6 @@ UNKNOWN = {
     "not installed": (CLEAN, ran(127, "mypy: not found"), "not found or not executable. Install it where"),
     "not installed before": (ran(127), ran(1, RETURNS), "on the tree before the task it errored"),
     "too slow": (CLEAN, ran(None, "", result=evidence.TIMED_OUT), "needs more time: `gates: {types: {timeout: 10m}}`"),
-    "no tree before": (None, ran(1, RETURNS), "with `checks: here` it cannot run on the tree before the task"),
     "no place": (ran(1, "wrong"), ran(1, "wrong"), "because it names no file with a line"),
     "too long": (ran(1, RETURNS), ran(1, RETURNS, truncated=True), "because it is too long"),
     "stopped before": (ran(2, STOPPED), ran(1, RETURNS), "so idumb cannot tell what is new: a.py:1"),
@@ -99,9 +98,7 @@ def test_an_honest_change_has_no_new_error(before: Evidence | None, after: Evide
 
 
 @every("before, after, words", UNKNOWN.values())
-def test_a_checker_that_cannot_say_what_is_new_is_not_a_pass(
-    before: Evidence | None, after: Evidence, words: str
-) -> None:
+def test_a_checker_that_cannot_say_what_is_new_is_not_a_pass(before: Evidence, after: Evidence, words: str) -> None:
     proof = judge(before, after)
     assert proof.result in {evidence.ERRORED, evidence.TIMED_OUT}
     assert words in proof.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -11,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from idumb.app.ports.checks import COPIED, HOME, PROTECTED, Borrowed
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import conditions
 from idumb.gates.check_environment import CheckEnvironment, Inputs
+from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
 from idumb.system.processes import process_tree
 from tests.support.cases import every
@@ -47,13 +48,12 @@ def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
 
 
 class _Proving:
-    """A working tree in which `node_modules` is protected."""
+    """A working tree of checks that holds whatever is in `root`."""
 
-    borrowed = Borrowed({"node_modules": PROTECTED, "data": COPIED}, ("/usr/bin/env", "PROTECTED=yes"))
-    unlike: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    provided: tuple[str, ...] = ()
+    prepared: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __init__(self, root: Path) -> None:
         self.root = str(root)
@@ -69,22 +69,6 @@ class _Proving:
         return ()
 
     def close(self) -> None: ...
-
-
-def test_a_check_that_protection_stops_gets_the_line_that_lifts_it(tmp_path: Path) -> None:
-    proving = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
-    stopped, other, machine = (
-        proving.command(subject, "", f"echo $PROTECTED {words}; false", timeout=30, tree=tree)
-        for subject, words, tree in (
-            ("AC-1", "EROFS: Read-only file system", "t" * 40),
-            ("AC-1", "wrong", "t" * 40),
-            ("setup", "Read-only file system", None),
-        )
-    )
-    assert stopped.output.startswith("yes EROFS")
-    assert "If it must, write `checks: {share: [node_modules]}`]" in stopped.output
-    assert other.output == "yes wrong\n"
-    assert machine.output == "Read-only file system\n"
 
 
 @every(
@@ -333,73 +317,6 @@ def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path,
     assert (record.result, record.exit_code) == (result, 0)
 
 
-def test_evidence_names_what_a_clone_has_differently_and_a_failure_what_is_missing(tmp_path: Path) -> None:
-    proving = _Proving(tmp_path)
-    proving.unlike, proving.missing = ("a.txt has other bytes",), ("submodule lib: fetch it",)
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=proving)
-    passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
-    assert passed.weaker[-1] == failed.weaker[-1] == "a.txt has other bytes"
-    assert (passed.output, failed.output) == ("", "[submodule lib: fetch it]")
-
-
-@every(
-    "command, is_named",
-    [
-        ("git status --porcelain", "named"),
-        ("git diff --quiet HEAD", "named"),
-        ("make && git diff --exit-code --cached", "named"),
-        ("git diff-files --quiet", "named"),
-        ("git diff --exit-code", ""),
-        ("git diff; test HEAD", ""),
-    ],
-)
-def test_a_failed_check_that_compares_with_head_gets_the_command_that_works(
-    tmp_path: Path, command: str, is_named: str
-) -> None:
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
-    record = judge.command("AC-1", "", f"{command}; false", timeout=30, tree="t" * 40)
-    named = "AC-1 failed (it may need `git diff --exit-code`, because HEAD is the commit before the work)"
-    assert record.words == (named if is_named else "AC-1 failed")
-
-
-@every(
-    "output, ref",
-    [
-        ("fatal: ambiguous argument 'origin/main': unknown revision or path not in the working tree.", "origin/main"),
-        ("fatal: bad revision 'main..HEAD'", "main..HEAD"),
-        ("fatal: Not a valid object name main", "main"),
-        ("fatal: 'origin' does not appear to be a git repository", "origin"),
-        ("error: No such remote 'origin'", "origin"),
-        ("fatal: 'a b' is not a command", ""),
-    ],
-)
-def test_a_failed_check_that_names_a_branch_learns_that_checks_have_none(tmp_path: Path, output: str, ref: str) -> None:
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
-    record = judge.command("AC-1", "", f'echo "{output}"; false', timeout=30, tree="t" * 40)
-    needed = f"{ref}, because a check has no branches and no remotes: add `checks: here` to .idumb/config.yaml"
-    assert record.words == (f"AC-1 failed (it may need {needed})" if ref else "AC-1 failed")
-    assert (f"If it needs {ref}, add" in record.output) == bool(ref)
-
-
-@pytest.mark.parametrize(
-    ("command", "is_named"),
-    [
-        ('test -n "$OWN_TOKEN"', "named"),
-        ("test -n ${OWN_TOKEN}; false", "named"),
-        ("echo \"KeyError: 'OWN_TOKEN'\"; false", "named"),
-        ("echo OWN_TOKEN $OTHER_TOKEN $PWD; false", ""),
-    ],
-)
-def test_a_failed_check_learns_which_of_the_user_s_variables_it_does_not_see(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_named: str
-) -> None:
-    monkeypatch.setenv("OWN_TOKEN", "x")
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tmp_path))
-    record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
-    named = "AC-1 failed (it may need your OWN_TOKEN: add OWN_TOKEN to `environment` in .idumb/config.yaml)"
-    assert record.words == (named if is_named else "AC-1 failed")
-
-
 def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     tree = tmp_path / "1" / "work"
     tree.mkdir(parents=True)
@@ -409,39 +326,49 @@ def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     assert record.output.split("\n")[:-1] == [".", "a.txt", "../work-x", f"{tmp_path}/1", "../lib"]
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
+def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(tmp_path: Path) -> None:
+    proving = _Proving(tmp_path)
+    proving.provided, proving.prepared, proving.cached = (".env",), ("node_modules",), ("target",)
+    proving.missing = ("submodule lib: fetch it",)
+    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=proving, hints=Hints())
+    passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
+    assert passed.weaker == (
+        "may use .env, which the commit does not hold (checkout.provide)",
+        "may use target, which checks of earlier tasks left (checkout.cache)",
+    )
+    assert passed.locations == ("node_modules <- checkout.prepare",)
+    assert (passed.output, failed.output) == ("", "[submodule lib: fetch it]")
+
+
+@every(
+    "command, line",
     [
-        ("cat out/a.txt", "checks: {cache: [out, 'out/**']}"),
         ("cat ~/.netrc", "checks: {home: user}"),
         ('test -s "$HOME/.netrc"', "checks: {home: user}"),
-        ("cmp a ../beside/a", "`checks: here`"),
-        ("cat outer.txt", ""),
+        ("cat $TMPDIR/x", "let the check make the file itself"),
+        ("cat data.log", "checkout: {provide: [data.log]}"),
+        ("cat build/x", "checkout: {provide: [lib/build]}"),
+        ("node_modules/.bin/jest", "checkout: {provide: [node_modules]}"),
+        ("jest", "checkout: {provide: [node_modules]}"),
+        ("cat out.log", ""),
+        ("cat mydata.log other", ""),
+        ("cat x/__pycache__/y", ""),
     ],
 )
-def test_a_failed_check_names_the_line_that_gives_it_what_is_not_in_the_tree(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
+def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
+    tmp_path: Path, home: Path, command: str, line: str
 ) -> None:
-    """Where no run can decide it, the reason says that the check may need it."""
-    monkeypatch.setattr(CheckEnvironment, "can_view", lambda _: False)
-    tree, user = tmp_path / "proof" / "tree", tmp_path / "user" / "repo"
-    for path in (tree, user, tmp_path / "user" / "beside"):
-        path.mkdir(parents=True)
-    proving = _Proving(tree)
-    proving.removed = ("out",)
-    private = CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), (str(user),)))
-    checks = ShellChecks(str(user), ALLOWED, str, "run-1", private=private, proving=proving)
-    record = checks.command("AC-1", "", command, timeout=30, tree="t" * 40)
-    assert words in record.output
-    assert ("to .idumb/config.yaml" in record.output) == bool(words)
-    assert words in record.words
-    assert ("(it may need " in record.words) == bool(words)
-    assert checks.surroundings(record) == ()
-    monkeypatch.setattr(CheckEnvironment, "can_view", lambda _: True)
-    again = checks.command("AC-1", "", command, timeout=30, tree="t" * 40)
-    assert ("(it may need " in again.words) == ("cache" in words)
-    assert (HOME in checks.surroundings(again), "../beside" in checks.surroundings(again)) == (
-        True,
-        "beside" in command,
-    )
-    private.close()
+    """`out.log` is in the tree too."""
+    tree = tmp_path / "proof" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "out.log").touch()
+    hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
+    with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
+        judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", private=private, proving=_Proving(tree), hints=hints)
+        failed, passed = (
+            judge.command("AC-1", "", text, timeout=30, tree="t" * 40)
+            for text in (f"{command} && false", f"true {command}")
+        )
+    assert line in failed.output
+    assert ("(it may need " in failed.words, line in failed.words) == (bool(line), True)
+    assert passed.output == ""

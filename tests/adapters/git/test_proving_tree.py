@@ -190,17 +190,6 @@ def test_a_changed_file_is_newer_than_each_output_that_stays(sandbox: GitSandbox
     assert proving.cached == ("cache",)
 
 
-def test_what_was_lent_for_a_time_is_no_output_of_a_check(sandbox: GitSandbox, proving: ProvingTree) -> None:
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "deps\nout\n", "deps/x": "x\n"})
-    sandbox.commit()
-    root = show(proving, sandbox)
-    proving.show(tree(sandbox), None, ("deps",))
-    (root / "out").mkdir()
-    show(proving, sandbox)
-    assert shown(proving).keys() == {"a.txt", ".gitignore"}
-    assert proving.removed == ("out",)
-
-
 def test_what_no_check_left_in_a_cache_is_removed(sandbox: GitSandbox, proving: ProvingTree, tmp_path: Path) -> None:
     """A builder could write there while it works."""
     sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache/\n"})

@@ -63,17 +63,6 @@ def test_what_an_unfinished_call_left_is_removed_and_other_work_is_continued(end
     assert run.repository.files["A"] == b"23"
 
 
-def test_files_left_by_a_crash_are_removed_after_idumb_was_killed_too() -> None:
-    """R-RUN-5: the log knows of the crash."""
-    rehearsal = follows(CRASHED)
-    rehearsal.run()
-    run = follows(CRASHED)
-    assert run.run_until_killed(rehearsal.effects.index("restore") + 1)
-    assert run.repository.files["A"] == b"1"
-    assert run.run().kind == "done"
-    assert run.repository.files["A"] == b"2"
-
-
 @pytest.mark.parametrize(
     ("mode", "fields", "ended"),
     [(STRICT, {}, "halted"), (GUIDED, {"on_timeout": "fail"}, "done")],

@@ -65,17 +65,15 @@ def test_of_a_long_reply_the_end_is_saved() -> None:
     reply = "x" * MOST_REPLY + "the answer"
     fields: dict[str, Any] = {"base": "", "feedback": "", "builder": "b", "validator": None, "ref": "r"}
     result = AgentResult("completed", reply=reply)
-    attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, workspace="here", result=result, **fields)
+    attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, result=result, **fields)
     again = loaded(attempt.saved(0.0), TASK, PLAN, 0.0)
     assert again.result is not None
     assert again.result.reply == reply[-MOST_REPLY:]
 
 
-def test_neither_git_s_configuration_nor_the_list_of_all_refs_is_recorded() -> None:
-    """One may hold credentials, and the other grows with every task."""
-    before = RepositoryState(
-        Head(None, None), {}, {"refs/x": "secret"}, {"refs/y": "secret"}, {"config": frozenset({("url.x", "secret")})}
-    )
+def test_git_s_configuration_is_not_recorded() -> None:
+    """It may hold credentials."""
+    before = RepositoryState(Head(None, None), {}, {"config": frozenset({("url.x", "secret")})})
     fields: dict[str, Any] = {"base": "", "feedback": "", "builder": "b", "validator": None, "ref": "r"}
-    attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, workspace="here", before=before, **fields)
+    attempt = Attempt(task=TASK, plan=PLAN, number=1, started=0.0, before=before, **fields)
     assert "secret" not in json.dumps(attempt.saved(0.0))

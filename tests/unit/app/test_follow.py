@@ -19,7 +19,7 @@ from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import GUIDED, STRICT, Plan, RollbackClass, Task
 from idumb.domain.runs.run import ANSWERED, RunState
 from idumb.domain.runs.spending import Spent
-from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState, TaskWork
+from idumb.domain.runs.task_state import EFFECT, AttemptState, TaskProgress, TaskState
 from idumb.domain.settings import Ceiling, RunSettings, Settings
 
 TASK = Task("T1-01", "Work")
@@ -156,9 +156,6 @@ def test_a_task_that_timed_out_is_left_out_if_the_plan_says_so() -> None:
 ASKS = replace(TASK, on_failure="ask")
 UNMET = ended(outcome.REFUSED, reason="precondition 1: file a exists (failed)")
 STRAYED = ended(deviates=True)
-INTERRUPTED = replace(
-    PENDING, attempt=AttemptState(1, outcome=outcome.CANCELLED), work=TaskWork(base="t", deviations=("b",))
-)
 AFTER_EFFECT = replace(PENDING, effect=EFFECT, attempt=AttemptState(1, outcome=outcome.CANCELLED))
 DEPLOYS = replace(TASK, rollback=RollbackClass("irreversible", reason="it is sent"))
 
@@ -170,12 +167,6 @@ QUESTIONS: dict[str, tuple[TaskState, Task, dict[str, Any], dict[str, str]]] = {
         TASK,
         {"strays": ("b",)},
         {"accept": follow.JUDGE, "retry": follow.RESET, "halt": follow.FAIL},
-    ),
-    "changes since an interruption": (
-        INTERRUPTED,
-        TASK,
-        {"strays": ("b",)},
-        {"accept": follow.RESET, "retry": follow.RESET, "halt": follow.FAIL},
     ),
     "effect": (AFTER_EFFECT, DEPLOYS, {}, {"again": follow.START, "skip": follow.SKIP}),
     "ceiling": (ended(), TASK, AT_CEILING, {"stop": follow.FAIL}),
@@ -218,20 +209,11 @@ def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
     assert (move.kind, move.keeps_attempts) == (follow.RESET, True)
 
 
-def test_changes_that_a_person_calls_their_own_are_named_in_the_reset() -> None:
-    question = question_of("changes since an interruption")
-    answers = {question.id: (question.kind, "retry")}
-    assert moved(INTERRUPTED, answers=answers, strays=("b",)).yours == ("b",)
-    later = replace(INTERRUPTED, status=outcome.WAITING, decisions=(question.id,))
-    assert moved(later, answers=answers).yours == ("b",)
-
-
-@pytest.mark.parametrize("record", [STRAYED, INTERRUPTED])
 @pytest.mark.parametrize("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
 def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_decides(
-    record: TaskState, given: dict[str, Any]
+    given: dict[str, Any],
 ) -> None:
-    move = moved(record, strays=("b",), **given)
+    move = moved(STRAYED, strays=("b",), **given)
     assert (move.kind, move.says != "") == (follow.FAIL, True)
 
 

@@ -17,7 +17,7 @@ def planned(*tasks: Task, **fields: Any) -> EngineRun:
     def work(request: AgentRequest, files: dict[str, bytes]) -> None:
         files |= {path: request.subject.encode() for path in request.allowed_paths}
 
-    fields = {"apart": True, "plan": {"invariants": (INVARIANT,)}, **fields}
+    fields = {"plan": {"invariants": (INVARIANT,)}, **fields}
     return EngineRun(*tasks, work=work, **fields)
 
 
@@ -55,9 +55,3 @@ def test_what_failed_before_the_run_is_no_task_s_fault() -> None:
     assert ("INV-2 errored" in words, "INV-2 failed" in words) == (True, False)
     explained = {e.payload["subject"] for e in run.events("evidence.recorded") if "violation" in e.payload}
     assert explained == {"invariant INV-1"}
-
-
-def test_without_trees_of_its_own_it_says_less() -> None:
-    """Checks in the working tree cannot run anything on the tree before the task."""
-    run = planned(breaking("A"), apart=False)
-    assert "it does not hold after A" in reason(run, "A")

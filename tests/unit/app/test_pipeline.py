@@ -5,9 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from idumb.app.attempt import builder_commits, pipeline
+from idumb.app.attempt import pipeline
 from idumb.app.attempt.pipeline import Stage
 from idumb.app.core.attempt import Attempt
 from idumb.domain import outcome
@@ -25,21 +23,19 @@ ATTEMPT = Attempt(
     builder="steps",
     validator=None,
     ref="refs/idumb/attempt",
-    workspace="here",
 )
 
 
 class Calls:
     """A run context that counts guards and checks for an interrupt, and stages that note their names."""
 
-    def __init__(self, *, commits: bool = False, number: int = 1) -> None:
+    def __init__(self, *, number: int = 1) -> None:
         self.guards = self.checks = 0
         self.stages: list[str] = []
         self.notes: dict[str, Any] = {}
         self.services = SimpleNamespace(
             owner=SimpleNamespace(guard=self._guard), interrupts=SimpleNamespace(check=self._check, received=15)
         )
-        self.commits = object() if commits else None
         self.journal = SimpleNamespace(state=SimpleNamespace(number=number))
 
     def _guard(self) -> None:
@@ -85,11 +81,3 @@ def test_ownership_is_checked_before_each_stage_that_runs_and_interrupts_only_wi
     calls = Calls()
     led(calls, calls.stage("fails"), calls.stage("judges"), calls.stage("records", also_failed=True))
     assert (calls.guards, calls.checks) == (2, 1)
-
-
-@pytest.mark.parametrize("commits", [True, False])
-def test_a_stage_runs_only_when_it_has_something_to_do(*, commits: bool) -> None:
-    calls = Calls(commits=commits)
-    take = next(stage for stage in pipeline.JUDGE if stage.run is builder_commits.take)
-    led(calls, calls.stage("takes", when=take.when))
-    assert calls.stages == ["takes"] * commits

@@ -120,12 +120,12 @@ def test_a_validator_without_evidence_proves_nothing() -> None:
         (outcome.TIMED_OUT, "timed_out"),
         (outcome.ERRORED, "errored"),
         (outcome.CANCELLED, "failed"),
-        (outcome.WAITING, "timed_out"),
+        (outcome.WAITING, "waiting"),
     ]
     assert not [
         (ended, result)
         for ended, result in cases
-        if validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False).result != result
+        if validator.evidence_of("v", agent.AgentResult(ended), "tree").result != result
     ]
 
 
@@ -133,15 +133,13 @@ def test_a_validator_without_evidence_proves_nothing() -> None:
 def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str) -> None:
     """R-RUN-3."""
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
-    record = validator.evidence_of("v", agent.AgentResult(ended), "tree", waits=False, shown=shown)
+    record = validator.evidence_of("v", agent.AgentResult(ended), "tree", shown=shown)
     assert (record.result == evidence.PASSED) == (ended == outcome.COMPLETED)
 
 
 def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
-    record = validator.evidence_of(
-        "v", agent.AgentResult(outcome.COMPLETED), "tree", waits=False, malformed="no verdict"
-    )
+    record = validator.evidence_of("v", agent.AgentResult(outcome.COMPLETED), "tree", malformed="no verdict")
     assert (record.result, record.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
 
 

@@ -11,20 +11,17 @@ import pytest
 from idumb.app.engine import recovery
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
-from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.expression import INTEGER
-from idumb.domain.plans.plan import HUMAN, STEPS, STRICT, Criterion, RollbackClass
+from idumb.domain.plans.plan import HUMAN, STEPS, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.settings import Binding, GateSettings, Settings
 from idumb.gates.registry import StepGate
 from tests.support.engine_run import EngineRun, make_own_files, task
-from tests.support.memory_checks import MemoryChecks
-from tests.support.scripted_agent import ScriptedAgent
 
 Files = dict[str, bytes]
-PLACES = pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 
 
 def one_task() -> EngineRun:
@@ -58,7 +55,7 @@ def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept(
     assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
     kept = run.state.tasks["A"].checkpoint
     assert kept is not None
-    assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
+    assert (kept.status, kept.files, kept.error) == ("interrupted", (), "idumb was killed during the attempt")
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
 
 
@@ -97,113 +94,12 @@ def test_a_commit_that_was_made_is_recorded_and_not_made_again() -> None:
 def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost() -> None:
     run = stopped_before("commit", one_task())
     run.repository.files["A"] = b"mine"
-    assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
-    assert run.commits() == []
-    kept = run.state.tasks["A"].checkpoint
-    assert kept is not None
-    assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"mine")
-
-
-@pytest.mark.parametrize(
-    ("choice", "status", "committed"),
-    [("accept", "completed", b"mine"), ("retry", "completed", b"hello"), ("halt", "failed", b"hello")],
-)
-def test_changes_outside_the_task_since_the_crash_are_decided_and_stay(
-    choice: str, status: str, committed: bytes
-) -> None:
-    """R-GIT-5: a person at the terminal is asked before the task is tried again."""
-    run = stopped_before("log checkpoint.intended", EngineRun(task("A"), answers={"deviation": choice}))
-    run.repository.files["README"] = b"mine"
-    recovered(run)
-    assert run.events("attempt.interrupted")[0].payload["others"] == ["README"]
-    assert run.events("attempt.interrupted")[0].payload["deviations"] == ["README"]
-    assert any("README" in note for note in run.notes)
-    run.run()
-    assert run.status() == {"A": status}
-    assert run.repository.files["README"] == b"mine"
-    head = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
-    assert head["README"] == run.repository.store(committed)
-
-
-@pytest.mark.parametrize(("option", "status"), [("accept", "completed"), ("halt", "failed")])
-def test_an_option_decides_about_changes_since_the_crash(option: str, status: str) -> None:
-    """R-GIT-5."""
-    run = stopped_before("log checkpoint.intended", EngineRun(task("A")))
-    run.repository.files["README"] = b"mine"
-    run.run(on_deviation=option)
-    assert run.status() == {"A": status}
-    assert run.events("decision.asked") == []
-    assert run.repository.files["README"] == b"mine"
-
-
-@pytest.mark.parametrize("way", ["interrupted", "killed"])
-def test_a_strict_run_halts_after_undeclared_changes_of_an_attempt_that_did_not_end(way: str) -> None:
-    """R-GIT-5, R-RUN-5: nobody is asked."""
-
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files["README"] = b"stray"
-        run.interrupts.received = 2
-
-    run = EngineRun(task("A"), work=work if way == "interrupted" else make_own_files, mode=STRICT)
-    if way == "interrupted":
-        with pytest.raises(Interrupted):
-            run.run()
-        run.interrupts.received = None
-    else:
-        run = stopped_before("log checkpoint.intended", run)
-        run.repository.files["README"] = b"stray"
-    ending = run.run()
-    assert (run.status(), run.repository.files["README"]) == ({"A": "failed"}, b"stray")
-    assert run.events("decision.asked") == []
-    assert (ending.kind, "README" in ending.words) == ("halted", True)
-
-
-def test_changes_since_the_crash_that_the_user_committed_are_not_asked_about() -> None:
-    run = stopped_before("log checkpoint.intended", EngineRun(task("A")))
-    run.repository.files["README"] = b"mine"
-    recovered(run)
-    tree = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
-    run.repository.advance({**tree, "README": run.repository.store(b"mine")}, "mine")
+    with pytest.raises(Refusal, match="cannot be delivered: A was created since") as caught:
+        recovered(run)
+    assert (caught.value.code, run.repository.files["A"], run.commits()) == ("task.changed-since", b"mine", [])
+    del run.repository.files["A"]
     assert run.run().kind == "done"
-    assert run.events("decision.asked") == []
-
-
-def test_what_a_check_left_before_an_interruption_is_not_the_attempt_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-GIT-5."""
-    run, inner = EngineRun(task("A", verify=("touch out", "test -f A"))), MemoryChecks._exit_code
-
-    def interrupting(checks: MemoryChecks, argv: list[str], files: Files) -> int:
-        run.interrupts.received = 2
-        return inner(checks, argv, files)
-
-    monkeypatch.setattr(MemoryChecks, "_exit_code", interrupting)
-    with pytest.raises(Interrupted):
-        run.run()
-    monkeypatch.undo()
-    run.interrupts.received = None
-    assert "out" in run.repository.files
-    assert run.run().kind == "done"
-    assert run.events("decision.asked") == []
-
-
-def test_after_a_kill_in_a_clone_the_files_of_the_user_are_nobody_else_s() -> None:
-    """R-GIT-6: the attempt records where it was made, so a run that continues here does not overwrite them."""
-    run = stopped_before("log checkpoint.intended", EngineRun(task("A"), workspace="clone", apart=True))
-    run.workspace = "here"
-    run.repository.files["A"] = b"mine"
-    with pytest.raises(Refusal) as caught:
-        run.run()
-    assert (caught.value.code, run.repository.files["A"]) == ("task.dirty-path", b"mine")
-
-
-def test_work_recorded_before_the_crash_is_not_blamed_for_later_changes() -> None:
-    """What the attempt left is in the log, so what changed after it is not the attempt's."""
-    run = stopped_before("commit", one_task())
-    run.repository.files.update({"A": b"mine", "README": b"mine"})
-    recovered(run)
-    payload = run.events("attempt.interrupted")[0].payload
-    assert (payload["others"], payload.get("deviations")) == (["README"], None)
+    assert run.calls == [("A", 1)]
 
 
 def test_a_recorded_failure_with_attempts_left_needs_no_recovery() -> None:
@@ -248,16 +144,6 @@ def test_a_ref_of_a_checkpoint_that_is_gone_is_restored() -> None:
     kept = run.repository.refs.pop(ref)
     recovered(run)
     assert run.repository.refs[ref] == kept
-
-
-def test_a_file_that_a_power_cut_emptied_stops_the_run_with_the_way_back() -> None:
-    run = EngineRun(task("A"), task("B"))
-    run.run()
-    run.repository.files["A"] = b""
-    with pytest.raises(Refusal) as caught:
-        recovered(run)
-    assert caught.value.code == "task.emptied-path"
-    assert "git show" in str(caught.value.hint)
 
 
 def test_recovery_of_a_finished_run_does_nothing() -> None:
@@ -310,16 +196,6 @@ def test_work_that_a_person_rejected_fails_if_no_attempt_is_left() -> None:
     assert (run.status(), run.calls) == ({"A": "failed"}, [("A", 1)])
 
 
-def test_work_that_changed_after_it_was_judged_is_not_committed() -> None:
-    run = validated_by_a_person("yes")
-    run.repository.files["A"] = b"other"
-    with pytest.raises(Refusal) as caught:
-        run.run()
-    assert caught.value.code == "task.changed-since"
-    assert run.commits() == []
-    assert run.repository.files["A"] == b"other"
-
-
 def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
     """Let every question of the run be answered since it waited."""
     assert run.run().kind == "waiting"
@@ -351,44 +227,43 @@ def test_outputs_of_a_step_reach_the_next_after_a_person_has_judged_it() -> None
     assert run.builder.requests[-1].values["N"] == "4"
 
 
-def test_a_task_has_the_files_of_one_that_waited_for_a_person_in_a_clone() -> None:
+def test_a_task_has_the_files_of_one_that_waited_for_a_person() -> None:
     seen = dict[str, bool]()
 
     def work(request: AgentRequest, files: Files) -> None:
         seen[request.subject] = "A" in files
         make_own_files(request, files)
 
-    run = answered(EngineRun(task("A", acceptance=JUDGED), task("B", "A"), work=work, workspace="clone"))
+    run = answered(EngineRun(task("A", acceptance=JUDGED), task("B", "A"), work=work))
     assert run.run().kind == "done"
     assert seen == {"A": False, "B": True}
     assert run.commits() == ["A", "B"]
 
 
-def test_in_a_clone_the_attempt_after_a_rejected_one_starts_without_its_work() -> None:
+def test_the_attempt_after_a_rejected_one_starts_from_its_own_work() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         files["README"] += b"%d" % request.attempt
 
-    run = EngineRun(task("A", files=["README"], acceptance=JUDGED), work=work, workspace="clone", apart=True)
+    run = EngineRun(task("A", files=["README"], acceptance=JUDGED), work=work)
     answered(answered(run, "no"))
     assert run.run().kind == "done"
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.repository.files["README"] == b"hello2"
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_commit_made_while_a_task_waits_is_judged_with_its_work(*, apart: bool) -> None:
+def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
     """R-RUN-3: the evidence is about the tree that is committed."""
-    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",)), apart=apart))
+    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",))))
     run.repository.files["README"] = b"other"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
     assert run.status() == {"A": "failed"}
     assert run.commits() == []
-    assert run.repository.files["A"] == b"A"
+    assert "A" not in run.repository.files
 
 
 def test_what_is_committed_after_a_commit_of_the_user_was_judged_as_it_is() -> None:
-    run = answered(EngineRun(task("A", acceptance=JUDGED), apart=True))
+    run = answered(EngineRun(task("A", acceptance=JUDGED)))
     run.repository.files["README"] = b"other"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
@@ -400,7 +275,7 @@ def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
     run = answered(EngineRun(task("A", acceptance=JUDGED)))
     run.run()
     waited, ended = (event.payload for event in run.events("attempt.finished"))
-    told = ("ledger", "symbols", "residue", "accepted_paths", "builder", "touched", "left")
+    told = ("ledger", "symbols", "residue", "accepted_paths", "builder", "left")
     assert [ended[name] for name in told] == [waited[name] for name in told]
     assert (waited["outcome"], ended["outcome"]) == ("waiting", "completed")
     assert ended["ledger"][0]["declared"] == "create"
@@ -428,27 +303,17 @@ def straying(**fields: Any) -> EngineRun:
     return EngineRun(task("A"), work=work, **fields)
 
 
-@pytest.mark.parametrize("place", [{"workspace": "here"}, {"workspace": "clone", "apart": True}])
 @pytest.mark.parametrize("later", [False, True])
-def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, place: dict[str, Any], later: bool) -> None:
+def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, later: bool) -> None:
     """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
-    run = straying(answers={} if later else {"deviation": "accept"}, **place)
+    run = straying(answers={} if later else {"deviation": "accept"})
     if later:
         answered(run, "accept")
-        assert ("B" in run.repository.files) == (place["workspace"] == "here")
+        assert "B" not in run.repository.files
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
     assert sorted(run.repository.trees[run.repository.commits[run.repository.head or ""].tree]) == ["A", "B", "README"]
-
-
-def test_a_retry_never_reverts_an_undeclared_change() -> None:
-    """R-GIT-6: it may be the user's."""
-    run = answered(straying(), "retry")
-    run.builder = ScriptedAgent(lambda request: make_own_files(request, run.repository.files))
-    assert run.run().kind == "waiting"
-    assert run.repository.files["B"] == b"stray"
-    assert run.calls == [("A", 2)]
 
 
 def test_acceptance_covers_the_changes_that_were_shown() -> None:
@@ -510,15 +375,6 @@ def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: d
     assert run.commits() == ["A"]
 
 
-def test_accepted_changes_that_changed_since_are_not_committed() -> None:
-    run = answered(straying(), "accept")
-    run.repository.files["B"] = b"mine"
-    with pytest.raises(Refusal) as caught:
-        run.run()
-    assert caught.value.code == "task.changed-since"
-    assert run.commits() == []
-
-
 DEPLOYS = RollbackClass("compensatable", commands=("true",))
 
 
@@ -558,10 +414,9 @@ def test_guidance_reaches_a_task_that_was_killed() -> None:
     assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
-@PLACES
 @pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
 def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
-    monkeypatch: pytest.MonkeyPatch, answers: dict[str, str], place: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]
 ) -> None:
     """R-GATE-1: no further attempt is paid for, at a terminal and later."""
 
@@ -576,7 +431,7 @@ def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
     load = StepGate.load
     monkeypatch.setattr(StepGate, "load", lambda gate: broken if gate.name == gate_table.SYNTAX else load(gate))
     chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
-    run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers, **place)
+    run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers)
     if not answers:
         answered(run, "accept")
     ending = run.run()
@@ -620,27 +475,24 @@ def require_finished(run: EngineRun) -> None:
     assert run.log.verify().broken_at is None
 
 
-@PLACES
-def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing(place: dict[str, Any]) -> None:
-    for point in points(**place):
-        run = killed(point, **place)
+def test_a_run_that_was_killed_anywhere_finishes_once_and_loses_nothing() -> None:
+    for point in points():
+        run = killed(point)
         assert run.run().kind == "done"
         require_finished(run)
 
 
-@PLACES
-def test_a_kill_during_recovery_is_safe_too(place: dict[str, Any]) -> None:
-    for point, later in itertools.product(points(**place), (1, 2, 3)):
-        run = killed(point, **place)
+def test_a_kill_during_recovery_is_safe_too() -> None:
+    for point, later in itertools.product(points(), (1, 2, 3)):
+        run = killed(point)
         run.run_until_killed(len(run.effects) + later)
         assert run.run().kind == "done"
         require_finished(run)
 
 
-@PLACES
-def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill(place: dict[str, Any]) -> None:
-    for point in points(**place):
-        run = killed(point, **{**place, "apart": True})
+def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill() -> None:
+    for point in points():
+        run = killed(point)
         mine = {**run.repository.trees[run.repository.commits[run.repository.head or ""].tree], "notes": "mine"}
         run.repository.blobs["mine"] = b"mine"
         run.repository.advance(mine, "my own commit")
@@ -651,12 +503,11 @@ def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill(pla
         assert made <= judged
 
 
-@PLACES
-def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way(place: dict[str, Any]) -> None:
+def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way() -> None:
     """It was delivered from its clone before it was judged again."""
 
     def again() -> EngineRun:
-        return EngineRun(task("A", verify=("test -f A", "grep -q hello README")), **{**place, "apart": True})
+        return EngineRun(task("A", verify=("test -f A", "grep -q hello README")))
 
     rehearsal = again()
     rehearsal.run()
@@ -667,4 +518,4 @@ def test_work_that_fails_after_a_kill_and_a_commit_of_the_user_is_not_in_the_way
         run.repository.advance({"README": run.repository.store(b"mine")}, "my own commit")
         run.run(max_attempts=1)
         assert run.commits() == []
-        assert sorted(run.repository.files) == (["A", "README"] if place["workspace"] == "here" else ["README"])
+        assert sorted(run.repository.files) == ["README"]

@@ -21,7 +21,7 @@ BREAKS = task("B", "A", files=["A"], verify=("grep -q B A",))
 
 
 def planned(*tasks: Task, **fields: Any) -> EngineRun:
-    return EngineRun(*tasks, **{"apart": True, **fields})
+    return EngineRun(*tasks, **fields)
 
 
 def broken() -> EngineRun:
@@ -110,10 +110,10 @@ def test_what_takes_too_long_between_tasks_waits_the_longest_waiting_first(monke
 
 
 @pytest.mark.parametrize(
-    ("checks", "workspace", "count"),
-    [(None, "here", 2), (None, "clone", 2), (CheckSettings(regression="end"), "here", 1)],
+    ("checks", "count"),
+    [(None, 2), (CheckSettings(regression="end"), 1)],
 )
-def test_a_check_runs_again_only_after_a_change(checks: CheckSettings | None, workspace: str, count: int) -> None:
+def test_a_check_runs_again_only_after_a_change(checks: CheckSettings | None, count: int) -> None:
     """With its task and after B, but not after N, which changes nothing."""
 
     def work(request: AgentRequest, files: dict[str, bytes]) -> None:
@@ -121,7 +121,7 @@ def test_a_check_runs_again_only_after_a_change(checks: CheckSettings | None, wo
             make_own_files(request, files)
 
     tasks = always("A"), task("B", "A"), task("N", "B", files=[], verify=("true",)), task("D", "N")
-    run = planned(*tasks, work=work, workspace=workspace)
+    run = planned(*tasks, work=work)
     run.settings = dataclasses.replace(run.settings, checks=checks)
     assert run.run().kind == "done"
     assert run.checks.ran.count("touch A.checked") == count

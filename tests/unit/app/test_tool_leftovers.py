@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from idumb.app.running import unfinished_work
 from idumb.domain.agent import AgentRequest, AgentResult
 from tests.support.engine_run import EngineRun, make_own_files, task
 
@@ -38,60 +37,11 @@ def about_tools(run: EngineRun) -> list[str]:
     return [note for note in run.notes if note.startswith("Left by tools")]
 
 
-def test_they_are_reported_once_and_are_no_work() -> None:
-    run = EngineRun(task("A"), task("B", "A"), work=leaving(PYC, SWAP))
-    assert run.run().kind == "done"
-    assert touched(run) == [["A"], ["B"]]
-    assert left(run) == [[SWAP, "src/__pycache__/"], [SWAP, "src/__pycache__/"]]
-    assert run.repository.files[PYC] == b"AB"
-    (note,) = about_tools(run)
-    assert "src/__pycache__/ (Python: compiled modules)" in note
-    assert note.endswith("add to .gitignore: .*.sw[a-p], __pycache__/")
-
-
-def test_the_next_command_of_the_run_does_not_report_them_again() -> None:
-    run = EngineRun(task("A"), task("B", "A"), work=leaving(PYC))
-    assert run.run_until_killed(len(_effects_of_first(run)) + 1)
-    assert run.status()["A"] == "completed"
-    assert run.run().kind == "done"
-    assert len(about_tools(run)) == 1
-
-
 def _effects_of_first(run: EngineRun) -> list[str]:
     """Return the effects up to the first completed task, from a run of the same tasks."""
     same = EngineRun(task("A"), task("B", "A"), work=run.work)
     same.run()
     return same.effects[: same.effects.index("log task.completed") + 1]
-
-
-def test_snapshots_and_checkpoints_keep_them() -> None:
-    run = EngineRun(task("A"), work=leaving(PYC))
-    run.run()
-    checkpoint = run.state.tasks["A"].checkpoint
-    assert checkpoint is not None
-    assert PYC in run.repository.trees[checkpoint.tree]
-
-
-@pytest.mark.parametrize("change", [b"new", None])
-def test_existing_ones_may_change_and_disappear(change: bytes | None) -> None:
-    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
-        make_own_files(request, files)
-        files.pop(PYC)
-        if change:
-            files[PYC] = change
-
-    run = EngineRun(task("A"), work=work)
-    run.repository.files[PYC] = b"old"
-    assert run.run().kind == "done"
-    assert touched(run) == [["A"]]
-
-
-def test_a_file_that_people_edit_is_shown_as_it_was() -> None:
-    run = EngineRun(task("A"), work=leaving(".claude/settings.local.json"))
-    run.repository.files[".claude/settings.local.json"] = b"{}"
-    assert run.run().kind == "done"
-    (note,) = [note for note in run.notes if note.startswith(".claude")]
-    assert ".claude/settings.local.json as it was before A: git show" in note
 
 
 def test_where_the_project_tracks_such_files_they_count() -> None:
@@ -128,15 +78,8 @@ def test_what_a_task_declared_counts_for_later_tasks() -> None:
 def test_a_folder_that_needs_a_file_beside_it(beside: str, kind: str) -> None:
     run = EngineRun(task("A"), work=leaving("target/debug/a"))
     run.repository.files[beside] = b""
+    run.repository.commit_all()
     assert (run.run().kind == "done") is (kind == "done")
-
-
-def test_a_check_may_change_them() -> None:
-    check = (f"truncate -s 0 {PYC}", "touch .coverage", "test -f A")
-    run = EngineRun(task("A", verify=check), work=leaving(PYC))
-    assert run.run().kind == "done"
-    (finished,) = run.events("attempt.finished")
-    assert (finished.payload["residue"], finished.payload["tool_files"]) == ([], ["src/__pycache__/", ".coverage"])
 
 
 def test_they_are_no_reason_against_another_call() -> None:
@@ -149,24 +92,6 @@ def test_they_are_no_reason_against_another_call() -> None:
 
     run = EngineRun(task("A"), work=work)
     assert run.run().kind == "done"
-
-
-def test_what_an_interrupted_attempt_left_of_tools_is_neither_its_work_nor_a_foreign_change() -> None:
-    run = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, SWAP, "src/a.py", own=False))
-    effects = _effects(run)
-    assert run.run_until_killed(effects.index("log checkpoint.intended") + 1)
-    run.run()
-    (interrupted,) = run.events("attempt.interrupted")
-    assert (interrupted.payload["touched"], interrupted.payload["others"]) == (["src/a.py"], [])
-    assert PYC in run.repository.files
-
-
-def test_a_new_run_does_not_take_them_back_with_what_a_killed_one_left() -> None:
-    run = EngineRun(task("A", files=["src/**"], verify=("true",)), work=leaving(PYC, "src/a.py", own=False))
-    assert run.run_until_killed(_effects(run).index("log checkpoint.intended") + 1)
-    (taken_back,) = unfinished_work.put_back(run.process().services, run.contract, run.state)
-    assert taken_back.paths == ("src/a.py",)
-    assert PYC in run.repository.files
 
 
 def _effects(run: EngineRun) -> list[str]:

@@ -137,7 +137,7 @@ def test_a_validator_of_level_0_asks_no_person() -> None:
 
 def test_evidence_refers_to_files_of_the_judged_clone() -> None:
     """R-GIT-5; and what waits there for a person is delivered by their yes."""
-    run = judged(shows(at("AC-1")), workspace="clone", apart=True)
+    run = judged(shows(at("AC-1")))
     question = asked(run)
     assert question["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
     assert "A" not in run.repository.files

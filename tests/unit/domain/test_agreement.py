@@ -207,15 +207,7 @@ def test_a_gate_of_level_1_or_2_that_is_not_passed_is_open(
 ) -> None:
     """R-RUN-14: no warning is unresolved at completion. R-GATE-4: nor is an unknown class of a change."""
     rows = {"T1-01": [{"subject": "gate change-class", **row}, {"subject": "AC-1", "result": "unproven"}]}
-    assert completion.judge({"T1-01": status}, rows, (), 0, 1) == lines
-
-
-@pytest.mark.parametrize(
-    ("level", "paths", "lines"),
-    [(2, ["a.py", "b.go"], ("no task explains a.py, b.go and 4 more",)), (2, [], ()), (1, ["a.py"], ())],
-)
-def test_at_level_2_a_task_explains_each_changed_file(level: int, paths: list[str], lines: tuple[str, ...]) -> None:
-    assert completion.judge(DONE, {}, paths, 4 if paths else 0, level) == lines
+    assert completion.judge({"T1-01": status}, rows) == lines
 
 
 def test_evidence_that_was_not_compared_in_time_is_named() -> None:

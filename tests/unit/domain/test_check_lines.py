@@ -1,53 +1,30 @@
-"""The line that a message proposes is right for a configuration that sets `checks` already."""
+"""The line that a message proposes is right for a configuration that sets the section already."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import pytest
-
 from idumb.domain import check_lines
-from idumb.domain.settings import CheckSettings
+from idumb.domain.settings import CheckoutSettings, CheckSettings
 from idumb.markdown.settings import configuration
 
-PRESENT = CheckSettings(provide=("data.log",), prepare=("make: deps",), regression="end")
-
-LONG = "checks: {provide: [data.log, b c.log], prepare: ['make: deps'], regression: end}"
+PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit=8)
 
 
-@pytest.mark.parametrize(
-    ("present", "change", "words"),
-    [
-        (None, {"provide": ["a.log"]}, "Add `checks: {provide: [a.log]}` to .idumb/config.yaml"),
-        (
-            CheckSettings(),
-            {"home": "user"},
-            "Replace `checks` in .idumb/config.yaml by `checks: {home: user}`",
-        ),
-        (
-            PRESENT,
-            {"provide": ["b c.log", "data.log"]},
-            f"Replace `checks` in .idumb/config.yaml by `{LONG}`",
-        ),
-    ],
-)
-def test_the_line_keeps_what_is_set(present: CheckSettings | None, change: Mapping[str, Any], words: str) -> None:
-    assert check_lines.adding(present, change) == words
-    assert check_lines.adding(present, change, verb="add").startswith(words[0].lower())
+def test_the_line_keeps_what_is_set() -> None:
+    home = check_lines.of_checks(CheckSettings(regression="end"), {"home": "user"}, verb="add")
+    assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, regression: end}`"
+    line = "checkout: {provide: [data.log, b c.log], prepare: ['make: deps'], limit: 8}"
+    provided = check_lines.of_checkout(PRESENT, {"provide": ["b c.log", "data.log"]})
+    assert provided == f"Replace `checkout` in .idumb/config.yaml by `{line}`"
+
+
+def test_a_section_that_is_not_set_is_added() -> None:
+    words = check_lines.of_checkout(None, {"prepare": ["npm ci"]}, {"provide": ["node_modules"]})
+    assert words == "Add `checkout: {prepare: [npm ci]}` or `checkout: {provide: [node_modules]}` to .idumb/config.yaml"
 
 
 def test_the_line_can_be_read_again() -> None:
-    change = {"cache": ("out", "out/**", "it's"), "tree": "here"}
-    text = check_lines.line(PRESENT, change)
+    text = check_lines.line("checkout", PRESENT, {"cache": ("out", "out/**", "it's")})
     settings, findings = configuration.read(f"{text}\n".encode())
-    assert (findings, settings and settings.checks) == (
-        (),
-        CheckSettings(
-            tree="here",
-            cache=("out", "out/**", "it's"),
-            provide=("data.log",),
-            prepare=("make: deps",),
-            regression="end",
-        ),
-    )
+    cache = ("out", "out/**", "it's")
+    wanted = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), cache=cache, limit=8)
+    assert (findings, settings and settings.checkout) == ((), wanted)

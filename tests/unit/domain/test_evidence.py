@@ -29,7 +29,7 @@ def test_the_log_leaves_out_what_is_empty_or_usual() -> None:
 
 def test_the_log_has_everything_else_but_what_a_check_may_need() -> None:
     shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
-    lists = {"argv": ("make",), "weaker": ("w",), "locations": ("l",), "entry_points": ("e",), "changed": ("c",)}
+    lists = {"argv": ("make",), "weaker": ("w",), "locations": ("l",), "changed_programs": ("e",), "changed": ("c",)}
     texts = {"control": "failed", "violation": "v", "sandbox": "none"}
     row = replace(PASSED, shown=shown, may_need="a network", **lists, **texts).as_dict()  # type: ignore[arg-type]
     assert {name: row[name] for name in (*lists, *texts)} == {**{k: list(v) for k, v in lists.items()}, **texts}

@@ -24,7 +24,7 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import CheckSettings, GateSettings, Policy, Settings
+from idumb.domain.settings import CheckoutSettings, GateSettings, Policy, Settings
 from tests.support.intake import SETTINGS, plan, task
 
 NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
@@ -172,7 +172,7 @@ def test_what_a_plan_does_not_show_for_certain_blocks_no_approval(code: str, mad
 def test_a_program_that_the_project_prepares_blocks_no_approval() -> None:
     made = _checks("nowhere")
     assert severities(made, criteria=2)["check.no-program"] == ERROR
-    prepared = dataclasses.replace(SETTINGS, checks=CheckSettings(prepare=("npm ci",)))
+    prepared = dataclasses.replace(SETTINGS, checkout=CheckoutSettings(prepare=("npm ci",)))
     assert severities(made, prepared, criteria=2)["check.no-program"] == WARNING
 
 

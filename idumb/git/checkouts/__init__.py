@@ -1,0 +1,1 @@
+"""Private working trees outside the repository, in which programs build and checks judge."""

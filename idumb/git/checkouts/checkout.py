@@ -1,0 +1,289 @@
+"""A checkout: a folder outside the repository in which programs work. It is brought to exactly one tree by git.
+
+In `build` a builder works. In `proof` checks judge one tree: nothing is in it that the tree does not hold, except
+provided, prepared and cached paths. Its folder stays between commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from idumb import lazy_pattern
+from idumb.domain import canonical_json, errors, lock_files, wording
+from idumb.git.checkouts import untracked, user_git
+from idumb.git.checkouts.checkout_trees import CheckoutTrees
+from idumb.git.checkouts.git_folder import INDEX, SHOWN, GitFolder
+from idumb.git.checkouts.places import Odd, Pair
+from idumb.git.checkouts.prepared import Prepared
+from idumb.git.checkouts.provided import Provided
+from idumb.git.checkouts.submodules import Submodules
+from idumb.git.checkouts.tree_files import ATTRIBUTES, Item, TreeFiles
+from idumb.git.checkouts.visible_git import VisibleGit
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+from idumb.git.trees import GitTrees
+from idumb.system.files import private_folders
+from idumb.system.processes import child_process, process_tree
+
+BUILD, PROOF, PROVE = "build", "proof", "prove"
+MARK = "attempt"
+"""The file in idumb's git folder that says that an attempt works in a checkout."""
+_CHECKED, _PREPARED = "checked", "prepared"
+_RUN = lazy_pattern.compile(r"/runs/([^/]+)/")
+_FINAL = frozenset({"git.object-missing", "system.full", "checkout.leads-back", "checkout.too-large"})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Additions(NamedTuple):
+    """What a checkout has besides its tree.
+
+    - `provided`: patterns of ignored paths to copy from the working tree of `lender`, at most `limit` bytes of them.
+    - `is_cached` says which untracked paths of the project stay when the tree changes.
+    - `plain`: files are as in a fresh clone, and the user's git settings take no part.
+    """
+
+    provided: Sequence[str] = ()
+    limit: int = 0
+    is_cached: Callable[[str], bool] = lambda _: False
+    lender: Repository | None = None
+    plain: bool = False
+
+
+class Checkout:
+    """`user` are the trees of the user's working tree, `use` is BUILD or PROOF.
+
+    `top` is the checkout, `root` the project's folder in it. `missing` has a sentence for each submodule without files,
+    `cached` are the caches that stayed from earlier trees. Paths are those of the repository.
+    """
+
+    in_place = False
+
+    def __init__(self, place: Repository, user: GitTrees, pair: Pair, use: str, additions: Additions) -> None:
+        self._user = place
+        self._use = use
+        self._is_cached = additions.is_cached
+        self._folder, own = pair.opened(use)
+        self.top = self._folder.path
+        self.root, self._home = user.paths.root(self.top), user.paths.root(place.root)
+        self._paths = user.paths
+        self._settings = user_git.of_stranger(place) if additions.plain else user_git.read(place)
+        self._git = GitFolder(own, self._own_root, os.path.join(place.common_dir, "objects"), self._settings)
+        self._files = TreeFiles(self._git, user.repository)
+        modules = os.path.join(place.common_dir, "modules")
+        self._submodules = Submodules(self._git, place.root, modules, self._settings)
+        self._visible = VisibleGit(place, user.repository, self._settings, own)
+        self._provided = Provided(additions.lender or place, additions.provided, additions.limit, own)
+        self._prepared = Prepared(own)
+        self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}")
+        self._shown: tuple[str, str | None] | None = None
+        self._is_used = self._is_ready = False
+        self.provided: tuple[str, ...] = ()
+        self.prepared: tuple[str, ...] = tuple(filter(None, self._git.read(_PREPARED).split("\0")))
+        self.cached: tuple[str, ...] = ()
+        self._keep_left()
+
+    def _own_root(self) -> str:
+        self._folder.require()
+        return self.top
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return self._submodules.missing
+
+    def show(self, tree: str, head: str | None) -> Mapping[str, str]:
+        """Make the files those of `tree`, on top of the commit `head`. Return the variables that programs need.
+
+        For the same tree as before, what programs left stays, unless `renew` was called. Whatever a program did to the
+        folder, another one takes its place. Refusal `git.object-missing`, `system.full` or `git.failed`.
+        """
+        if self._is_used or (tree, head) != self._shown or not self._is_refreshed():
+            self._user.guard()
+            self._shown, self._is_ready = None, False
+            try:
+                self._show(tree, head)
+            except (Odd, OSError, errors.Refusal) as problem:
+                if _is_final(problem):
+                    raise
+                self._make()
+                self._show(tree, head)
+            self._shown, self._is_used = (tree, head), False
+        os.makedirs(self.root, exist_ok=True)
+        return self._provided.variables(self.top)
+
+    def _is_refreshed(self) -> bool:
+        """Write the `.git` that programs see. Return False if the folder was moved."""
+        try:
+            self.refresh()
+        except (Odd, OSError):
+            return False
+        return True
+
+    def _make(self) -> None:
+        """Make the folder anew."""
+        self._folder.make()
+        self._git.remove(SHOWN)
+        self._submodules.forget()
+        self.prepared = ()
+
+    def _show(self, tree: str, head: str | None) -> None:
+        if not self._folder.is_known:
+            self._make()
+        private_folders.require_no_mounts(self._own_root())
+        self._files.show(tree)
+        self._submodules.show(self._files.submodules())
+        self.provided = self._provided.bring(self.top, self._tracked())
+        self._provided.restore(self.top)
+        rules = self._git.hide((*self.provided, *self.prepared))
+        removed, caches = self._sweep()
+        if any(path.rpartition("/")[2] == ATTRIBUTES for path in removed):
+            self._files.show_again(tree)  # they decided how git checked out the others
+        self.cached = self._paths.all_shown(caches)
+        self._visible.show(self.top, head, rules)
+        copied = os.path.join(self._git.path, f"{INDEX}.new")
+        shutil.copyfile(os.path.join(self._git.path, SHOWN), copied)
+        os.replace(copied, os.path.join(self._git.path, INDEX))
+        self.refresh()
+        self._note_checked()
+
+    def _sweep(self) -> tuple[list[str], tuple[str, ...]]:
+        kept = list[str]()
+        if self._use == BUILD and not self._is_used:
+            listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
+            kept = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
+        with self._opened() as opened:
+            return untracked.sweep(opened, self._kept(kept))
+
+    def _kept(self, paths: Iterable[str] = ()) -> untracked.Kept:
+        def is_cached(path: str) -> bool:
+            return self._paths.has(path) and self._is_cached(self._paths.shown(path))
+
+        kept = frozenset((*paths, *self.provided, *self.prepared))
+        return untracked.Kept(self._tracked(), kept, is_cached, self._checked())
+
+    def _tracked(self) -> Mapping[str, Item]:
+        inner = self._submodules.tracked()
+        return {**self._files.tracked, **inner} if inner else self._files.tracked
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        opened = self._folder.opened()
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def refresh(self) -> None:
+        """Write the `.git` that programs see. Raises Odd if the folder was moved."""
+        with self._opened() as opened:
+            self._visible.write(opened, os.path.join(self._git.path, SHOWN))
+
+    def prepare(self, identity: str, run: Callable[[], None]) -> None:
+        """Add what `run` makes of the tree shown, unless it is there from an earlier time.
+
+        That is so if `identity` and the lock files are the same; without lock files, the whole tree counts. Refusal
+        `checks.prepare` if `run` changes files of the tree.
+        """
+        if self._is_ready or self._shown is None:
+            return
+
+        def install() -> None:
+            run()
+            if changed := self.restore():
+                raise errors.Refusal(
+                    "checks.prepare",
+                    f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                    hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
+                )
+
+        tracked = self._files.tracked
+        locks = [f"{name} {tracked[name].oid}" for name in lock_files.among(tracked)] or [self._shown[0]]
+        key = canonical_json.digest([identity, self.root, *locks])
+        self._is_used = True  # if it fails or is interrupted, nothing of it stays
+        self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])
+        self._git.write(_PREPARED, os.fsencode("\0".join(self.prepared)))
+        self._is_used, self._is_ready = False, True
+        self._visible.show(self.top, self._shown[1], self._git.hide((*self.provided, *self.prepared)))
+        self.refresh()
+
+    def _untracked(self) -> set[str]:
+        with self._opened() as opened:
+            return untracked.present(opened, self._kept()._replace(paths=frozenset(self.provided)))
+
+    def renew(self) -> None:
+        """Make the next `show` remove what programs left even for the same tree, and in a build what git ignores."""
+        self._is_used = True
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore the files that a check changed or removed; return those of the tree, as paths of the project."""
+        try:
+            private_folders.require_no_mounts(self._own_root())
+            changed = [*self._files.restore(), *self._submodules.restore()]
+            self._provided.restore(self.top)
+        except (Odd, OSError):  # a check moved the folder, or removed permissions
+            changed, self._shown = [*self._tracked()], None
+            self._git.remove(SHOWN)
+        self._note_checked()
+        return self._paths.all_shown(sorted(changed))
+
+    def stored(self, path: str, data: bytes) -> bool:
+        """Return whether the tree has these bytes at a path of the project, after git's filters."""
+        item = self._files.tracked.get(self._paths.stored(path))
+        return item is not None and item.oid == self._files.cleaned(self._paths.stored(path), item, data)
+
+    def raw(self, tree: str, paths: Iterable[str]) -> str:
+        """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""
+        paths = tuple(paths)
+        if not self.trees.may_convert(tree, paths):
+            return tree
+        entries = self._files.checked_out(tree, self._paths.all_own(paths))
+        return tree_objects.put(self.trees.repository, self.trees.writer.tree, tree, entries)
+
+    def begin(self, ref: str) -> None:
+        """Note that an attempt works here. If it is killed, whoever uses the checkout next keeps its files as `ref`."""
+        self._git.write(MARK, os.fsencode(ref))
+
+    def keep(self) -> None:
+        """Keep the files of an attempt that was begun and has not ended."""
+        if ref := self._git.read(MARK):
+            self.trees.snapshot(ref, "what an attempt left that did not end")
+            self.end()
+
+    def end(self) -> None:
+        """Note that the attempt has ended, and its files are not needed any more."""
+        self._git.remove(MARK)
+
+    def _keep_left(self) -> None:
+        """Keep the files of an attempt whose command was killed, after its programs ended."""
+        ref = self._git.read(MARK)
+        if not ref:
+            return
+        if (run := _RUN.search(ref)) is not None:
+            cookies = child_process.run_cookies(run[1], self._home)
+            process_tree.end_all(child_process.PLACE_COOKIE, cookies[child_process.PLACE_COOKIE])
+        if self._folder.is_same:
+            self._folder.accept()
+            self.trees.snapshot(ref, "what a killed attempt left")
+        self.end()
+        self._is_used = True
+
+    def _checked(self) -> int:
+        """Return when the last check ended, by the time with which the system stamps changes (ns); 0 if none has."""
+        try:
+            return os.lstat(os.path.join(self._git.path, _CHECKED)).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _note_checked(self) -> None:
+        self._git.write(_CHECKED, b"x")
+
+
+def _is_final(problem: Exception) -> bool:
+    """Return whether another folder does not help."""
+    if isinstance(problem, errors.Refusal):
+        return problem.code in _FINAL
+    return isinstance(problem, OSError) and problem.errno in _FULL

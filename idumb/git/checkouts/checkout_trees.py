@@ -1,0 +1,76 @@
+"""The trees of a checkout: what `git add -A` would record there under the user's configuration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from idumb.git import git_program, guarded_files
+from idumb.git.checkouts.git_folder import INDEX, SHOWN, GitFolder
+from idumb.git.checkouts.places import Odd
+from idumb.git.discover import Repository
+from idumb.git.objects import tree_objects
+from idumb.git.shadow import Shadow
+from idumb.git.shadow_folder import Blocked, ShadowFolder
+from idumb.git.trees import GitTrees
+
+if TYPE_CHECKING:
+    from idumb.app.ports.repository import Snapshot
+
+
+class CheckoutTrees(GitTrees):
+    """`user` are the trees of the user's working tree, `git` is idumb's git folder for the checkout at `top`.
+
+    A scan begins with the index of the tree that is shown, so git reads only what differs. Names and objects are in the
+    user's repository.
+    """
+
+    def __init__(self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str) -> None:
+        place = Repository(top, git.path, git.path, name)
+        super().__init__(place, user_place, user_place, user.limit, user.has_secret, user.paths.folder)
+        self._git = git
+
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        folder = _ScanFolder(self._place, self._objects, self._git)
+        return Shadow(self._place, self._objects, folder, self.writer.has, self.limit(), self.has_secret)
+
+    def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
+        """Keep the scanned tree alone: the index of a checkout is nobody's work."""
+        return self.keep(ref, self.scan(also), reason)
+
+    def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
+        """Scans are what git commits already."""
+        return self.overlay(tree_objects.tree_of(self.repository, head), source, paths)
+
+
+class _ScanFolder(ShadowFolder):
+    """The scanner's git in a checkout: with the user's filters, and the files of the tree as tracked."""
+
+    def __init__(self, place: Repository, objects: Repository, git: GitFolder) -> None:
+        super().__init__(place, objects, objects)
+        self.path = git.path
+        self.is_of_clone = True
+        self._own = git
+
+    def git(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+        try:
+            return self._own.git(arguments, stdin, index=INDEX, keep=(self._lock,), watch=self.look_for_pipes)
+        except Odd as odd:
+            raise Blocked(str(odd)) from odd
+
+    def tracked_signature(self) -> tuple[int, ...] | None:
+        return guarded_files.stat_key(f"{self.path}/{SHOWN}")
+
+    def tracked(self, arguments: Sequence[str]) -> bytes:
+        try:
+            return self._own.git(arguments, watch=self.look_for_pipes).out
+        except Odd as odd:
+            raise Blocked(str(odd)) from odd
+
+    def by_rules(self) -> list[str]:
+        return ["--exclude-standard"]
+
+    def _prepare(self) -> None:
+        """The checkout has prepared it."""

@@ -1,0 +1,128 @@
+"""The git folder of idumb's own for a checkout, which no program uses: git never searches for one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from idumb.domain import errors
+from idumb.git import git_program, rule_pipes
+from idumb.git.checkouts.places import Odd
+from idumb.git.checkouts.user_git import EXCLUDE, UserGit
+from idumb.system.files import private_folders
+
+SHOWN = "shown"
+"""The index of the tree that is shown."""
+INDEX = "index"
+"""The index of scans. It begins as a copy of that of the tree."""
+_CRYPT = "git-crypt"
+_OPTIONAL = frozenset(
+    ("info/attributes", "info/sparse-checkout", "info/user-attributes", "info/user-excludes", "shallow")
+)
+
+
+class GitFolder:
+    """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Odd.
+
+    Objects are those of the store `objects`. git reads neither the user's nor the system's configuration: what
+    counts was copied from it before the first program started.
+    """
+
+    def __init__(self, path: str, root: Callable[[], str], objects: str, user: UserGit) -> None:
+        self.path = path
+        self.root = root
+        self._objects = objects
+        self._user = user
+        self._prepare()
+
+    def git(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes = b"",
+        *,
+        index: str = SHOWN,
+        variables: Mapping[str, str] | None = None,
+        keep: Sequence[int] = (),
+        watch: Callable[[], None] | None = None,
+    ) -> git_program.Result:
+        """Run git. Raises Odd if it waits for a pipe that a program put in the place of rules."""
+        root = self.root()
+        named = {
+            "GIT_DIR": self.path,
+            "GIT_WORK_TREE": root,
+            "GIT_INDEX_FILE": os.path.join(self.path, index),
+            "GIT_OBJECT_DIRECTORY": self._objects,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            **(variables or {}),
+        }
+        return git_program.beside(root, arguments, stdin, named, keep=keep, watch=watch or self._look_for_pipes)
+
+    def _look_for_pipes(self) -> None:
+        try:
+            rule_pipes.refuse(self.root())
+        except errors.Refusal as refusal:
+            raise Odd(refusal.details["path"]) from refusal
+
+    def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Mapping[str, str] | str) -> bytes:
+        """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
+        result = self.git(arguments, stdin, **options)  # type: ignore[arg-type]
+        if result.status != 0:
+            raise git_program.failure(arguments, result)
+        return result.out
+
+    def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+        """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
+
+        Nothing is forced to disk: after a power cut, the folder is made anew.
+        """
+        self.remove(f"{SHOWN}.lock")  # of a git that was killed
+        return self.git(["-c", "core.fsync=none", *self._user.optional_filters, *arguments], stdin)
+
+    def hide(self, paths: Sequence[str]) -> bytes:
+        """Let git ignore untracked paths; return all rules of that file."""
+        rules = self._user.files.get(EXCLUDE, b"")
+        escaped = (re.sub(r"([\\*?[ ])", r"\\\1", path) for path in paths if "\n" not in path)
+        rules += b"".join(b"\n/%b" % os.fsencode(path) for path in escaped) + b"\n"
+        self.write(EXCLUDE, rules)
+        return rules
+
+    def read(self, name: str) -> str:
+        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
+        try:
+            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
+                return stream.read()
+        except (OSError, ValueError):
+            return ""
+
+    def write(self, name: str, data: bytes) -> None:
+        with open(os.path.join(self.path, name), "wb") as stream:
+            stream.write(data)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.path, name))
+
+    def _prepare(self) -> None:
+        """Write what git needs. If any of it changed, every file is checked out again."""
+        for name in ("info", "refs"):
+            private_folders.make(os.path.join(self.path, name))
+        files = {"HEAD": b"ref: refs/heads/none\n", **self._user.in_folder(self.path, {"core.safecrlf": "false"})}
+        written = files.pop(EXCLUDE, b"")
+        for name in (*files, *(_OPTIONAL - files.keys())):
+            place, data = os.path.join(self.path, name), files.get(name)
+            present = _bytes(place) if os.path.isfile(place) else None
+            if present != data:
+                self.remove(name) if data is None else self.write(name, data)
+                self.remove(SHOWN)
+        self.write(EXCLUDE, written)
+        keys = os.path.join(os.path.dirname(self._objects), _CRYPT)
+        if os.path.isdir(keys) and not os.path.lexists(os.path.join(self.path, _CRYPT)):
+            os.symlink(keys, os.path.join(self.path, _CRYPT))
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read()

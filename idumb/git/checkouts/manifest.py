@@ -1,0 +1,196 @@
+"""What idumb put into a checkout besides its tree: the record, by stamps, and safe ways to change it.
+
+A program may put a link in the place of any folder of a checkout, so nothing here follows one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from idumb.lazy_dataclass import dataclass
+from idumb.system.files import atomic_write, private_folders, stamps
+
+Facts = tuple[int | str, ...]
+"""Of a file or link its stamp, and the digest of its bytes where the stamp may hide a write; of a folder its mode."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CTIME = 4
+_TICK = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is in a checkout, by path; folders come before their content.
+
+    - `paths`: the topmost paths. `others`: paths below them, or in their place, that are not idumb's.
+    - `key`: what the content depends on. `originals`: the stamps of the files from which copies were made.
+    """
+
+    paths: tuple[str, ...] = ()
+    copies: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
+    originals: Mapping[str, Facts] = dataclasses.field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    key: str = ""
+
+    def save(self, place: str) -> None:
+        """Write it to a file, once no later change can have the same time as one that it records."""
+        private_folders.make(os.path.dirname(place))
+        times = (int(facts[_CTIME]) for facts in self.copies.values() if len(facts) > _CTIME)
+        _let_time_pass(f"{place}.time", max(times, default=0))
+        content = json.dumps([self.paths, self.copies, self.originals, self.others, self.key])
+        atomic_write.write(place, content.encode("ascii"), durable=False, mode=0o600)
+
+    def changed(self, present: Mapping[str, Facts]) -> list[str]:
+        """Return what was changed or removed, folders first."""
+        return [path for path, facts in self.copies.items() if present.get(path) != facts]
+
+    def added(self, present: Iterable[str]) -> list[str]:
+        """Return the topmost paths that are neither idumb's nor, as far as recorded, somebody else's."""
+        expected = {*self.copies, *self.others, *(above for path in self.others for above in parents(path))}
+        return topmost(path for path in present if path not in expected)
+
+
+def load(place: str) -> Manifest:
+    """Return what was saved; an empty manifest if there is none, or it is damaged."""
+    try:
+        with open(place, encoding="ascii") as stream:
+            paths, copies, originals, others, key = json.load(stream)
+        return Manifest(tuple(paths), _facts(copies), _facts(originals), tuple(others), key)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Manifest()
+
+
+def _facts(rows: Mapping[str, Sequence[int | str]]) -> dict[str, Facts]:
+    return {path: tuple(row) for path, row in rows.items()}
+
+
+def present(root: str, paths: Iterable[str]) -> dict[str, Facts]:
+    """Return what is at these paths and below them."""
+    with_bytes = private_folders.hides_writes(root)
+    rows = (row for path in paths if has_room(root, path) for row in walk(root, path, is_own=True))
+    return {path: facts_of(os.path.join(root, path), status, with_bytes=with_bytes) for path, status in rows}
+
+
+def facts_of(place: str, status: os.stat_result, *, with_bytes: bool = False) -> Facts:
+    if stat.S_ISDIR(status.st_mode):
+        return (status.st_mode,)
+    facts = stamps.facts(status)
+    if not with_bytes or not stat.S_ISREG(status.st_mode):
+        return facts
+    with contextlib.suppress(OSError), open(place, "rb") as stream:
+        return (*facts, hashlib.file_digest(stream, "sha256").hexdigest())
+    return facts
+
+
+def walk(top: str, path: str, *, is_own: bool = False) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield a path of the folder `top`, then all below it; the entries of a folder follow one another.
+
+    What may not be read is left out; in a checkout, which `is_own`, it is made readable.
+    """
+    try:
+        status = os.lstat(os.path.join(top, path))
+    except OSError:
+        return
+    yield path, status
+    stack = [(path, status)] if stat.S_ISDIR(status.st_mode) else []
+    while stack:
+        folder, status = stack.pop()
+        if is_own and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            with opened(top, folder):
+                pass
+        # Programs may remove files meanwhile.
+        with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(os.path.join(top, folder)) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    status, name = entry.stat(follow_symlinks=False), f"{folder}/{entry.name}"
+                    if stat.S_ISDIR(status.st_mode):
+                        stack.append((name, status))
+                    yield name, status
+
+
+def parents(path: str) -> Iterator[str]:
+    """Yield the folders above a relative path, the nearest first."""
+    while path := os.path.dirname(path):
+        yield path
+
+
+def topmost(paths: Iterable[str]) -> list[str]:
+    """Return those paths that are below none of the others."""
+    chosen = dict.fromkeys(paths)
+    return [path for path in chosen if not any(above in chosen for above in parents(path))]
+
+
+def has_room(root: str, path: str) -> bool:
+    """Return whether each folder above a path is one, or missing: not a link, not a file."""
+    for above in parents(path):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if not stat.S_ISDIR(os.lstat(os.path.join(root, above)).st_mode):
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def opened(root: str, folder: str) -> Iterator[int]:
+    """Open a folder below `root`, and make what is missing; what is in the place of a folder is removed."""
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for name in filter(None, folder.split("/")):
+            below = _entered(name, descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _entered(name: str, at: int) -> int:
+    try:
+        status = os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        os.mkdir(name, dir_fd=at)
+    else:
+        if not stat.S_ISDIR(status.st_mode):
+            os.unlink(name, dir_fd=at)
+            os.mkdir(name, dir_fd=at)
+        elif status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(name, 0o700, dir_fd=at)
+    return os.open(name, _FOLDER, dir_fd=at)
+
+
+def remove(root: str, path: str) -> None:
+    """Remove what is at a path of a checkout, with all below it. Nothing is done if a link is on the way.
+
+    Raises OSError if something is mounted there, or stays.
+    """
+    if not has_room(root, path) or not os.path.lexists(os.path.join(root, path)):
+        return
+    if os.path.isdir(os.path.join(root, path)):
+        private_folders.require_no_mounts(os.path.join(root, path))
+    with opened(root, os.path.dirname(path)) as folder:
+        name = os.path.basename(path)
+        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        with contextlib.suppress(FileNotFoundError):
+            private_folders.remove_at(name, folder)
+
+
+def keep_only(root: str, manifest: Manifest, paths: Collection[str]) -> None:
+    """Remove those of its topmost paths that are not among `paths`."""
+    for path in manifest.paths:
+        if path not in paths:
+            remove(root, path)
+
+
+def _let_time_pass(place: str, newest: int) -> None:
+    """Wait until the file system gives another time than `newest`: some do so only every few milliseconds."""
+    while True:
+        atomic_write.write(place, b"", durable=False, mode=0o600)
+        if os.lstat(place).st_ctime_ns != newest:
+            return
+        time.sleep(_TICK)

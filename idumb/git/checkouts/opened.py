@@ -1,0 +1,77 @@
+"""The checkouts that one command uses, and those that killed commands left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from idumb.git.checkouts import places
+from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
+from idumb.git.checkouts.places import Pair
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+
+
+class Left(NamedTuple):
+    """A checkout in which an attempt worked when its command was killed, and the name to keep its files under."""
+
+    path: str
+    ref: str
+
+
+class Checkouts:
+    """Those of the repository `place`. `trees` returns its trees, `additions` what each checkout has besides a tree."""
+
+    def __init__(
+        self, place: Repository, trees: Callable[[], GitTrees], additions: Callable[[], Additions] = Additions
+    ) -> None:
+        self._place = place
+        self._trees = trees
+        self._additions = additions
+        self._pair: Pair | None = None
+        self._opened: dict[str, Checkout] = {}
+
+    def open(self, use: str, additions: Additions | None = None) -> Checkout:
+        """Return the checkout for this use; all of a command are of one pair. Refusal `checkout.busy`."""
+        if use not in self._opened:
+            if self._pair is None and self.left():
+                self.keep_left()
+            self._pair = self._pair or places.take(self._place)
+            self._opened[use] = Checkout(self._place, self._trees(), self._pair, use, additions or self._additions())
+        return self._opened[use]
+
+    def require_place(self) -> None:
+        """Refusal `checkout.unusable` if there is no place for checkouts."""
+        places.prepare(self._place)
+
+    def place(self) -> str:
+        """Return the folder of the checkouts."""
+        return places.folder_of(self._place)
+
+    def left(self) -> tuple[Left, ...]:
+        """Return the checkouts in which an attempt worked when its command was killed. Some may be in use."""
+        found = []
+        for path, own in places.own_folders(self._place).items():
+            with contextlib.suppress(OSError), open(os.path.join(own, MARK), encoding="utf-8") as stream:
+                found.append(Left(path, stream.read()))
+        return tuple(found)
+
+    def keep_left(self) -> tuple[Left, ...]:
+        """Keep the files of attempts whose commands were killed; return those that were not kept yet."""
+        left = {one.path: one for one in self.left()}
+        for pair in places.free(self._place):
+            with contextlib.closing(pair):
+                for use in (BUILD,):
+                    folder, _ = pair.opened(use)
+                    if folder.path in left:
+                        Checkout(self._place, self._trees(), pair, use, Additions())
+        still = {one.path for one in self.left()}
+        return tuple(one for path, one in left.items() if path not in still)
+
+    def close(self) -> None:
+        """Let other commands use them."""
+        if self._pair is not None:
+            self._pair.close()
+        self._pair, self._opened = None, {}

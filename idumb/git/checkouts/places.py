@@ -1,0 +1,232 @@
+"""Where the checkouts of a repository are, who uses them, and how a checkout's folder is recognised again.
+
+Checkouts are in the user's state, outside every git folder: some agents refuse to write below a folder called `.git`,
+and compose names its projects after the folder. What idumb knows about them is in the git folder, which no program in a
+sandbox can write.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+
+from idumb.domain import errors
+from idumb.git.discover import Repository
+from idumb.system import host_identity
+from idumb.system.files import private_folders, user_folders
+
+MOST = 4
+"""Pairs of checkouts of one repository."""
+REHEARSAL = "rehearsal"
+"""The name of a dry run's working tree."""
+_SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
+_ASIDE = ".aside-"
+
+
+class Odd(Exception):
+    """A program moved or replaced the folder of a checkout, or damaged what git knows about it."""
+
+
+class Pair:
+    """The checkouts that one command uses, one for each use. `number` distinguishes those of a repository."""
+
+    def __init__(self, user: Repository, place: str, number: int, lock: int) -> None:
+        self._user = user
+        self._place = place
+        self._lock = lock
+        self.number = number
+
+    def opened(self, use: str) -> tuple[Folder, str]:
+        """Return the folder of the checkout for this use, and the path of idumb's own git folder for it."""
+        own = os.path.join(_state(self._user), f"{use}-{self.number}")
+        private_folders.make_below(self._user.common_dir, own)
+        number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
+        path = os.path.join(self._place, f"{_name(self._user)}-{use}-{number}")
+        return Folder(path, os.path.join(own, "folder")), own
+
+    def close(self) -> None:
+        """Let other commands use them. The folders stay."""
+        os.close(self._lock)
+
+
+def take(user: Repository) -> Pair:
+    """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
+    holders = list[str]()
+    for pair in free(user, holders.append):
+        return pair
+    raise errors.Refusal(
+        "checkout.busy",
+        f"All {MOST} pairs of checkouts of this repository are in use, by the processes {', '.join(holders)}.",
+        hint="Wait until one of them has ended, or stop it; idumb status names the runs",
+        details={"processes": holders},
+    )
+
+
+def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
+    """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
+    place = prepare(user)
+    private_folders.make_below(user.common_dir, _state(user))
+    for number in range(1, MOST + 1):
+        path = os.path.join(_state(user), f"{number}.lock")
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held(os.read(lock, 100).decode("ascii", "replace"))
+            os.close(lock)
+            continue
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode("ascii"))
+        yield Pair(user, place, number, lock)
+
+
+def prepare(user: Repository) -> str:
+    """Return the folder of a repository's checkouts, created if missing. Refusal `checkout.unusable`."""
+    place, problem = folder_of(user), ""
+    try:
+        private_folders.make(place)
+        problem = _shared(place) or ("" if os.access(place, os.W_OK) else "it is not writable")
+    except OSError as failed:
+        problem = f"{failed.strerror} ({failed.filename})"
+    if problem:
+        raise _unusable(place, problem)
+    _require_plain(place)
+    for name in os.listdir(place):
+        if _ASIDE in name:  # of a killed command, or it could not be removed then
+            private_folders.try_to_remove(os.path.join(place, name))
+    return place
+
+
+def folder_of(user: Repository) -> str:
+    """Return the folder of a repository's checkouts: outside the working tree and, if possible, below no manifest.
+
+    Those of a dry run are beside its working tree, and are removed with it.
+    """
+    if user.worktree_id == REHEARSAL:
+        return os.path.join(os.path.dirname(user.root), "checkouts")
+    chosen, is_chosen = user_folders.clones()
+    if not os.path.isabs(chosen):
+        raise _unusable(chosen, "it is not an absolute path")
+    beside = () if is_chosen else (f"/var/tmp/idumb-checkouts-{os.geteuid()}",)  # noqa: S108 - private_folders.make
+    real = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for path in (chosen, *beside)]
+    outside = [path for path in real if not f"{path}/".startswith(f"{user.root.rstrip('/')}/")]
+    if not outside:
+        raise _unusable(chosen, f"it is inside the working tree {user.root}")
+    free = (path for path in outside if private_folders.manifest_above(path) is None)
+    above = next(free, outside[0])
+    return os.path.join(above, user_folders.repository_id(user.common_dir)[:_SHORT])
+
+
+def own_folders(user: Repository) -> dict[str, str]:
+    """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
+    names = sorted(os.listdir(_state(user))) if os.path.isdir(_state(user)) else []
+    records = {os.path.join(_state(user), name): _read(os.path.join(_state(user), name, "folder")) for name in names}
+    return {record.partition("\n")[2]: own for own, record in records.items() if record}
+
+
+class Folder:
+    """The folder of a checkout. A program can move it and put a link there, so device and inode are in `record`."""
+
+    def __init__(self, path: str, record: str) -> None:
+        self.path = path
+        self._record = record
+        self._known = _read(record)
+
+    def require(self) -> None:
+        """Raise Odd unless it is the folder that idumb made, since the system was started.
+
+        Its files are never forced to disk, so a power cut may have truncated them.
+        """
+        if self._known != self._present() or os.path.realpath(os.path.dirname(self.path)) != os.path.dirname(self.path):
+            raise Odd(self.path)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether idumb ever made it."""
+        return bool(self._known)
+
+    def accept(self) -> None:
+        """Take the folder as it is, which `is_same`, although the system was started since."""
+        self._known = self._present()
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether it is the folder that idumb made, at whatever time. A device may have another number later."""
+        known, present = self._known.split("\n")[0].split(" "), self._present().split("\n")[0].split(" ")
+        return (
+            len(known) == len(present) and known[1] == present[1] and (known[0] == present[0] or known[2] != present[2])
+        )
+
+    def make(self) -> None:
+        """Make it an empty folder. What a program put in its place is moved aside: it may be the user's."""
+        _require_plain(os.path.dirname(self.path))
+        if os.path.islink(self.path) or os.path.isfile(self.path):
+            os.unlink(self.path)
+        elif os.path.lexists(self.path):
+            is_same, aside = self.is_same, f"{self.path}{_ASIDE if self.is_same else '.moved-'}{os.urandom(4).hex()}"
+            os.rename(self.path, aside)
+            if is_same:
+                private_folders.try_to_remove(aside)
+        private_folders.make(self.path)
+        self._known = self._present()
+        with open(self._record, "w", encoding="utf-8") as stream:
+            stream.write(self._known)
+
+    def opened(self) -> int:
+        """Return a descriptor of the folder. Raises Odd if another one is there."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        status = os.fstat(descriptor)
+        if not self._known.startswith(f"{status.st_dev} {status.st_ino} "):
+            os.close(descriptor)
+            raise Odd(self.path)
+        return descriptor
+
+    def _present(self) -> str:
+        try:
+            status = os.lstat(self.path)
+        except OSError:
+            return ""
+        kind = "" if stat.S_ISDIR(status.st_mode) else "no folder "
+        return f"{kind}{status.st_dev} {status.st_ino} {host_identity.boot_id() or ''}\n{self.path}"
+
+
+def _state(user: Repository) -> str:
+    return os.path.join(user.common_dir, "idumb", "checkouts")
+
+
+def _name(user: Repository) -> str:
+    """Return the repository's name, which is the same in each of its working trees."""
+    folder = os.path.dirname(user.common_dir) if user.common_dir.endswith("/.git") else user.common_dir
+    return re.sub(r"[^a-z0-9]+", "-", os.path.basename(folder).lower())[:20].strip("-") or "repository"
+
+
+def _shared(place: str) -> str:
+    """Return why another user could write there."""
+    own, above = os.lstat(place), os.lstat(os.path.dirname(place))
+    is_open = above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX
+    return "other users can write there" if own.st_uid != os.geteuid() or own.st_mode & 0o022 or is_open else ""
+
+
+def _require_plain(place: str) -> None:
+    if os.path.realpath(place) != place or (os.path.lexists(place) and not os.path.isdir(place)):
+        raise _unusable(place, "something else is in its place")
+
+
+def _unusable(place: str, why: str) -> errors.Refusal:
+    return errors.Refusal(
+        "checkout.unusable",
+        f"Programs work in {place}, which cannot be used: {why}.",
+        hint=f"Set {user_folders.CLONES} to the absolute path of a private folder outside the repository",
+        details={"path": place},
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,85 @@
+"""What the commands of `checkout.prepare` made in a checkout, kept while commands and lock files are the same."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from urllib.parse import quote
+
+from idumb.git.checkouts import manifest, relocated
+from idumb.git.checkouts.manifest import Manifest
+
+_DONE, _BEGUN = "prepared.json", "preparing.json"
+
+
+class Prepared:
+    """`state` is a folder of idumb's outside the checkout.
+
+    The record is read here, once: make this object before programs run that could write to it.
+    """
+
+    def __init__(self, state: str) -> None:
+        self._done = os.path.join(state, _DONE)
+        self._begun = os.path.join(state, _BEGUN)
+        self._manifest = manifest.load(self._done)
+
+    def ensure(
+        self, root: str, key: str, untracked: Callable[[], set[str]], run: Callable[[], None], tree: str = ""
+    ) -> tuple[str, ...]:
+        """Run `run`, unless what it made for this `key` is intact; return the paths of what it made.
+
+        Those are the paths that are `untracked` afterwards and were not before. An environment that holds a copy of the
+        project's sources belongs to one `tree`. If `run` fails or is interrupted, nothing of it counts.
+        """
+        made = self._manifest
+        if made.key in {_key(key), _key(key, tree)}:
+            present = manifest.present(root, made.paths)
+            for path in made.added(present):
+                manifest.remove(root, path)
+            if not made.changed(present):
+                return made.paths
+        self._remove(root, untracked)
+        before = tuple(sorted(untracked()))
+        Manifest(others=before).save(self._begun)
+        try:
+            run()
+        except BaseException:
+            self._remove(root, untracked)
+            raise
+        paths = tuple(sorted(path.rstrip("/") for path in untracked().difference(before)))
+        own = _key(key, tree) if _installs_sources(root, paths) else _key(key)
+        self._manifest = Manifest(paths, manifest.present(root, paths), key=own)
+        self._manifest.save(self._done)
+        os.unlink(self._begun)
+        return paths
+
+    def _remove(self, root: str, untracked: Callable[[], set[str]]) -> None:
+        """Remove what was made, also by commands that did not come to their end."""
+        manifest.keep_only(root, self._manifest, ())
+        self._manifest = Manifest()
+        self._manifest.save(self._done)
+        if os.path.exists(self._begun):
+            for path in untracked().difference(manifest.load(self._begun).others):
+                manifest.remove(root, path.rstrip("/"))
+            os.unlink(self._begun)
+
+
+def _key(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _installs_sources(root: str, paths: Iterable[str]) -> bool:
+    """Return whether an environment among `paths` holds an installed copy of sources below `root`."""
+    for path in paths:
+        for site in relocated.SITES:
+            for place in glob.glob(f"{glob.escape(os.path.join(root, path))}/{site}/*.dist-info/direct_url.json"):
+                with contextlib.suppress(OSError, ValueError, AttributeError), open(place, encoding="utf-8") as stream:
+                    source = json.load(stream)
+                    is_editable = source.get("dir_info", {}).get("editable", False)
+                    if f"{source.get('url')}/".startswith(f"file://{quote(root)}/") and not is_editable:
+                        return True
+    return False

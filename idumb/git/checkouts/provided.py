@@ -1,0 +1,221 @@
+"""Ignored files of the user's working tree that a checkout has too: `node_modules`, a virtual environment, data.
+
+They are copied, never linked: a program that empties a linked folder empties the user's. A link that leads into the
+user's working tree leads into the checkout there; one that leads out of it is not followed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from idumb.domain import wording
+from idumb.domain.errors import Refusal
+from idumb.git import disk_space, git_program
+from idumb.git.checkouts import copying, manifest, relocated
+from idumb.git.checkouts.manifest import Facts, Manifest
+from idumb.git.checkouts.relocated import Environments
+from idumb.git.discover import Repository
+from idumb.system import clock
+from idumb.system.files import atomic_write, private_folders, stamps
+
+_ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
+_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
+
+
+class Amount(NamedTuple):
+    """What copying a path costs."""
+
+    path: str
+    bytes: int
+    files: int
+
+
+Originals = Mapping[str, os.stat_result]
+"""By path, folders before their content."""
+
+
+class Provided:
+    """`rules` are patterns of git-ignore; `limit` is in bytes; `state` is a folder of idumb's outside the checkout.
+
+    The record is read here, once: make this object before programs run that could write to it. `search_path` is that
+    of the programs which run in the checkout; by default the user's PATH. After `bring`, `left_out` are the paths that
+    are links out of the user's working tree.
+    """
+
+    def __init__(
+        self, user: Repository, rules: Sequence[str], limit: int, state: str, search_path: str | None = None
+    ) -> None:
+        self._user = user.root
+        self._rules = tuple(rules)
+        self._limit = limit
+        self._state = state
+        self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
+        self._record = os.path.join(state, _RECORD)
+        self._manifest = manifest.load(self._record)
+        self.left_out: tuple[str, ...] = ()
+
+    def variables(self, root: str) -> Mapping[str, str]:
+        """Return the variables by which programs find the checkout's sources instead of the user's."""
+        folders = relocated.python_path(self._user, root, self._search_path)
+        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+
+    def describe(self, root: str) -> tuple[Amount, ...]:
+        """Return what `bring` would copy, by topmost path."""
+        paths = self._paths(())
+        originals = self._originals(paths)
+        return _amounts(self._missing(originals, manifest.present(root, paths)), paths, originals)
+
+    def bring(self, root: str, tracked: Collection[str]) -> tuple[str, ...]:
+        """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.
+
+        `tracked` are the paths of the tree that the checkout shows; they stay. Refusal `checkout.leads-back`; before
+        anything is copied, `checkout.too-large` or `system.full`.
+        """
+        before = self._manifest
+        paths = self._paths(tracked)
+        others = _below(tracked, paths)
+        originals = _beside(others, self._originals(paths))
+        present = manifest.present(root, paths)
+        missing = self._missing(originals, present)
+        self._require_room(missing, paths, originals)
+        manifest.keep_only(root, before, paths)
+        for path in Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present):
+            manifest.remove(root, path)
+        stamped = {path: facts for path, facts in before.originals.items() if path in originals}
+        if missing:
+            stamped |= self._copy(root, missing, originals, paths)
+            present = manifest.present(root, paths)
+        copies = {path: present[path] for path in originals if path in present}
+        self._manifest = Manifest(paths, copies, stamped, others)
+        if self._manifest != before:
+            self._manifest.save(self._record)
+        return paths
+
+    def restore(self, root: str) -> tuple[str, ...]:
+        """Copy again what a program changed or removed; return these paths. What it added is removed."""
+        before = self._manifest
+        present = manifest.present(root, before.paths)
+        changed = before.changed(present)
+        originals = self._originals(before.paths) if changed else {}
+        for path in (*before.added(present), *(path for path in changed if path not in originals)):
+            manifest.remove(root, path)
+        if changed:
+            names = [path for path in changed if path in originals]
+            stamped = self._copy(root, names, originals, before.paths)
+            present = manifest.present(root, before.paths)
+            copies = {path: present[path] for path in before.copies if path in present}
+            self._manifest = Manifest(before.paths, copies, {**before.originals, **stamped}, before.others)
+            self._manifest.save(self._record)
+        return tuple(changed)
+
+    def _paths(self, tracked: Collection[str]) -> tuple[str, ...]:
+        """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""
+        private_folders.make(self._state)
+        rules = os.path.join(self._state, _RULES)
+        atomic_write.write(rules, os.fsencode("".join(f"{rule}\n" for rule in self._rules)), durable=False, mode=0o600)
+        named = self._listed(f"--exclude-from={rules}") if self._rules else set()
+        ignored = self._listed("--exclude-standard") if named else set()
+        both = [path for path in named if path in ignored or any(above in ignored for above in manifest.parents(path))]
+        both += [path for path in ignored if any(above in named for above in manifest.parents(path))]
+        paths = sorted(manifest.topmost(both))
+        self.left_out, tree = tuple(path for path in paths if copying.leads_out(self._user, path)), frozenset(tracked)
+        free = (path for path in paths if tree.isdisjoint((path, *manifest.parents(path))))
+        return tuple(path for path in free if path not in self.left_out)
+
+    def _listed(self, rules: str) -> set[str]:
+        """Return the untracked paths that match rules: a folder that matches, not its content."""
+        output = git_program.output(self._user, [*_IGNORED, rules])
+        names = {os.fsdecode(name).rstrip("/") for name in output.split(b"\0") if name}
+        # git also lists a folder that does not match itself, if all its content does.
+        return names.difference(above for name in names for above in manifest.parents(name))
+
+    def _originals(self, paths: Iterable[str]) -> dict[str, os.stat_result]:
+        """Return what is to be copied. Pipes and sockets are not, nor is bytecode that holds paths of the user."""
+        rows = (row for path in paths for row in manifest.walk(self._user, path))
+        originals = {path: status for path, status in rows if copying.is_possible(status)}
+        environments = Environments(self._user, originals)
+        return {path: status for path, status in originals.items() if not environments.is_bytecode(path)}
+
+    def _missing(self, originals: Originals, present: Mapping[str, Facts]) -> list[str]:
+        """Return what is not there, or no longer what was copied, or no longer what the user has."""
+        record = self._manifest
+
+        def is_right(path: str, status: os.stat_result) -> bool:
+            if stat.S_ISDIR(status.st_mode):
+                return present.get(path) == (status.st_mode | stat.S_IRWXU,)
+            is_same = record.originals.get(path) == stamps.facts(status)
+            return is_same and path in present and present[path] == record.copies.get(path)
+
+        return [path for path, status in originals.items() if not is_right(path, status)]
+
+    def _require_room(self, missing: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
+        amounts = _amounts(originals, paths, originals)
+        total = sum(amount.bytes for amount in amounts)
+        if total > self._limit:
+            largest = sorted(amounts, key=lambda amount: -amount.bytes)
+            raise Refusal(
+                "checkout.too-large",
+                f"Copies of what checkout.provide names need {_gigabytes(total)}, more than checkout.limit"
+                f" ({_gigabytes(self._limit)}): "
+                + wording.listed(f"{amount.path} {_gigabytes(amount.bytes)}" for amount in largest),
+                hint="Install them by checkout.prepare, or set a higher checkout.limit, in .idumb/config.yaml",
+                details={"bytes": total, "limit": self._limit, "paths": [amount.path for amount in largest]},
+            )
+        disk_space.require_room((originals[path].st_size for path in missing), self._state)
+
+    def _copy(self, root: str, names: Sequence[str], originals: Originals, paths: Iterable[str]) -> dict[str, Facts]:
+        """Copy these originals; return the stamps by which a later change of one shows.
+
+        A folder that is not there yet is copied aside, and comes into the checkout as a whole.
+        """
+        aside, settled = os.path.join(self._state, _ASIDE), clock.nanoseconds() - clock.TICK
+        copier = copying.Copier(self._user, root, Environments(self._user, originals))
+        private_folders.remove_tree(aside)
+        private_folders.make(aside)
+        tops = frozenset(paths)
+        for top, group in itertools.groupby(names, lambda name: _top_of(name, tops)):
+            is_new = stat.S_ISDIR(originals[top].st_mode) and not os.path.lexists(os.path.join(root, top))
+            copier.copy(aside if is_new else root, group, originals)
+            if is_new:
+                with manifest.opened(root, os.path.dirname(top)) as folder:
+                    os.rename(os.path.join(aside, top), os.path.basename(top), dst_dir_fd=folder)
+        private_folders.remove_tree(aside)
+        return {name: stamps.facts(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
+
+
+def _amounts(names: Iterable[str], paths: Collection[str], originals: Originals) -> tuple[Amount, ...]:
+    sizes, tops = dict[str, list[int]](), frozenset(paths)
+    for name in names:
+        if not stat.S_ISDIR(originals[name].st_mode):
+            sizes.setdefault(_top_of(name, tops), []).append(originals[name].st_size)
+    return tuple(Amount(path, sum(each), len(each)) for path, each in sizes.items())
+
+
+def _top_of(name: str, tops: Collection[str]) -> str:
+    return next(path for path in (name, *manifest.parents(name)) if path in tops)
+
+
+def _below(tracked: Collection[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of the tree that are below provided ones."""
+    folders = tuple(f"{path}/" for path in paths)
+    return tuple(sorted(path for path in tracked if path.startswith(folders)))
+
+
+def _beside(others: Sequence[str], originals: Originals) -> Originals:
+    """Return the originals without those that have the place of a file of the tree, or of a folder above one."""
+    if not others:
+        return originals
+    files, folders = set(others), {above for path in others for above in manifest.parents(path)}
+    return {
+        path: status
+        for path, status in originals.items()
+        if files.isdisjoint((path, *manifest.parents(path))) and (stat.S_ISDIR(status.st_mode) or path not in folders)
+    }
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / (1 << 30):.2f} GiB"

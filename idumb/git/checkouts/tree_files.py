@@ -1,0 +1,193 @@
+"""The files of one tree in one folder: git writes them, and git says which of them a program changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import pygit2
+
+from idumb import lazy_pattern
+from idumb.domain import errors, paths
+from idumb.domain.proof.ledger import Entry
+from idumb.git import disk_space, git_program
+from idumb.git.checkouts.git_folder import SHOWN, GitFolder
+from idumb.git.checkouts.places import Odd
+from idumb.git.objects import tree_objects
+from idumb.system.files import private_folders
+
+ATTRIBUTES = ".gitattributes"
+_TREE = "tree"
+_MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
+_ROW = lazy_pattern.compile(rb"(.) (\d+) ([0-9a-f]+) 0\t(.*)", re.DOTALL)
+_LINK, _SUBMODULE = 0o120000, 0o160000
+_FETCH = "git fetch --refetch --no-filter brings everything"
+_AT_ONCE = 500
+
+
+class Item(NamedTuple):
+    """Mode and object of a path in the tree."""
+
+    mode: int
+    oid: str
+
+
+class TreeFiles:
+    """`folder` is idumb's own git folder for the files; `repository` has their objects.
+
+    `tracked` are the files of the tree, without those that the user's sparse checkout omits.
+    """
+
+    def __init__(self, folder: GitFolder, repository: pygit2.Repository) -> None:
+        self._folder = folder
+        self._repository = repository
+        self.tracked: Mapping[str, Item] = {}
+
+    def show(self, tree: str) -> None:
+        """Make the tracked files those of `tree`.
+
+        Refusal `git.object-missing`, `system.full` or `git.failed`. If it is killed, the next call writes every file.
+        """
+        before = self._folder.read(_TREE)
+        self._folder.remove(_TREE)
+        if not before:
+            self._require_space(tree)
+        if not before or self._hides_writes or self._attributes_differ(before, tree):
+            self._folder.remove(SHOWN)
+        self._check_out(tree)
+        self.tracked = self._listed()
+        self._folder.write(_TREE, tree.encode("ascii"))
+
+    def show_again(self, tree: str) -> None:
+        """Write every file."""
+        self._folder.remove(SHOWN)
+        self._check_out(tree)
+
+    @property
+    def _hides_writes(self) -> bool:
+        return private_folders.hides_writes(self._folder.root())
+
+    def _attributes_differ(self, old: str, new: str) -> bool:
+        """Return whether files may have other bytes although the tree has the same object for them."""
+        try:
+            changes = tree_objects.changes(self._repository, old, new)
+        except (errors.Refusal, KeyError, ValueError, pygit2.GitError):
+            return True
+        return any(change.path.rpartition("/")[2] == ATTRIBUTES for change in changes)
+
+    def _check_out(self, tree: str) -> None:
+        result = self._folder.without_required_filters(["read-tree", "--reset", "-u", tree])
+        if result.status == 0:
+            return
+        if (missing := _MISSING.search(result.err)) is not None:
+            path, oid = os.fsdecode(missing[1] or b"its tree"), (missing[2] or missing[3]).decode("ascii")
+            words = f"object {oid} of {path} is not in this repository (a partial clone?)"
+            raise errors.Refusal("git.object-missing", words, hint=_FETCH)
+        disk_space.explain(result.words, self._folder.root())
+        raise git_program.failure(["read-tree"], result)
+
+    def _require_space(self, tree: str) -> None:
+        rows = self._folder.git(["ls-tree", "-r", "-l", "-z", tree]).out.split(b"\0")
+        sizes = (row.split(None, 4)[3] for row in rows if row)
+        disk_space.require_room((int(size) for size in sizes if size.isdigit()), self._folder.root())
+
+    def _listed(self) -> dict[str, Item]:
+        rows = self._folder.required(["ls-files", "-s", "-t", "-z"]).split(b"\0")
+        matches = (_ROW.fullmatch(row) for row in rows if not row.startswith(b"S"))
+        return {os.fsdecode(row[4]): Item(int(row[2], 8), row[3].decode("ascii")) for row in matches if row}
+
+    def submodules(self) -> dict[str, str]:
+        """Return path to commit."""
+        return {path: item.oid for path, item in self.tracked.items() if item.mode == _SUBMODULE}
+
+    def restore(self) -> list[str]:
+        """Write the files again that a program changed, touched or removed; return those that differed.
+
+        Raises Odd if that is impossible.
+        """
+        touched = self._touched()
+        if not touched:
+            return []
+        root = self._folder.root()
+        before = {path: _state(os.path.join(root, path)) for path in touched}
+        self._remove_foreign_attributes(touched)
+        if self._hides_writes:
+            self.show_again(self._folder.read(_TREE))
+            return [path for path in touched if _state(os.path.join(root, path)) != before[path]]
+        names = b"".join(os.fsencode(path) + b"\0" for path in touched)
+        result = self._folder.without_required_filters(["checkout-index", "-f", "-q", "-u", "-z", "--stdin"], names)
+        if result.status != 0:
+            raise Odd(result.words)
+        return [path for path in touched if _state(os.path.join(root, path)) != before[path]]
+
+    def _touched(self) -> list[str]:
+        """Return the files whose times are not those that git wrote, and those that are missing."""
+        if self._hides_writes:
+            return sorted(self.tracked)
+        arguments = ["diff-files", "--name-only", "--no-renames", git_program.NO_SUBMODULES, "-z"]
+        listed = self._folder.without_required_filters(arguments)
+        if listed.status != 0:
+            raise Odd(listed.words)
+        return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
+
+    def _remove_foreign_attributes(self, touched: Iterable[str]) -> None:
+        """Remove attributes that are not in the tree: they would decide how files are checked out."""
+        folders = {"", *(folder for path in touched for folder in paths.folders_above(path))}
+        root = self._folder.root()
+        for path in (os.path.join(folder, ATTRIBUTES) for folder in sorted(folders)):
+            place = os.path.join(root, path)
+            if path not in self.tracked and os.path.lexists(place) and os.path.realpath(place) == place:
+                private_folders.remove_tree(place)
+
+    def cleaned(self, path: str, item: Item, data: bytes) -> str:
+        """Return the object that git stores for these bytes at a path of the tree."""
+        filters = ["--no-filters"] if item.mode == _LINK else [f"--path={path}"]
+        return self._folder.required(["hash-object", *filters, "--stdin"], data).decode("ascii").strip()
+
+    def checked_out(self, tree: str, names: Sequence[str]) -> dict[str, Entry]:
+        """Return these files of a tree as git checks them out, stored as they are. Others are omitted."""
+        entries = {path: tree_objects.entry(self._repository, tree, path) for path in names}
+        files = {
+            path: entry
+            for path, entry in entries.items()
+            if entry is not None and entry.mode not in {_LINK, _SUBMODULE}
+        }
+        if not files:
+            return {}
+        with tempfile.TemporaryDirectory(dir=self._folder.path) as folder:
+            variables = {
+                "GIT_INDEX_FILE": os.path.join(folder, "index"),
+                "GIT_WORK_TREE": os.path.join(folder, "files"),
+            }
+            os.mkdir(variables["GIT_WORK_TREE"])
+            self._folder.required(["-c", "core.sparseCheckout=false", "read-tree", tree], variables=variables)
+            rows = b"".join(os.fsencode(path) + b"\0" for path in files)
+            self._folder.required(["checkout-index", "-q", "-z", "--stdin"], rows, variables=variables)
+            oids = list[str]()
+            places = [os.path.join(folder, "files", path) for path in files]
+            for first in range(0, len(places), _AT_ONCE):
+                command = ["hash-object", "-w", "--no-filters", "--", *places[first : first + _AT_ONCE]]
+                oids += self._folder.required(command).decode("ascii").split()
+        return {path: Entry(entry.mode, oid) for (path, entry), oid in zip(files.items(), oids, strict=True)}
+
+
+def _state(place: str) -> tuple[int, bytes]:
+    """Return kind, execution bit and content of a file; nothing for a folder or a missing file."""
+    try:
+        mode = os.lstat(place).st_mode
+        if stat.S_ISLNK(mode):
+            return stat.S_IFLNK, os.fsencode(os.readlink(place))
+        if not stat.S_ISREG(mode):
+            return stat.S_IFMT(mode), b""
+        digest = hashlib.sha256()
+        with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+        return mode & (stat.S_IFREG | 0o100), digest.digest()
+    except OSError:
+        return 0, b""

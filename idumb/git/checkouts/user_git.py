@@ -1,0 +1,97 @@
+"""What the user's git knows outside commits and decides how files are checked out and committed, as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from idumb.git import git_program, guarded_files
+from idumb.git.discover import Repository
+
+_SECTIONS = ("filter.", "lfs.", "user.", "author.", "committer.")
+_CORE = frozenset(
+    f"core.{name}"
+    for name in (
+        "autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode", "checkroundtripencoding",
+        "sparsecheckout", "sparsecheckoutcone",
+    )
+)  # fmt: skip
+_ATTRIBUTES, _EXCLUDES = "info/user-attributes", "info/user-excludes"
+EXCLUDE = "info/exclude"
+_SHALLOW = "shallow"
+
+
+class UserGit(NamedTuple):
+    """Settings by name, and the bytes of files by their path in a git folder."""
+
+    settings: Mapping[str, str]
+    files: Mapping[str, bytes]
+
+    def in_folder(self, folder: str, extra: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the files of a git folder at `folder`, with more settings."""
+        chosen = {
+            "core.repositoryformatversion": "0",
+            "core.bare": "false",
+            "core.attributesfile": os.path.join(folder, _ATTRIBUTES),
+            "core.excludesfile": os.path.join(folder, _EXCLUDES),
+            **self.settings,
+            **extra,
+        }
+        return {
+            "config": "".join(_line(*row) for row in chosen.items()).encode("utf-8", "surrogateescape"),
+            **self.files,
+        }
+
+    @property
+    def optional_filters(self) -> list[str]:
+        """Return options of git: if a filter fails, a file has the bytes that the commit holds."""
+        names = [name for name in self.settings if name.startswith("filter.") and name.endswith(".required")]
+        return [word for name in names for word in ("-c", f"{name}=false")]
+
+
+def of_stranger(user: Repository) -> UserGit:
+    """Return what the git of a fresh clone knows: the filter of LFS, without which it has no contents, and depth."""
+    settings, files = read(user)
+    chosen = {name: value for name, value in settings.items() if name.startswith(("filter.lfs.", "lfs."))}
+    return UserGit(chosen, {name: data for name, data in files.items() if name == _SHALLOW})
+
+
+def read(user: Repository) -> UserGit:
+    """Read it, before the first program starts: programs can change it later."""
+    guarded = guarded_files.of_repository(user)
+    settings = {
+        name: value
+        for name, value in git_program.settings(user.root).items()
+        if name.startswith(_SECTIONS) or name in _CORE
+    }
+    settings["lfs.storage"] = os.path.join(user.common_dir, os.path.expanduser(settings.get("lfs.storage", "lfs")))
+    settings["lfs.fetchexclude"] = "*"  # a file that is not in the local store is not downloaded
+    places = {
+        _ATTRIBUTES: guarded.attributes_in_force[-1],
+        _EXCLUDES: guarded.excludes,
+        "info/attributes": os.path.join(user.common_dir, "info", "attributes"),
+        EXCLUDE: os.path.join(user.common_dir, EXCLUDE),
+        "info/sparse-checkout": os.path.join(user.git_dir, "info", "sparse-checkout"),
+        _SHALLOW: os.path.join(user.common_dir, "shallow"),
+    }
+    contents = {name: _content(path) for name, path in places.items()}
+    return UserGit(settings, {name: data for name, data in contents.items() if data})
+
+
+def _line(name: str, value: str) -> str:
+    section, _, rest = name.partition(".")
+    subsection, _, key = rest.rpartition(".")
+    quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'[{section} "{quoted}"]\n\t{key} = "{escaped}"\n' if subsection else f'[{section}]\n\t{key} = "{escaped}"\n'
+
+
+def _content(path: str) -> bytes:
+    if not os.path.isfile(path):
+        return b""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError:
+        return b""

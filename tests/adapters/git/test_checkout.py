@@ -1,0 +1,474 @@
+"""A checkout holds exactly one tree, as git checks it out, with a git folder for programs (R-RUN-3)."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.git.checkouts.checkout import BUILD, Checkout
+from idumb.system.files import private_folders
+from tests.support import checkouts
+from tests.support.checkouts import create, show, shown, tree
+from tests.support.gitrepo import GitSandbox
+
+
+@pytest.fixture
+def proof(sandbox: GitSandbox) -> Iterator[Callable[..., Checkout]]:
+    """Return what takes a checkout, once the sandbox is as the test wants it."""
+    taken = list[Checkout]()
+
+    def take(*arguments: str, **options: Any) -> Checkout:
+        taken.append(create(sandbox, *arguments, **options))
+        return taken[-1]
+
+    yield take
+    for checkout in taken:
+        checkouts.close(checkout)
+
+
+Take = Callable[..., Checkout]
+
+
+def run(command: str, checkout: Checkout) -> str:
+    done = subprocess.run(command, cwd=checkout.top, shell=True, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_it_holds_what_is_committed_and_nothing_else(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"a.txt": "a\n", "d/run.sh": "#!/bin/sh\n", ".gitignore": "*.log\n", "x.log": "ignored\n"})
+    os.chmod(sandbox.root / "d/run.sh", 0o755)
+    sandbox.link("l", "a.txt")
+    sandbox.commit()
+    sandbox.write_all({"a.txt": "not committed\n", "new.txt": "untracked\n"})
+    before, checkout = sandbox.ledger(), proof()
+    root = show(checkout, sandbox)
+    assert shown(checkout) == {".gitignore": b"*.log\n", "a.txt": b"a\n", "d/run.sh": b"#!/bin/sh\n", "l": b"a\n"}
+    assert os.readlink(root / "l") == "a.txt"
+    assert [os.access(root / name, os.X_OK) for name in ("d/run.sh", "a.txt")] == [True, False]
+    assert checkout.trees.scan() == tree(sandbox)
+    assert sandbox.ledger() == before
+
+
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory, a write may leave no time, so every file is written again."""
+    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
+    sandbox.commit()
+    checkout = proof()
+    root = show(checkout, sandbox)
+    unchanged = os.stat(root / "same.txt")
+    for path in ("gone/old.txt", "file", "folder"):
+        sandbox.remove(path)
+    sandbox.write_all({"file/now-a-folder": "x\n", "folder": "x\n", "new.txt": "new\n"})
+    sandbox.commit()
+    show(checkout, sandbox)
+    assert set(shown(checkout)) == {"same.txt", "file/now-a-folder", "folder", "new.txt"}
+    assert os.stat(root / "same.txt").st_ino == unchanged.st_ino
+    assert not (root / "gone").exists()
+
+
+def test_what_programs_leave_goes_with_the_next_tree_and_in_a_build_what_git_ignores_stays(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "build/\n"})
+    sandbox.commit()
+    for use, stays in (("proof", []), (BUILD, ["build/out"])):
+        checkout = proof(use)
+        root = show(checkout, sandbox)
+        for path in ("build/out", "new/file", "empty/folder/x"):
+            (root / path).parent.mkdir(parents=True)
+            (root / path).write_text("made\n")
+        (root / "empty/folder/x").unlink()
+        (root / "a.txt").write_text("changed\n")
+        subprocess.run(
+            "git init -q new/inner && touch new/inner/x && chmod 555 new/inner", cwd=root, shell=True, check=True
+        )
+        (root / ".gitignore").write_text("*\n")
+        show(checkout, sandbox)
+        assert (root / "new/file").exists(), "the same tree: what is there stays"
+        sandbox.git("commit", "-q", "--allow-empty", "-m", "next")
+        show(checkout, sandbox)
+        assert sorted(shown(checkout)) == sorted([".gitignore", "a.txt", *stays])
+        checkout.renew()
+        show(checkout, sandbox)
+        assert sorted(shown(checkout)) == [".gitignore", "a.txt"]
+
+
+def test_caches_stay_when_the_tree_changes_unless_somebody_changed_them_later(
+    sandbox: GitSandbox, proof: Take, tmp_path: Path
+) -> None:
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache/\n"})
+    sandbox.commit()
+    checkout = proof(is_cached=lambda path: path == "cache/")
+    root = show(checkout, sandbox)
+    for name in ("kept", "changed"):
+        (root / "cache" / name).mkdir(parents=True)
+        (root / "cache" / name / "out").write_text("x\n")
+    assert checkout.restore() == ()
+    noted = (sandbox.git_dir / "idumb/checkouts/proof-1/checked").stat().st_mtime_ns
+    while clock_of(tmp_path / "clock") <= noted:
+        pass
+    (root / "cache/changed/out").write_text("planted\n")
+    checkout.renew()
+    show(checkout, sandbox)
+    assert set(shown(checkout)) == {".gitignore", "a.txt", "cache/kept/out"}
+    assert checkout.cached == ("cache",)
+
+
+def clock_of(path: Path) -> int:
+    """Return the time with which the file system stamps a change now."""
+    path.touch()
+    return path.stat().st_ctime_ns
+
+
+def test_a_tracked_file_that_a_check_changes_is_restored_and_named(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"a.txt": "aaa\n", "b.txt": "b\n", "c.txt": "c\n", "d/e.txt": "e\n", "t.txt": "t\n"})
+    sandbox.link("l", "a.txt")
+    sandbox.commit()
+    checkout = proof()
+    root = show(checkout, sandbox)
+    times, others = os.stat(root / "a.txt"), {"b.txt": b"b\n", "c.txt": b"c\n", "d/e.txt": b"e\n", "t.txt": b"t\n"}
+    (root / "a.txt").write_text("bbb\n")  # as long, and with the old time
+    os.utime(root / "a.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (root / "b.txt").unlink()
+    os.chmod(root / "c.txt", 0o755)
+    subprocess.run(["rm", "-r", str(root / "d")], check=True)
+    (root / "d").symlink_to("/tmp")
+    (root / "l").unlink()
+    (root / "l").write_text("no link\n")
+    os.utime(root / "t.txt", (1, 1))  # only touched
+    assert checkout.restore() == ("a.txt", "b.txt", "c.txt", "d/e.txt", "l")
+    assert shown(checkout) == {"a.txt": b"aaa\n", "l": b"aaa\n", **others}
+    assert checkout.restore() == ()
+
+
+def test_attributes_that_a_check_writes_decide_nothing(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
+    sandbox.commit()
+    checkout = proof()
+    root = show(checkout, sandbox)
+    (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
+    (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
+    assert checkout.restore() == ("d/a.txt",)
+    (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
+    (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
+    checkout.renew()
+    show(checkout, sandbox)
+    assert (shown(checkout)["d/a.txt"], shown(checkout)["d/b.txt"]) == (b"a\nb\n", b"a\n")
+
+
+def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_a_commit(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    attributes = "*.up filter=up -text\n*.bin binary\n"
+    sandbox.write_all({".gitattributes": attributes, "a.txt": "x\ny\n", "a.bin": b"\0\n", "a.up": "A\n"})
+    sandbox.commit()
+    for name, value in (("smudge", "tr A-Z a-z"), ("clean", "tr a-z A-Z")):
+        sandbox.git("config", f"filter.up.{name}", value)
+    sandbox.git("config", "core.autocrlf", "true")
+    checkout = proof(BUILD)
+    root = show(checkout, sandbox)
+    assert [shown(checkout)[name] for name in ("a.txt", "a.bin", "a.up")] == [b"x\r\ny\r\n", b"\0\n", b"a\n"]
+    assert checkout.trees.scan() == tree(sandbox)
+    (root / "a.txt").write_bytes(b"z\r\n")
+    (root / "b.up").write_bytes(b"new\n")
+    scanned = checkout.trees.scan()
+    assert [sandbox.git("cat-file", "blob", f"{scanned}:{name}") for name in ("a.txt", "b.up")] == ["z", "NEW"]
+    raw = checkout.raw(scanned, ["a.txt", "b.up", "gone"])
+    assert [sandbox.git("cat-file", "blob", f"{raw}:{name}") for name in ("a.txt", "b.up")] == ["z\r", "new"]
+    assert checkout.raw(scanned, ["a.bin"]) == scanned
+
+
+def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({".gitattributes": "*.key filter=lock\n", "a.key": "locked\n"})
+    sandbox.commit()
+    for name, value in (("smudge", "no-such-program"), ("clean", "no-such-program"), ("required", "true")):
+        sandbox.git("config", f"filter.lock.{name}", value)
+    checkout = proof()
+    root = show(checkout, sandbox)
+    assert shown(checkout)["a.key"] == b"locked\n"
+    assert checkout.restore() == ()
+    (root / "a.key").write_text("by a check\n")
+    assert checkout.restore() == ("a.key",)
+
+
+def test_attributes_of_a_new_tree_apply_to_files_that_it_does_not_change(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", "a.bat": "x\n"})
+    sandbox.commit()
+    checkout = proof()
+    show(checkout, sandbox)
+    assert shown(checkout)["a.bat"] == b"x\r\n"
+    sandbox.write(".gitattributes", "*.bat -text\n")
+    sandbox.commit()
+    show(checkout, sandbox)
+    assert shown(checkout)["a.bat"] == b"x\n"
+
+
+def test_a_scan_has_ignored_files_only_by_name_and_repositories_of_programs_are_named(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "*.log\n", "kept.log": "tracked\n"})
+    sandbox.git("add", "-f", "kept.log")
+    sandbox.commit()
+    checkout = proof(BUILD)
+    root = show(checkout, sandbox)
+    for name in ("x.log", "new.txt"):
+        (root / name).write_text("made\n")
+    (root / "kept.log").write_text("changed\n")
+    subprocess.run(["git", "init", "-q", "inner"], cwd=root, check=True)
+    (root / "inner/file").write_text("x\n")
+    found = sandbox.tree(checkout.trees.scan())
+    assert set(found) == {"a.txt", ".gitignore", "kept.log", "new.txt"}
+    assert found["kept.log"] != sandbox.tree()["kept.log"]
+    assert checkout.trees.repositories() == ("inner",)
+    assert set(sandbox.tree(checkout.trees.scan(["x.log"]))) == {*found, "x.log"}
+
+
+def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"a.txt": "a\n"})
+    parent = sandbox.commit()
+    sandbox.git("tag", "v1")
+    sandbox.git("pack-refs", "--all")
+    sandbox.git("tag", "-m", "annotated", "team/v0")
+    sandbox.git("update-ref", "refs/idumb/x", "HEAD")
+    sandbox.git("config", "secret.key", "mine")
+    sandbox.git("remote", "add", "origin", "/nowhere")
+    sandbox.write(".git/hooks/post-checkout", "#!/bin/sh\n", mode=0o755)
+    sandbox.write_all({"a.txt": "b\n", "new.txt": "new\n"})
+    candidate = sandbox.commit()
+    refs, checkout = sandbox.refs(), proof()
+    checkout.show(tree(sandbox), parent)
+    assert run("git rev-parse HEAD; git symbolic-ref HEAD", checkout).split() == [parent, "refs/heads/main"]
+    assert run("git status --porcelain", checkout) == "M  a.txt\nA  new.txt"
+    assert run("git describe", checkout) == "team/v0"
+    assert run("git diff HEAD --name-only", checkout).split() == ["a.txt", "new.txt"]
+    assert "secret" not in run("git config --list --local", checkout)
+    assert run("git remote", checkout) == ""
+    run("git commit -qm 'by a program'", checkout)
+    assert run("git log -1 --format='%an %s'", checkout) == "Pat Tester by a program"
+    assert sandbox.refs() == refs
+    sandbox.git("checkout", "-q", "--detach")
+    checkout.show(tree(sandbox), candidate)
+    assert run("git status --porcelain; git log --format=%s", checkout).split() == ["work", "work"]
+    assert subprocess.run(["git", "symbolic-ref", "-q", "HEAD"], cwd=checkout.top, check=False).returncode == 1
+
+
+def test_history_stays_readable_although_the_user_amends_and_collects_garbage(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write("a.txt", "a\n")
+    sandbox.commit("first")
+    sandbox.write("a.txt", "b\n")
+    base = sandbox.commit("amended away")
+    checkout = proof()
+    show(checkout, sandbox)
+    sandbox.write("a.txt", "c\n")
+    sandbox.git("commit", "-q", "-a", "--amend", "-m", "amended")
+    sandbox.git("reflog", "expire", "--expire=all", "--all")
+    sandbox.git("gc", "-q", "--prune=now")
+    assert sandbox.try_git("cat-file", "-e", base).returncode
+    checkout.refresh()
+    assert run("git log --format=%s", checkout).splitlines() == ["amended away", "first"]
+    assert run("git show HEAD:a.txt", checkout) == "b"
+
+
+def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write("a.txt", "a\n")
+    sandbox.git("add", "-A")
+    checkout = proof()
+    checkout.show(sandbox.git("write-tree"), None)
+    assert shown(checkout) == {"a.txt": b"a\n"}
+    assert run("git status --porcelain", checkout) == "A  a.txt"
+
+
+@pytest.mark.parametrize("kind", ["blob", "tree"])
+def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proof: Take, kind: str) -> None:
+    sandbox.write("d/a.txt", "only here\n")
+    sandbox.commit()
+    oid = sandbox.git("rev-parse", "HEAD:d/a.txt" if kind == "blob" else "HEAD:d")
+    (sandbox.git_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    with pytest.raises(Refusal, match=oid) as refused:
+        show(proof(), sandbox)
+    assert refused.value.code == "git.object-missing"
+
+
+def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", "top.txt": "t\n"})
+    sandbox.commit()
+    sandbox.git("sparse-checkout", "set", "in")
+    checkout = proof(BUILD)
+    root = show(checkout, sandbox)
+    assert set(shown(checkout)) == {"in/a.txt", "top.txt"}
+    assert (checkout.restore(), checkout.trees.scan()) == ((), tree(sandbox))
+    assert run("git status --porcelain", checkout) == ""
+    (root / "out").mkdir()
+    (root / "out/b.txt").write_text("changed all the same\n")
+    assert sandbox.tree(checkout.trees.scan())["out/b.txt"] != sandbox.tree()["out/b.txt"]
+
+
+def submodule(sandbox: GitSandbox, inner: GitSandbox, path: str) -> None:
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), path)
+
+
+def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbox, proof: Take, tmp_path: Path) -> None:
+    inner = GitSandbox.create(tmp_path / "inner")
+    inner.write_all({"lib.txt": "one\n", "deep/x": "x\n"})
+    inner.commit()
+    sandbox.write("a.txt", "a\n")
+    submodule(sandbox, inner, "sub")
+    sandbox.commit()
+    sandbox.write_all({"sub/lib.txt": "not committed\n", "sub/new.txt": "untracked\n"})
+    checkout = proof()
+    root = show(checkout, sandbox)
+    assert {"sub/lib.txt": b"one\n", "sub/deep/x": b"x\n"}.items() <= shown(checkout).items()
+    assert "sub/new.txt" not in shown(checkout)
+    assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
+    (root / "sub/lib.txt").write_text("by a check\n")
+    (root / "sub/left").write_text("by a check\n")
+    assert checkout.restore() == ("sub/lib.txt",)
+    sandbox.git("-C", "sub", "rm", "-qr", "deep")
+    sandbox.git("-C", "sub", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qam", "two")
+    sandbox.commit("next", "sub")
+    show(checkout, sandbox)
+    assert set(shown(checkout)) == {".gitmodules", "a.txt", "sub/lib.txt"}
+    assert shown(checkout)["sub/lib.txt"] == b"not committed\n"
+    sandbox.git("rm", "-qf", "sub")
+    sandbox.write("sub/lib.txt", "vendored\n")
+    sandbox.commit("files in its place")
+    show(checkout, sandbox)
+    assert shown(checkout)["sub/lib.txt"] == b"vendored\n"
+
+
+def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(
+    sandbox: GitSandbox, proof: Take, tmp_path: Path
+) -> None:
+    innermost, inner = GitSandbox.create(tmp_path / "innermost"), GitSandbox.create(tmp_path / "inner")
+    innermost.write("deep.txt", "one\n")
+    innermost.commit()
+    inner.write("lib.txt", "lib\n")
+    submodule(inner, innermost, "deep")
+    inner.commit()
+    submodule(sandbox, inner, "sub")
+    sandbox.commit()
+    checkout = proof()
+    root = show(checkout, sandbox)
+    line = "git submodule update --init --recursive sub"
+    words = f"submodule sub/deep: this machine does not have its commit {innermost.head()[:10]}; {line}"
+    assert checkout.missing == (words,)
+    (root / "sub/deep/left").write_text("by a check\n")
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive")
+    checkout.renew()
+    show(checkout, sandbox)
+    assert {path for path in shown(checkout) if "deep/" in path} == {"sub/deep/deep.txt"}
+    assert not checkout.missing
+
+
+def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, proof: Take) -> None:
+    """What is prepared is made once for the same lock file, also for the next command."""
+    sandbox.write_all({"a.txt": "a\n", "package.json": "{}\n", "node_modules/x": "x\n", "made/y": "of the user\n"})
+    sandbox.commit("without what is ignored", "a.txt", "package.json")
+    sandbox.write(".git/info/exclude", "node_modules\n")
+    runs = list[str]()
+    for identity, count in (("npm ci", 1), ("npm ci", 1), ("npm i", 2)):
+        checkout = proof(provided=("node_modules",), limit=1 << 30)
+        root = show(checkout, sandbox)
+
+        def install(root: Path = root) -> None:
+            runs.append("once")
+            (root / "made").mkdir()
+            (root / "made/y").write_text("y\n")
+
+        checkout.prepare(identity, install)
+        files = {"a.txt": b"a\n", "package.json": b"{}\n", "node_modules/x": b"x\n", "made/y": b"y\n"}
+        assert (shown(checkout), len(runs)) == (files, count)
+        assert (checkout.provided, checkout.prepared) == (("node_modules",), ("made",))
+        assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
+        for name in ("node_modules/x", "a.txt"):
+            (root / name).write_text("by a check\n")
+        (root / "left").write_text("by a check\n")
+        assert checkout.restore() == ("a.txt",)
+        checkout.renew()
+        show(checkout, sandbox)
+        assert shown(checkout) == files
+        checkouts.close(checkout)
+
+
+def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write("a.txt", "a\n")
+    sandbox.commit()
+    checkout = proof()
+    root = show(checkout, sandbox)
+
+    def install() -> None:
+        (root / "a.txt").write_text("changed\n")
+        (root / "left").touch()
+
+    with pytest.raises(Refusal, match=r"a\.txt") as refused:
+        checkout.prepare("x", install)
+    assert refused.value.code == "checks.prepare"
+    show(checkout, sandbox)
+    assert shown(checkout) == {"a.txt": b"a\n"}
+
+
+def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"app/a.txt": "a\n", "top.txt": "t\n"})
+    sandbox.commit()
+    checkout = proof(folder="app")
+    root = show(checkout, sandbox)
+    assert checkout.root == checkout.trees.root == str(root / "app")
+    for name in ("app/a.txt", "top.txt"):
+        (root / name).write_text("changed\n")
+    assert checkout.restore() == ("a.txt", "../top.txt")
+    (sandbox.root / "app/a.txt").unlink()
+    sandbox.commit()
+    show(checkout, sandbox)
+    assert Path(checkout.root).is_dir()
+
+
+@pytest.mark.usefixtures("on_disk")
+def test_a_second_look_at_many_files_costs_at_most_twice_a_checkout(sandbox: GitSandbox, proof: Take) -> None:
+    """In processor time of git and of idumb together."""
+    sandbox.write_all({f"d{number % 40}/{number}.txt": f"{number}\n" for number in range(2000)})
+    sandbox.commit("first")
+    sandbox.write("d1/1.txt", "changed\n")
+    sandbox.commit("second")
+    checkout = proof()
+    for revision in ("HEAD", "HEAD~1"):  # git packs nothing, and every module is imported
+        show(checkout, sandbox, revision)
+    before = spent()
+    sandbox.git("worktree", "add", "-q", "--detach", "../full", "HEAD")
+    full, before = spent() - before, spent()
+    show(checkout, sandbox)
+    checkout.trees.scan()
+    assert checkout.restore() == ()
+    assert spent() - before <= 2 * full
+
+
+def spent() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def test_without_room_for_the_tree_nothing_is_written(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from idumb.system.files import file_systems
+
+    sandbox.write("a.txt", "a\n")
+    sandbox.commit()
+    checkout = proof()
+    monkeypatch.setattr(file_systems, "room", lambda _: file_systems.Room("/", 4095, None))
+    with pytest.raises(Refusal, match="4096 bytes") as refused:
+        show(checkout, sandbox)
+    assert refused.value.code == "system.full"
+    assert checkouts.names(checkout.top) == []

@@ -1,0 +1,342 @@
+"""Whatever a program does in a checkout, idumb follows it nowhere, and a killed command's work is kept (R-RUN-3)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.git import discover
+from idumb.git.checkouts import places
+from idumb.git.checkouts.checkout import BUILD, Checkout
+from idumb.system import host_identity
+from tests.support.checkouts import close, create, names, opened, show, shown, tree
+from tests.support.gitrepo import GitSandbox
+
+FILES = {"a.txt": b"a\n", "d/b.txt": b"b\n"}
+
+
+@pytest.fixture
+def repository(sandbox: GitSandbox) -> GitSandbox:
+    """Return a repository with uncommitted and untracked work of the user."""
+    sandbox.write_all(FILES)
+    sandbox.commit()
+    sandbox.write_all({"a.txt": "edited\n", "precious.txt": "mine\n", "d/own.txt": "mine\n"})
+    sandbox.git("add", "a.txt")
+    return sandbox
+
+
+@pytest.fixture(params=["proof", BUILD])
+def checkout(request: pytest.FixtureRequest, repository: GitSandbox) -> Iterator[Checkout]:
+    taken = create(repository, request.param)
+    yield taken
+    close(taken)
+
+
+def everything(checkout: Checkout, repository: GitSandbox) -> None:
+    """Do all that idumb does in a checkout; at the end it holds the tree again."""
+    checkout.restore()
+    checkout.renew()
+    show(checkout, repository)
+    checkout.trees.scan()
+    checkout.restore()
+    assert shown(checkout) == FILES
+    assert checkout.trees.scan() == tree(repository)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config core.worktree {user}",
+        "rm -r .git && echo 'gitdir: {user}/.git' > .git",
+        "rm -r .git && ln -s {user}/.git .git",
+        "rm -r .git",
+        "rm -r d && ln -s {user}/d d",
+        "git config filter.x.clean 'touch {user}/x' && echo '* filter=x' > d/.gitattributes",
+        "mkfifo .gitattributes d/.gitignore",
+        "git init -q d && git -C d add b.txt",
+        "chmod 0 d",
+    ],
+)
+def test_what_a_program_does_with_git_in_a_checkout_leads_nowhere(
+    repository: GitSandbox, checkout: Checkout, command: str
+) -> None:
+    root, before = show(checkout, repository), repository.ledger()
+    subprocess.run(command.format(user=repository.root), cwd=root, shell=True, check=True)
+    everything(checkout, repository)
+    assert repository.ledger() == before
+
+
+def test_below_a_home_that_is_a_repository_git_never_works_there(
+    repository: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = GitSandbox.create(tmp_path / "home-of-user")
+    home.write_all({"a.txt": "dotfile\n", "precious": "mine\n"})
+    home.commit()
+    monkeypatch.setenv("IDUMB_CLONES", str(home.root / "state/copies"))
+    before = home.ledger()
+    checkout = create(repository)
+    root = show(checkout, repository)
+    assert root.is_relative_to(home.root)
+    subprocess.run(["rm", "-r", str(root / ".git")], check=True)
+    everything(checkout, repository)
+    close(checkout)
+    subprocess.run(["rm", "-r", str(home.root / "state")], check=True)
+    assert home.ledger() == before
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_folder_that_is_replaced_by_files_of_the_user_is_left_alone(
+    repository: GitSandbox, checkout: Checkout, tmp_path: Path, depth: int, kind: str
+) -> None:
+    root = show(checkout, repository)
+    at, users = [root, root.parent][depth], tmp_path / "user"
+    own = {"a.txt": "mine\n", "precious.txt": "mine\n", ".git/config": "mine\n"}
+    for path, text in own.items():
+        place = users / root.relative_to(at) / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    at.rename(tmp_path / "moved")
+    at.symlink_to(users) if kind == "link" else users.rename(at)
+    assert set(checkout.restore()) == set(FILES)
+    if depth and kind == "link":
+        with pytest.raises(Refusal, match="something else is in its place"):
+            everything(checkout, repository)
+        at.unlink()
+    everything(checkout, repository)
+    found = [*users.rglob("precious.txt"), *root.parent.parent.rglob("precious.txt")]
+    places_of_user = [path.parent for path in found]
+    assert [{path: (place / path).read_text() for path in own} for place in places_of_user] == [own]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -q --allow-empty -m forged",
+        "git config core.hooksPath planted",
+        "mkdir -p .git/hooks && echo exit 1 > .git/hooks/pre-commit",
+        "git update-index --assume-unchanged a.txt",
+        "echo '*.txt -text' > .git/info/attributes",
+        "echo /nowhere > .git/objects/info/alternates",
+        "git tag forged",
+        "rm -r .git",
+        "chmod 0 .git/refs/heads",
+    ],
+)
+def test_git_s_folder_is_as_new_for_the_next_check(repository: GitSandbox, checkout: Checkout, command: str) -> None:
+    root = show(checkout, repository)
+    before = {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()}
+    subprocess.run(command, cwd=root, shell=True, check=True, capture_output=True)
+    show(checkout, repository)
+    assert {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["shown", "index", "folder", "tree", "config"])
+@pytest.mark.parametrize("content", [None, b"", b"damaged"])
+def test_what_idumb_knows_of_a_checkout_may_be_lost(repository: GitSandbox, name: str, content: bytes | None) -> None:
+    for _ in range(2):
+        checkout = create(repository)
+        everything(checkout, repository)
+        close(checkout)
+        place = repository.git_dir / "idumb/checkouts/proof-1" / name
+        place.unlink() if content is None else place.write_bytes(content)
+
+
+def test_after_a_restart_of_the_machine_every_file_is_written_again(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A power cut may have truncated files that were never forced to disk."""
+    checkout = create(repository)
+    os.link(show(checkout, repository) / "a.txt", tmp_path / "before")
+    close(checkout)
+    monkeypatch.setattr(host_identity, "boot_id", lambda: "another")
+    checkout = create(repository)
+    assert not os.path.samefile(show(checkout, repository) / "a.txt", tmp_path / "before")
+    assert names(Path(checkout.top).parent) == [Path(checkout.top).name]
+    close(checkout)
+
+
+def test_what_is_mounted_in_a_checkout_is_not_removed(repository: GitSandbox, tmp_path: Path) -> None:
+    """It may be files of the user: a bind mount, or a disk of another machine."""
+    checkout, mine = create(repository), tmp_path / "mine"
+    root = show(checkout, repository)
+    (root / "m").mkdir()
+    mine.mkdir()
+    (mine / "file").write_text("mine\n")
+    if subprocess.run(["mount", "--bind", mine, root / "m"], capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount")
+    try:
+        everything(checkout, repository)
+        (aside,) = [place for place in root.parent.iterdir() if place != root]
+        assert (aside / "m/file").read_text() == "mine\n"
+    finally:
+        subprocess.run(["umount", aside / "m"], check=True)
+    assert (mine / "file").read_text() == "mine\n"
+    close(checkout)
+    close(create(repository))
+    assert names(root.parent) == [root.name]
+
+
+def test_folders_of_any_depth_go(repository: GitSandbox, checkout: Checkout) -> None:
+    root = show(checkout, repository)
+    subprocess.run(["mkdir", "-p", "/".join(["d"] * 1200)], cwd=root, check=True)
+    (root / "d/x").touch()
+    everything(checkout, repository)
+    assert names(root / "d") == ["b.txt"]
+
+
+def test_a_file_that_is_linked_elsewhere_is_a_file_of_its_own_again(
+    repository: GitSandbox, checkout: Checkout, tmp_path: Path
+) -> None:
+    """Otherwise the next check could write through it into another file, or another program into the tree."""
+    root = show(checkout, repository)
+    os.link(root / "a.txt", tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("through the link\n")
+    assert checkout.restore() == ("a.txt",)
+    assert (root / "a.txt").stat().st_nlink == 1
+    assert (tmp_path / "a.txt").read_text() == "through the link\n"
+
+
+def test_a_write_through_memory_is_found_although_it_leaves_no_time(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no file system in memory")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
+        monkeypatch.setenv("IDUMB_CLONES", f"{folder}/copies")
+        checkout = create(repository)
+        root = show(checkout, repository)
+        with (root / "a.txt").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
+            times = [os.stat(root / "a.txt").st_ctime_ns]
+            mapped[0] = ord("b")
+        index = repository.git_dir / "idumb/checkouts/proof-1/shown"
+        os.utime(index, (times[0] // 10**9 + 5,) * 2)  # for git, the file is older than its index
+        assert checkout.restore() == ("a.txt",)
+        everything(checkout, repository)
+        close(checkout)
+
+
+def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The tree is written again as soon as there is room."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "x", small], check=False).returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        monkeypatch.setenv("IDUMB_CLONES", str(small / "copies"))
+        checkout, before = create(repository), repository.ledger()
+        show(checkout, repository)
+        (Path(checkout.top) / "big").write_bytes(b"x" * 300_000)
+        repository.write("c.bin", b"y" * 200_000)
+        repository.commit("with a large file", "c.bin")
+        with pytest.raises(Refusal, match=r"unable to write file c\.bin .*has 0 bytes") as full:
+            show(checkout, repository)
+        assert full.value.code == "system.full"
+        subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
+        show(checkout, repository)
+        assert shown(checkout).keys() == {*FILES, "c.bin"}
+        close(checkout)
+        assert repository.ledger().changed_paths(before) == ["c.bin"]
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_a_command_uses_a_pair_and_the_fifth_is_refused_with_the_holders(repository: GitSandbox) -> None:
+    command = opened(repository)
+    build, proof = (command.open(use) for use in (BUILD, "proof"))
+    show(build, repository)
+    show(proof, repository)
+    others = [create(repository) for _ in range(places.MOST - 1)]
+    assert len({build.top, proof.top, *(other.top for other in others)}) == places.MOST + 1
+    assert [Path(each.top).name.rpartition("-")[0] for each in (build, proof)] == ["repo-build", "repo-proof"]
+    with pytest.raises(Refusal, match=str(os.getpid())) as refused:
+        create(repository)
+    assert refused.value.code == "checkout.busy"
+    command.close()
+    again = create(repository)
+    assert again.top == proof.top, "it stays for the next command"
+    assert shown(again) == FILES
+    for checkout in (*others, again):
+        close(checkout)
+
+
+KILLED = """
+import os, signal, sys
+from tests.support.checkouts import create, show
+from tests.support.gitrepo import GitSandbox
+from pathlib import Path
+sandbox = GitSandbox(Path(sys.argv[1]))
+checkout = create(sandbox, "build")
+root = show(checkout, sandbox)
+checkout.begin("refs/idumb/worktrees/main/runs/r1/T1/1/interrupted")
+(root / "a.txt").write_text("the only copy\\n")
+(root / "new.txt").write_text("new\\n")
+if sys.argv[2] == "ended":
+    checkout.end()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
+    repository: GitSandbox, state: str
+) -> None:
+    subprocess.run(
+        [sys.executable, "-c", KILLED, str(repository.root), state], check=False, cwd=Path(__file__).parents[3]
+    )
+    left = opened(repository).left()
+    assert [found.ref for found in left] == (
+        ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
+    )
+    checkout = create(repository, BUILD)
+    kept = repository.kept("refs/idumb/worktrees/main/runs/")
+    if state == "ended":
+        assert kept == {}
+    else:
+        (oid,) = kept.values()
+        assert repository.git("cat-file", "blob", f"{oid}:worktree/a.txt") == "the only copy"
+        assert repository.git("cat-file", "blob", f"{oid}:worktree/new.txt") == "new"
+    assert opened(repository).left() == ()
+    everything(checkout, repository)
+    close(checkout)
+
+
+def test_a_place_that_others_can_write_or_that_is_in_the_tree_is_refused(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shared, link = tmp_path / "shared", tmp_path / "link"
+    shared.mkdir()
+    shared.chmod(0o777)
+    link.symlink_to(tmp_path)
+    for place in ("relative", str(repository.root / "inside"), str(shared), str(link / "x")):
+        monkeypatch.setenv("IDUMB_CLONES", place)
+        if place == str(link / "x"):
+            close(create(repository))  # only the folder itself may not be a link
+            continue
+        with pytest.raises(Refusal) as refused:
+            create(repository)
+        assert refused.value.code == "checkout.unusable"
+
+
+def test_a_checkout_is_outside_the_repository_and_below_no_manifest(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Node, pytest and cargo search the folders above."""
+    place = discover.find(str(repository.root))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert places.folder_of(place).startswith(f"{tmp_path}/state/")
+    (tmp_path / "package.json").write_text("{}\n")
+    assert places.folder_of(place).startswith("/var/tmp/idumb-")
+    (tmp_path / "package.json").unlink()
+    monkeypatch.setenv("XDG_STATE_HOME", str(repository.root / "state"))
+    assert places.folder_of(place).startswith("/var/tmp/idumb-")

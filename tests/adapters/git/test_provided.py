@@ -1,0 +1,383 @@
+"""A checkout has copies of what the user provides, and nothing in it leads back to the user's files (R-RUN-3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from idumb.domain.errors import Refusal
+from idumb.git import discover
+from idumb.git.checkouts import copying, manifest
+from idumb.git.checkouts.provided import Amount, Provided
+from idumb.system import clock
+from idumb.system.files import file_systems
+from tests.support.cases import every
+from tests.support.gitrepo import GitSandbox
+
+_PLENTY = 1 << 30
+
+
+class Checkout:
+    """A repository of the user with ignored files, and a checkout of it."""
+
+    def __init__(self, sandbox: GitSandbox) -> None:
+        self.user = sandbox
+        self.root, self.state = sandbox.root.parent / "checkout", sandbox.root.parent / "state"
+        self.root.mkdir()
+        sandbox.write(".gitignore", "node_modules\n/data/\n.env\n*.log\n")
+        sandbox.write_all(
+            {"node_modules/lib/index.js": "lib\n", "data/models/m": "m\n", "data/x": "x\n", ".env": "e\n"}
+        )
+        self.tracked: tuple[str, ...] = (".gitignore",)
+        self.rules: tuple[str, ...] = ("node_modules", "/data/models")
+        self.limit = _PLENTY
+        self.provided = self.opened()
+
+    def opened(self) -> Provided:
+        """As the next command has it."""
+        return Provided(discover.find(str(self.user.root)), self.rules, self.limit, str(self.state), "")
+
+    def bring(self) -> tuple[str, ...]:
+        self.provided = self.opened()
+        return self.provided.bring(str(self.root), self.tracked)
+
+    def restore(self) -> tuple[str, ...]:
+        return self.provided.restore(str(self.root))
+
+    def files(self) -> dict[str, str]:
+        """Return the content of its files, and `-> text` for its links."""
+        paths = (path for path in sorted(self.root.rglob("*")) if path.is_symlink() or path.is_file())
+        return {str(path.relative_to(self.root)): content(path) for path in paths}
+
+
+def content(path: Path) -> str:
+    return f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+
+
+@pytest.fixture
+def checkout(sandbox: GitSandbox) -> Checkout:
+    return Checkout(sandbox)
+
+
+def test_only_ignored_paths_that_the_rules_name_are_copied(checkout: Checkout) -> None:
+    checkout.user.write_all({"new/node_modules/y/i": "y\n", "new/file": "new\n", "untracked": "u\n", "web/.env": "w\n"})
+    checkout.rules = ("node_modules", "/data/models", "untracked", "new/file", ".env", "!web/.env", "# .gitignore")
+    assert checkout.bring() == (".env", "data/models", "new/node_modules", "node_modules")
+    assert checkout.files() == {
+        ".env": "e\n",
+        "data/models/m": "m\n",
+        "new/node_modules/y/i": "y\n",
+        "node_modules/lib/index.js": "lib\n",
+    }
+
+
+def test_a_rule_for_a_folder_means_what_is_ignored_in_it(checkout: Checkout) -> None:
+    checkout.user.write_all({"logs/a.log": "a\n", "logs/readme": "not ignored\n"})
+    checkout.rules = ("logs/",)
+    assert checkout.bring() == ("logs/a.log",)
+    assert checkout.files() == {"logs/a.log": "a\n"}
+
+
+def test_without_rules_nothing_is_copied(checkout: Checkout) -> None:
+    checkout.rules = ()
+    assert checkout.bring() == ()
+    assert checkout.files() == {}
+
+
+def test_copies_have_modes_and_times_of_the_originals(checkout: Checkout) -> None:
+    program = checkout.user.write("node_modules/.bin/run", "#!/bin/sh\n", mode=0o555)
+    os.utime(program, ns=(1, 2))
+    program.parent.chmod(0o750)
+    checkout.bring()
+    copy = checkout.root / "node_modules/.bin/run"
+    assert (copy.stat().st_mode, copy.stat().st_mtime_ns) == (program.stat().st_mode, 2)
+    assert copy.parent.stat().st_mode == program.parent.stat().st_mode
+    assert copy.stat().st_ino != program.stat().st_ino
+
+
+def test_copies_follow_the_originals(checkout: Checkout) -> None:
+    checkout.user.write("node_modules/old/index.js", "old\n")
+    checkout.bring()
+    checkout.user.write_all({"node_modules/lib/index.js": "changed\n", "node_modules/new": "new\n"})
+    shutil.rmtree(checkout.user.root / "node_modules/old")
+    checkout.bring()
+    assert checkout.files() == {
+        "data/models/m": "m\n",
+        "node_modules/lib/index.js": "changed\n",
+        "node_modules/new": "new\n",
+    }
+
+
+def test_what_is_no_longer_provided_is_removed(checkout: Checkout) -> None:
+    checkout.bring()
+    checkout.rules = ("/data/models",)
+    assert checkout.bring() == ("data/models",)
+    assert checkout.files() == {"data/models/m": "m\n"}
+
+
+def test_only_what_changed_is_copied_again(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "TICK", -_PLENTY)
+    checkout.bring()
+    copies = {path: path.stat().st_ino for path in checkout.root.rglob("*")}
+    checkout.user.write("node_modules/lib/other.js", "other\n")
+    checkout.bring()
+    assert {path: path.stat().st_ino for path in copies} == copies
+    assert checkout.provided.describe(str(checkout.root)) == ()
+
+
+def test_what_a_program_changed_is_put_back(checkout: Checkout) -> None:
+    checkout.user.write_all({f"node_modules/{name}/index.js": "same\n" for name in ("edited", "gone", "mode", "file")})
+    before = (checkout.bring(), checkout.files())[1]
+    modules = checkout.root / "node_modules"
+    with (modules / "edited/index.js").open("r+") as stream:
+        stream.write("evil\n")
+    os.utime(
+        modules / "edited/index.js", ns=(1, (checkout.user.root / "node_modules/edited/index.js").stat().st_mtime_ns)
+    )
+    shutil.rmtree(modules / "gone")
+    (modules / "mode/index.js").chmod(0o777)
+    shutil.rmtree(modules / "file")
+    (modules / "file").write_text("a file instead of a folder\n")
+    (modules / ".cache/deep").mkdir(parents=True)
+    (modules / ".cache/deep/result").write_text("added\n")
+    assert sorted(checkout.restore()) == [
+        *("node_modules/edited/index.js", "node_modules/file", "node_modules/file/index.js"),
+        *("node_modules/gone", "node_modules/gone/index.js", "node_modules/mode/index.js"),
+    ]
+    assert checkout.files() == before
+    assert not (modules / ".cache").exists()
+    assert (modules / "mode/index.js").stat().st_mode & 0o777 == 0o644
+    assert checkout.restore() == ()
+
+
+def test_another_command_puts_back_what_a_program_changed(checkout: Checkout) -> None:
+    before = (checkout.bring(), checkout.files())[1]
+    (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
+    (checkout.root / "node_modules/lib/more.js").write_text("bad\n")
+    checkout.bring()
+    assert checkout.files() == before
+
+
+def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> None:
+    before = (checkout.bring(), checkout.files())[1]
+    (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
+    record = str(checkout.state / "provided.json")
+    present = manifest.present(str(checkout.root), ("data/models", "node_modules"))
+    dataclasses.replace(manifest.load(record), copies=present).save(record)
+    assert checkout.restore() == ("node_modules/lib/index.js",)
+    assert checkout.files() == before
+
+
+def test_files_of_the_tree_stay_as_they_are(checkout: Checkout) -> None:
+    """A builder may have added what the user ignores."""
+    checkout.user.write_all({"node_modules/lib/extra/a": "a\n", "node_modules/b": "b\n"})
+    tree = {
+        "node_modules/lib/index.js": "of the tree\n",
+        "node_modules/lib/extra": "a file\n",
+        "node_modules/b/c": "c\n",
+    }
+    tree |= {"data": "a file, too\n"}
+    for path, text in tree.items():
+        (checkout.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.root / path).write_text(text)
+    checkout.user.write("node_modules/lib/beside.js", "beside\n")
+    checkout.tracked = (".gitignore", *tree)
+    assert checkout.bring() == ("node_modules",)
+    assert checkout.files() == {**tree, "node_modules/lib/beside.js": "beside\n"}
+    assert checkout.restore() == ()
+    assert checkout.files() == {**tree, "node_modules/lib/beside.js": "beside\n"}
+
+
+@pytest.mark.parametrize(
+    "instead", ["node_modules", "node_modules/lib", "node_modules/lib/index.js", "web", "web/node_modules"]
+)
+def test_a_link_that_a_program_placed_leads_to_no_file_of_the_user(checkout: Checkout, instead: str) -> None:
+    checkout.user.write("web/node_modules/lib/index.js", "web\n")
+    checkout.bring()
+    user, before = checkout.user.ledger(), checkout.files()
+    place = checkout.root / instead
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    place.symlink_to(checkout.user.root / instead)
+    checkout.restore()
+    assert checkout.files() == before
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    place.symlink_to(checkout.user.root / instead)
+    checkout.bring()
+    assert checkout.files() == before
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    place.symlink_to(checkout.user.root / instead)
+    checkout.rules = ()
+    checkout.bring()
+    assert checkout.user.ledger() == user
+
+
+def test_a_link_into_the_working_tree_leads_into_the_checkout(checkout: Checkout) -> None:
+    """Packages of a workspace are such links; a program would load the user's source."""
+    user = checkout.user
+    (user.root.parent / "alias").symlink_to(user.root)
+    (user.root.parent / "global").mkdir()
+    (user.root.parent / "global/linked").symlink_to(user.root / "packages/lib")
+    links = {
+        "node_modules/@o/lib": "../../packages/lib",
+        "node_modules/absolute": f"{user.root}/packages/lib",
+        "node_modules/alias": f"{user.root.parent}/alias/packages/lib",
+        "node_modules/linked": f"{user.root.parent}/global/linked",
+        "node_modules/.bin/own": "../lib/index.js",
+    }
+    for path, text in links.items():
+        user.link(path, text)
+    user.write("packages/lib/index.js", "module.exports = 'user'\n")
+    (checkout.root / "packages/lib").mkdir(parents=True)
+    (checkout.root / "packages/lib/index.js").write_text("module.exports = 'checkout'\n")
+    checkout.tracked = (".gitignore", "packages/lib/index.js")
+    checkout.bring()
+    assert {path: os.readlink(checkout.root / path) for path in links} == {
+        **dict.fromkeys(links, "../packages/lib"),
+        "node_modules/@o/lib": "../../packages/lib",
+        "node_modules/.bin/own": "../lib/index.js",
+    }
+    if shutil.which("node"):
+        argv = ("node", "-e", "console.log(require('@o/lib'), require.resolve('@o/lib'))")
+        done = subprocess.run(argv, cwd=checkout.root, capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["checkout", str(checkout.root / "packages/lib/index.js")]
+
+
+def test_a_link_that_leads_out_is_not_followed(checkout: Checkout, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("outside\n")
+    checkout.user.link("node_modules/tool", "../../outside/file")
+    checkout.user.link("all.log", "../outside")
+    checkout.user.link("dangling.log", "nowhere")
+    checkout.rules = ("node_modules", "*.log")
+    assert checkout.bring() == ("dangling.log", "node_modules")
+    assert checkout.provided.left_out == ("all.log",)
+    assert os.readlink(checkout.root / "node_modules/tool") == str(outside / "file")
+    assert os.readlink(checkout.root / "dangling.log") == "nowhere"
+    checkout.rules = ()
+    checkout.bring()
+    assert content(outside / "file") == "outside\n"
+
+
+def test_pipes_are_not_copied(checkout: Checkout) -> None:
+    os.mkfifo(checkout.user.root / "node_modules/pipe")
+    checkout.bring()
+    assert checkout.files().keys() == {"data/models/m", "node_modules/lib/index.js"}
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _linked(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@every("change", [_removed, _linked, _pipe])
+def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    """A working tree is alive: the user may install something meanwhile."""
+    copy = copying.Copier.copy
+
+    def copied(*arguments: object) -> object:
+        place = checkout.user.root / "node_modules/lib/index.js"
+        if place.is_file() and not place.is_symlink():
+            change(place)
+        return copy(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(copying.Copier, "copy", copied)
+    checkout.bring()
+    assert checkout.files() == {"data/models/m": "m\n"}
+    assert checkout.restore() == ()
+
+
+def test_a_file_that_changes_while_it_is_copied_is_copied_again(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copying._copy_bytes
+
+    def copy_and_change(original: IO[bytes], target: IO[bytes], size: int) -> None:
+        copy(original, target, size)
+        checkout.user.write("node_modules/lib/index.js", "LIB\n")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "_copy_bytes", copy_and_change)
+        checkout.bring()
+    checkout.bring()
+    assert content(checkout.root / "node_modules/lib/index.js") == "LIB\n"
+
+
+def test_a_file_that_changed_just_before_is_copied_again(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later change within the same tick of the clock leaves its stamp as it is."""
+    monkeypatch.setattr(clock, "TICK", _PLENTY * 1000)
+    checkout.bring()
+    before = (checkout.root / "node_modules/lib/index.js").stat().st_ino
+    checkout.bring()
+    assert (checkout.root / "node_modules/lib/index.js").stat().st_ino != before
+
+
+@pytest.mark.parametrize("copied", [0, 1, 2, 3])
+def test_a_copy_that_a_kill_cut_is_not_taken_for_whole(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, copied: int
+) -> None:
+    checkout.user.write_all({"node_modules/lib/other.js": "other\n", "node_modules/lib/more.js": "more\n"})
+    copy, numbers = copying._copy_bytes, iter(range(copied))
+
+    def copy_or_die(original: IO[bytes], target: IO[bytes], size: int) -> None:
+        if next(numbers, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        copy(original, target, size)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "_copy_bytes", copy_or_die)
+        process = os.fork()
+        if process == 0:
+            checkout.bring()
+            os._exit(0)
+        assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    assert not (checkout.root / "node_modules").exists()
+    checkout.bring()
+    assert checkout.files()["node_modules/lib/index.js"] == "lib\n"
+    assert len(checkout.files()) == 4
+    assert not (checkout.state / "aside").exists()
+
+
+def test_the_limit_refuses_before_the_first_byte(checkout: Checkout) -> None:
+    checkout.limit = len("m\nlib\n") - 1
+    with pytest.raises(Refusal, match=r"checkout\.limit .*node_modules .*data/models") as refused:
+        checkout.bring()
+    assert (refused.value.code, refused.value.details["bytes"]) == ("checkout.too-large", 6)
+    assert list(checkout.root.iterdir()) == []
+    checkout.limit = len("m\nlib\n")
+    assert checkout.bring() == ("data/models", "node_modules")
+
+
+def test_a_full_disk_refuses_before_the_first_byte(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_systems, "room", lambda _: file_systems.Room("/", 2 * 4096 - 1, None))
+    with pytest.raises(Refusal, match="Not enough disk space"):
+        checkout.bring()
+    assert list(checkout.root.iterdir()) == []
+
+
+def test_what_the_first_use_copies_is_described(checkout: Checkout) -> None:
+    checkout.user.write("node_modules/lib/other.js", "x" * 1000)
+    assert checkout.provided.describe(str(checkout.root)) == (
+        Amount("data/models", 2, 1),
+        Amount("node_modules", 1004, 2),
+    )
+    assert list(checkout.root.iterdir()) == []

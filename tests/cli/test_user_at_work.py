@@ -1,0 +1,124 @@
+"""The user edits, stages, commits and switches branches while a task runs: nothing of it is lost or gets in the way."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from tests.support import project as projects
+from tests.support import seed
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, shell, task, write
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    """The user has an edit, a staged change and a note; during the second task he runs the script `actor`."""
+    project = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
+    sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
+    sandbox.git("add", "staged.txt")
+    return project
+
+
+def run(project: Project, *commands: str, flags: tuple[str, ...] = (), then: str = "") -> Answer:
+    """Run two tasks; the user gives these commands in his own tree while the second one is built."""
+    actor = project.folder.parent / "actor"
+    actor.write_text("\n".join((f"cd {shlex.quote(str(project.folder))}", "set -e", *commands, "")))
+    meanwhile = shell(f"env -u GIT_DIR sh {shlex.quote(str(actor))}")
+    steps = [write("b.txt", "made\n"), meanwhile]
+    second = task("T1-02", files="create `b.txt`", check=then or "test -s b.txt", after="T1-01", steps=steps)
+    project.plan([making("T1-01", "a.txt"), second])
+    if "strict" in flags:
+        assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    return project.execute(*flags, "--max-attempts", "1", "--no-verify")
+
+
+STAGING = (
+    "git update-index --cacheinfo 100644,$(printf 'one half\\n' | git hash-object -w --stdin),src.txt",
+    "git add --intent-to-add notes.txt",
+    "git rm -q --cached README.md",
+    "git update-index --chmod=+x staged.txt",
+)
+WAYS = [("task", ()), ("none", ()), ("task", ("--mode", "strict"))]
+
+
+@pytest.mark.parametrize(("policy", "flags"), seed.one_on_a_push(WAYS, "staged meanwhile"))
+def test_what_the_user_stages_stays_and_is_in_no_commit(project: Project, policy: str, flags: tuple[str, ...]) -> None:
+    """R-GIT-6, F5: half an edit, an intent to add, a staged deletion, a mode."""
+    project.configure(f"git: {{commit: {policy}}}\n")
+    answer = run(project, *STAGING, flags=flags)
+    assert answer.code == 0, answer
+    repo = project.repo
+    assert repo.git("ls-files", "--stage", "README.md") == ""
+    assert repo.git("show", ":src.txt") == "one half"
+    assert repo.git("ls-files", "--stage", "staged.txt").startswith("100755 ")
+    assert "1 .A N... 000000 000000 100644" in repo.git("status", "--porcelain=v2", "notes.txt")
+    committed = set(repo.git("log", "--grep=^Idumb-", "--name-only", "--format=").split())
+    assert {"README.md", "src.txt", "notes.txt", "staged.txt"}.isdisjoint(committed)
+    assert (project.read("src.txt"), project.read("README.md")) == ("two\n", "one\n")
+
+
+def test_edits_a_commit_and_the_next_plan_stop_nothing(project: Project) -> None:
+    """R-GIT-5, R-GIT-6: no task fails or runs again, and all of it is there afterwards."""
+    plan = ".planning/phases/02-next/02-01-PLAN.md"
+    commands = ("echo three > src.txt", f"mkdir -p {plan.rpartition('/')[0]}; echo draft > {plan}")
+    answer = run(project, *commands, "echo c > mine.txt; git add mine.txt; git commit -qm mine -- mine.txt")
+    assert answer.code == 0, answer
+    assert [event["task"] for event in project.events("1", "--kind", "attempt.started")] == ["T1-01", "T1-02"]
+    subjects = project.repo.git("log", "--format=%s").splitlines()
+    assert subjects.index("Task T1-02") < subjects.index("mine") < subjects.index("Task T1-01")
+    assert (project.read("src.txt"), project.read(plan)) == ("three\n", "draft\n")
+    assert "staged.txt" in project.repo.git("diff", "--cached", "--name-only").splitlines()
+
+
+def test_a_commit_that_breaks_the_check_leads_to_no_commit_of_the_task(project: Project) -> None:
+    """R-RUN-3: what is committed was proven."""
+    commit = "echo broken > README.md; git commit -qm broken -- README.md"
+    answer = run(project, commit, then="grep -q one README.md")
+    assert answer.code == 1, answer
+    assert project.repo.git("log", "-1", "--format=%s") == "broken"
+    assert not project.exists("b.txt")
+
+
+def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Project) -> None:
+    """R-GIT-6: both versions are kept, and the way on is named."""
+    answer = run(project, "echo mine > b.txt")
+    assert (answer.code, answer.error["code"]) == (1, "git.commit-refused"), answer
+    assert "b.txt" in answer.error["message"]
+    assert project.read("b.txt") == "mine\n"
+    (project.folder / "b.txt").unlink()
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.read("b.txt") == "made\n"
+    assert len(project.events("1", "--kind", "attempt.started")) == 2
+
+
+def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_user_is_back(project: Project) -> None:
+    """R-GIT-6."""
+    answer = run(project, "git switch -q -c other")
+    assert answer.code != 0, answer
+    assert "HEAD is on other" in answer.error["message"]
+    assert (project.exists("b.txt"), project.repo.git("log", "-1", "--format=%s", "other")) == (False, "Task T1-01")
+    project.repo.git("switch", "--quiet", "main")
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert "Task T1-02" in project.repo.git("log", "--format=%s", "main").splitlines()
+    assert len(project.events("1", "--kind", "attempt.started")) == 2
+
+
+def test_a_run_says_which_changes_of_the_user_its_agents_do_not_see(project: Project) -> None:
+    answer = run(project)
+    assert "Agents do not see your uncommitted changes in notes.txt, src.txt, staged.txt" in answer.object["warnings"]
+
+
+def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: Project) -> None:
+    """R-RUN-14: the refs were deleted between two commands."""
+    assert run(project).code == 0
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    project.repo.git("pack-refs", "--all")
+    for ref in project.repo.refs():
+        if ref.startswith("refs/idumb/"):
+            project.repo.git("update-ref", "-d", ref)
+    answer = project.json("audit", "workspace", "1")
+    assert (answer.code, answer.error["code"]) == (4, "plan.kept-gone")
+    assert "idumb doctor --fix" in answer.error["hint"]

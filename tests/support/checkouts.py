@@ -1,0 +1,56 @@
+"""Checkouts of a sandbox."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from idumb.git import discover
+from idumb.git.checkouts.checkout import PROOF, Additions, Checkout
+from idumb.git.checkouts.opened import Checkouts
+from idumb.git.trees import GitTrees
+from tests.support.gitrepo import GitSandbox
+
+
+def opened(sandbox: GitSandbox, *, folder: str = "", **additions: Any) -> Checkouts:
+    """Return the checkouts of a command; none is taken yet."""
+    place = discover.find(str(sandbox.root))
+    return Checkouts(place, lambda: GitTrees(place, folder=folder), lambda: Additions(**additions))
+
+
+_COMMANDS = dict[Checkout, Checkouts]()
+
+
+def create(sandbox: GitSandbox, use: str = PROOF, **additions: Any) -> Checkout:
+    """Return a checkout of a command of its own, until `close`."""
+    command = opened(sandbox, **additions)
+    checkout = command.open(use)
+    _COMMANDS[checkout] = command
+    return checkout
+
+
+def close(checkout: Checkout) -> None:
+    """End the command that uses a checkout, unless it has ended."""
+    if checkout in _COMMANDS:
+        _COMMANDS.pop(checkout).close()
+
+
+def tree(sandbox: GitSandbox, revision: str = "HEAD") -> str:
+    return sandbox.git("rev-parse", f"{revision}^{{tree}}").strip()
+
+
+def shown(checkout: Checkout) -> dict[str, bytes]:
+    """Return path to bytes of its files, without the git folder."""
+    root = Path(checkout.top)
+    files = (path for path in sorted(root.rglob("*")) if ".git" not in path.relative_to(root).parts)
+    return {str(p.relative_to(root)): p.read_bytes() for p in files if p.is_file()}
+
+
+def show(checkout: Checkout, sandbox: GitSandbox, revision: str = "HEAD") -> Path:
+    checkout.show(tree(sandbox, revision), sandbox.git("rev-parse", revision).strip())
+    return Path(checkout.top)
+
+
+def names(place: str | Path) -> list[str]:
+    return sorted(os.listdir(place))
