@@ -169,7 +169,11 @@ def make_home(home: str, *more: str) -> None:
 
 def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[str, str]:
     """Return the allow-listed environment, plus the variables that identify the task to the process."""
-    return {**environment, **request.variables, **child_process.run_cookies(request.run_id, request.repository or request.workspace)}
+    return {
+        **environment,
+        **request.variables,
+        **child_process.run_cookies(request.run_id, request.repository or request.workspace),
+    }
 
 
 def not_started(argv: Sequence[str], problem: OSError) -> str:

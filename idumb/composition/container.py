@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from idumb.composition.run_checks import RunChecks
     from idumb.composition.sandboxes import LocalSandboxes
     from idumb.gates.registry import StepGates
-    from idumb.git.checkouts.checkout import Additions
+    from idumb.git.checkouts.checkout import Additions, Checkout
     from idumb.git.checkouts.opened import Checkouts
     from idumb.git.clones.fresh_clone import FreshClone
     from idumb.git.history import GitHistory
@@ -212,7 +212,12 @@ class Container:
     def history(self) -> GitHistory:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.repository, lambda: self.redaction, self.project)
+        return GitHistory(self.repository, lambda: self.redaction, self.project, self._open_proof)
+
+    def _open_proof(self) -> Checkout:
+        from idumb.git.checkouts.checkout import PROOF
+
+        return self.checkouts.open(PROOF)
 
     @cached_property
     def trees(self) -> GitTrees:

@@ -27,9 +27,10 @@ class ShellChecks:
 
     What judges the machine runs in `root`, an absolute path, with only the variables of `allowed`.
     A check may be silent for `idle_timeout` seconds and use what `limits` allow. `run_id` marks every process that
-    builders and checks of this run start, so that any later process can end it, with the user's project at `place`. `guard` raises if this process must no
-    longer write, because the run's processes then belong to another owner. `private` gives each check an environment
-    of its own; commands that prove nothing about the work, such as those that take it back, have that of `allowed`.
+    builders and checks of this run start, so that any later process can end it, with the user's project at `place`.
+    `guard` raises if this process must no longer write, because the run's processes then belong to another owner.
+    `private` gives each check an environment of its own; commands that prove nothing about the work,
+    such as those that take it back, have that of `allowed`.
     `sandbox` limits the checks that judge a tree.
     `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.

@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
@@ -38,6 +39,8 @@ _ALWAYS = (
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""
 CHANGED_FILES = ("diff", "--no-ext-diff", "--name-only", "-z", NO_SUBMODULES)
+_MOST_WORDS = 1 << 20
+"""Bytes of what git and hooks say that are read."""
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _PATIENCE = 2.0  # seconds after which somebody looks what a command waits for
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
@@ -160,6 +163,28 @@ def beside(
     return _run(root, [*options, *arguments], stdin, {**_reading(root), **variables}, keep=keep, watch=watch)
 
 
+def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
+    """Run a command in a checkout, with hooks. It is over when git ends, whatever a hook left running."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = _started(
+            [path(root), *_ALWAYS, *_DURABLE, *arguments],
+            cwd=root,
+            env={**environment(root), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        with started as process:
+            try:
+                process.wait()
+            except BaseException:
+                _stop(process)
+                raise
+        out.seek(0)
+        err.seek(0)
+        return Result(process.returncode, out.read(_MOST_WORDS), err.read(_MOST_WORDS))
+
+
 def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
     return _required(arguments, read(root, arguments, stdin, extra))
@@ -239,8 +264,6 @@ def _whole(stdin: bytes) -> Iterator[IO[bytes]]:
 def _nameless() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("stdin"), "w+b")
-    import tempfile
-
     return tempfile.TemporaryFile()
 
 

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pygit2
 from pygit2.enums import SortMode
@@ -36,6 +37,9 @@ from idumb.git.objects.object_writer import Writer
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.system.redaction import Redactor
 
+if TYPE_CHECKING:
+    from idumb.git.checkouts.checkout import Checkout
+
 _PROJECT = "Idumb-Project"
 _TRAILER = lazy_pattern.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
@@ -48,8 +52,13 @@ class GitHistory:
         repository: Repository,
         redactor: Callable[[], Redactor] | None = None,
         project: Project | None = None,
+        proof: Callable[[], Checkout] | None = None,
     ) -> None:
-        """`redactor` removes known secrets from commit messages. Paths, refs and commits are those of `project`."""
+        """`redactor` removes known secrets from commit messages. Paths, refs and commits are those of `project`.
+
+        `proof` opens the checkout in which hooks of commits run.
+        """
+        self._proof = proof
         self._place = repository
         self._project = project or Project(repository)
         self._paths = ProjectPaths(self._project.folder)
@@ -93,16 +102,6 @@ class GitHistory:
         if present is None or commit not in self.repository or present not in self.repository:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
-
-    def index_at(self, snapshot: str, paths: Sequence[str]) -> Mapping[str, Entry | None]:
-        """Return the index entries that a snapshot has of these paths, without flags; None if it has none."""
-        before = index_file.at_snapshot(self.repository, snapshot)
-        entries = index_file.entries_at(self._place, before, self._paths.all_stored(paths))
-        return {self._paths.shown(path): entry for path, entry in entries.items()}
-
-    def index_input(self, entries: Mapping[str, Entry | None]) -> bytes:
-        """Return the input for `git update-index -z --index-info` that sets these entries; None removes the path."""
-        return index_file.update_input({self._paths.stored(path): entry for path, entry in entries.items()})
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         staged = index_file.staged(self._place, self.repository, self._paths.all_stored(paths))
@@ -185,40 +184,23 @@ class GitHistory:
         """Compare as git does, with filters applied, so that a CRLF checkout is no change."""
         return self._paths.all_shown(status.changed(self._place, self._paths.all_stored(paths)))
 
-    def commit(
-        self,
-        paths: Sequence[str],
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        allow_empty: bool,
-        wrote: Callable[[str], bool] = lambda _: False,
+    def make(
+        self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
     ) -> CommitAttempt:
-        own, present = self._paths.all_own(paths), self._head_commit()
-        if present != expected_head:
-            return CommitAttempt(None, _moved(expected_head, present))
+        from idumb.git.checkouts.commits import Commits
+
         unrun = self._unrun(wrote) if hooks else ()
-        repository = self.repository
         message = self._marked(message)
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        attempt = branch.commit(
-            self._place,
-            repository,
-            own,
-            message,
-            hooks=hooks and not unrun,
-            allow_empty=allow_empty,
-            branch=open_repository.branch_of(self.repository),
-        )
-        if attempt.commit is None:
-            return attempt
-        parents = [str(oid) for oid in repository[attempt.commit].peel(pygit2.Commit).parent_ids]
-        if parents != ([] if expected_head is None else [expected_head]):
-            words = f"HEAD moved while committing: the parent of {attempt.commit} is {', '.join(parents) or 'missing'}"
-            return CommitAttempt(attempt.commit, words)
-        return dataclasses.replace(attempt, unrun=unrun) if unrun else attempt
+        if self._proof is None:
+            raise AssertionError("nothing is committed without a checkout")
+        made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
+        return dataclasses.replace(made, unrun=unrun) if unrun else made
+
+    def advance(self, commit: str, expected: str | None, message: str) -> str:
+        name = open_repository.branch_of(self.repository)
+        return branch.advance(self._place, self.repository, name, commit, expected, f"idumb: {message}")
 
     def _marked(self, message: str) -> str:
         """Return a message with the project's folder after the trailers, because two projects may have a phase 1."""
@@ -237,11 +219,6 @@ class GitHistory:
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:
         self._place.guard()
         index_file.settle(self._place, self.repository, commit, self._paths.all_own(paths))
-
-    def unstage(self, paths: Sequence[str]) -> bool:
-        """Give the index HEAD's entries for these paths. Return whether git could."""
-        self._place.guard()
-        return index_file.set_to_head(self._place, self.repository, self._paths.all_own(paths))
 
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
         return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.hooks_within else ()
@@ -297,12 +274,6 @@ class GitHistory:
             if self.repository.head_is_unborn:
                 return None
             raise errors.Refusal("git.head-unreadable", f"HEAD cannot be read: {problem}", hint="git fsck") from problem
-
-
-def _moved(expected: str | None, present: str | None) -> str:
-    return (
-        f"HEAD is {present or 'without a commit'}, not {expected or 'without a commit'}: another commit was made since"
-    )
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import pygit2
 
@@ -21,13 +18,6 @@ FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 
 
-class Announced(NamedTuple):
-    """The index file's bytes before and after paths were announced; None if there was no file."""
-
-    before: bytes | None
-    after: bytes | None
-
-
 def path_of(place: Repository) -> str:
     return os.path.join(place.git_dir, INDEX)
 
@@ -39,37 +29,6 @@ def read(place: Repository) -> bytes | None:
             return stream.read()
     except FileNotFoundError:
         return None
-
-
-def swap(place: Repository, expected: bytes | None, replacement: bytes | None) -> bool:
-    """Replace the bytes under git's own lock if they are as expected. Return whether that was done.
-
-    If killed, the file is as before or as wanted; a leftover lock is removed by the next command.
-    """
-    path = path_of(place)
-    try:
-        descriptor = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except FileExistsError:
-        return False
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            same = read(place) == expected
-            stream.write(replacement or b"")
-            stream.flush()
-            os.fsync(descriptor)
-        place.guard()
-        if same and replacement is not None:
-            os.rename(path + ".lock", path)
-            return True
-        if same and expected is not None:
-            os.unlink(path)
-        os.unlink(path + ".lock")
-    except BaseException:
-        # A leftover lock would block every git command.
-        with contextlib.suppress(OSError):
-            os.unlink(path + ".lock")
-        raise
-    return same
 
 
 def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> dict[str, Entry | None]:
@@ -94,11 +53,6 @@ def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None
     return _chosen(_rows(root, variables), paths)
 
 
-def entries_at(place: Repository, data: bytes | None, paths: Iterable[str]) -> dict[str, Entry | None]:
-    """Return the entries that the bytes of an index have for these paths; flags are not among them."""
-    return _chosen(_rows_at(place, data), paths)
-
-
 def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | None]:
     chosen: dict[str, Entry | None] = dict.fromkeys(paths)
     names = set(map(os.fsencode, chosen))
@@ -108,32 +62,6 @@ def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | No
             _tag, mode, oid, _stage = about.split(b" ")
             chosen[os.fsdecode(name)] = Entry(int(mode, 8), oid.decode("ascii"))
     return chosen
-
-
-def announce(place: Repository, repository: pygit2.Repository, new: Sequence[str]) -> Announced | str:
-    """Add new files to the index without their bytes. Return git's words if that fails."""
-    before = read(place)
-    if not new:
-        return Announced(before, before)
-    # A task may create files outside a sparse checkout; older versions of git do not know the option.
-    sparse = ["--sparse"] if _is_sparse(repository) else []
-    result = git_program.write(
-        place.root, ["add", "--intent-to-add", "--force", *sparse, *FROM_STDIN], literal_pathspecs(new)
-    )
-    return Announced(before, read(place)) if result.status == 0 else result.words
-
-
-def _is_sparse(repository: pygit2.Repository) -> bool:
-    try:
-        return repository.config.get_bool("core.sparseCheckout")
-    except (KeyError, ValueError):
-        return False
-
-
-def take_back(place: Repository, index: Announced) -> None:
-    """Restore the index, unless another program wrote it since."""
-    if index.before != index.after:
-        swap(place, index.after, index.before)
 
 
 def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
@@ -169,17 +97,6 @@ def follow(place: Repository, repository: pygit2.Repository, before: str, after:
     return set_to_head(place, repository, stale) if stale else True
 
 
-def literal_pathspecs(paths: Iterable[str]) -> bytes:
-    # Not by GIT_LITERAL_PATHSPECS, which the user's hooks would inherit.
-    return b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in paths)
-
-
-def at_snapshot(repository: pygit2.Repository, commit: str) -> bytes | None:
-    """Return the bytes that a snapshot has of the index; None if there was none."""
-    item = tree_objects.rows_of(repository, commit).get(INDEX)
-    return None if item is None else bytes(repository.read(item.oid.hex())[1])
-
-
 def update_input(entries: Mapping[str, Entry | None]) -> bytes:
     """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
     rows = []
@@ -187,15 +104,6 @@ def update_input(entries: Mapping[str, Entry | None]) -> bytes:
         about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
         rows.append(f"{about}\t".encode("ascii") + os.fsencode(path) + b"\0")
     return b"".join(rows)
-
-
-def _rows_at(place: Repository, data: bytes | None) -> list[bytes]:
-    if data is None:
-        return []
-    with tempfile.NamedTemporaryFile(prefix="idumb-index-") as stream:
-        stream.write(data)
-        stream.flush()
-        return _rows(place.root, {"GIT_INDEX_FILE": stream.name})
 
 
 def _rows(root: str, extra: Mapping[str, str] | None = None) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from idumb.app.attempt.record import call_id
+from idumb.app.attempt.attempt_events import call_id
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import regressions
 from tests.support.plans import run

@@ -255,7 +255,7 @@ def test_a_proven_task_is_committed_although_git_packed_the_refs_meanwhile(sandb
 
 def test_a_task_s_commit_is_found_again_after_its_parent_was_rewritten_and_pruned(sandbox: GitSandbox) -> None:
     """R-LOG-6: even if the refs that idumb kept are deleted too."""
-    project = killed_before(sandbox, record.finish_checkpoint)
+    project = killed_before(sandbox, record.finish)
     parent, words = sandbox.git("rev-parse", "HEAD~1").strip(), sandbox.git("log", "-1", "--format=%B")
     instead = sandbox.git("commit-tree", "-p", "HEAD~2", "-m", "reworded", "HEAD~1^{tree}").strip()
     again = sandbox.git("commit-tree", "-p", instead, "-m", words, "HEAD^{tree}").strip()

@@ -242,8 +242,7 @@ class MemoryHistory:
         """Nothing is in progress in memory."""
 
     def state(self) -> RepositoryState:
-        user = {name: oid for name, oid in self._repository.refs.items() if not name.startswith("refs/idumb/")}
-        return RepositoryState(self.head(), {}, user)
+        return RepositoryState(self.head(), {})
 
     def hooks_in_tree(self) -> frozenset[str]:
         return frozenset()
@@ -280,31 +279,21 @@ class MemoryHistory:
         covers = paths.cover(paths_)
         return tuple(sorted(p for p in {*head, *present} if head.get(p) != present.get(p) and covers(p)))
 
-    def commit(
-        self,
-        paths: Sequence[str],
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        allow_empty: bool,
-        wrote: Callable[[str], bool] = lambda _: False,
+    def make(
+        self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
     ) -> CommitAttempt:
-        repository = self._repository
-        if repository.head != expected_head:
-            return CommitAttempt(None, f"HEAD is {repository.head}, not {expected_head}")
-        if repository.refusing:
-            return CommitAttempt(None, repository.refusing)
-        files, present = dict(repository.trees[self.tree_of(expected_head)]), repository.present(paths)
-        before = dict(files)
-        for path in paths:
-            files.pop(path, None)
-            if path in present:
-                files[path] = present[path]
-        if files == before and not allow_empty:
-            return CommitAttempt(None, "nothing to commit")
-        repository.effect("commit")
-        return CommitAttempt(repository.advance(files, message))
+        if self._repository.refusing:
+            return CommitAttempt(None, self._repository.refusing, tree)
+        return CommitAttempt(self._repository.store_commit(StoredCommit(tree, head, message)), tree=tree)
+
+    def advance(self, commit: str, expected: str | None, message: str) -> str:
+        if self._repository.head == commit:
+            return ""
+        if self._repository.head != expected:
+            return f"HEAD is {self._repository.head}, not {expected}"
+        self._repository.effect("commit")
+        self._repository.refs[f"refs/heads/{self._repository.branch}"] = commit
+        return ""
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         hidden = set(self._repository.ancestors(base))

@@ -73,6 +73,8 @@ class Attempt:
     Once it is judged:
 
     - `verdict`: None if it failed before a verdict was reached. `message`: of its commit; "" without one.
+    - `by_hooks`: further paths that hooks of the user changed in its commit; `before_hooks`: the candidate before, ""
+      if they changed nothing.
     - `commit_refused`: why its work could not be committed or delivered.
     """
 
@@ -122,6 +124,8 @@ class Attempt:
 
     verdict: str | None = None
     message: str = ""
+    by_hooks: tuple[str, ...] = ()
+    before_hooks: str = ""
     commit_refused: str | None = None
 
     @property
@@ -133,6 +137,11 @@ class Attempt:
     def literal_paths(self) -> tuple[str, ...]:
         """Those among them that name a single file."""
         return ledger.named_paths(self.task.files)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The paths that it changed, with those that hooks changed in its commit."""
+        return (*self.ledger.changed, *self.by_hooks)
 
     @property
     def is_measured(self) -> bool:

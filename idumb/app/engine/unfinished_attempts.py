@@ -12,7 +12,7 @@ from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Conflict
-from idumb.app.worktree import exposed_secrets, staged_changes, task_base
+from idumb.app.worktree import exposed_secrets, task_base
 from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -104,15 +104,10 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     """Finish an attempt whose delivery and commit were announced; None if it is built again."""
     attempt = exposed_secrets.of_record(context.services, context.saved(task))
     commit = _commit_of(context, attempt)
-    staged_changes.tell_again(context, task, attempt.number, committed=commit is not None)
     if commit is not None:
-        context.services.history.settle_index(commit, attempt.ledger.changed)
+        context.services.history.settle_index(commit, attempt.changed)
         kept = record.keep_candidate(context, attempt, delivery.delivered(context, attempt))
-        if attempt.proven is not None:
-            return record.finish_checkpoint(context, attempt, kept, commit)
-        # The files may have changed since, and the commit is not to blame.
-        context.journal.write(*record.completion_events(context, attempt, kept, commit))
-        return attempt
+        return record.finish(context, attempt, kept, commit)
     if _is_delivered(context, attempt):
         return _commit_again(context, attempt)
     interruption.record_interruption(context, task, interruption.KILLED if attempt.in_place else UNDELIVERED)

@@ -18,7 +18,7 @@ from idumb.app.core.services import Services, run_ref
 from idumb.app.history import restore_conflicts
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports.repository import Conflict, Snapshot
-from idumb.app.worktree import exposed_secrets, preconditions, staged_changes, task_base
+from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -270,17 +270,7 @@ def _commit(
     changed = tuple(path for path in files if path not in unwanted)
     message = preconditions.message_of_run(services, state, intended["subject"])
     message += f"{intended['trailer']}\nIdumb-Operation: {intended['operation']}\n"
-    # The user may have staged something between a kill and the command that finishes the restore.
-    ref = run_ref(services, state.id, f"operations/{intended['operation']}/staged")
-    states = (intended["before_tree"], intended["expected_tree"], after)
-    staged = staged_changes.hold(
-        services, ref, services.history.staged(changed), states, f"what was staged before {intended['words']}"
-    )
-    if staged_changes.unstaged_without_commit(services, after, changed):
-        changed = ()
-    commit, committed = _commit_files(services, state, changed, committable, message)
-    staged_changes.tell_replaced(services, ref, staged, intended["words"])
-    return commit, committed
+    return _commit_files(services, state, changed, committable, message)
 
 
 def _commit_files(

@@ -51,11 +51,14 @@ class Conflict:
 class CommitAttempt:
     """`commit` is None if git, a hook or the signer refused; `words` is their message.
 
-    `unrun` are hooks in the tree that this run wrote: then no hook ran.
+    `tree` is that of the commit, or of what a hook has left that refused (`by_hook`). `unrun` are hooks in the tree
+    that this run wrote: then no hook ran.
     """
 
     commit: str | None
     words: str = ""
+    tree: str = ""
+    by_hook: bool = False
     unrun: tuple[str, ...] = ()
 
 
@@ -200,20 +203,18 @@ class History(Protocol):
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths (globs allowed) with changes against HEAD in the working tree or index."""
 
-    def commit(
-        self,
-        paths: Sequence[str],
-        message: str,
-        *,
-        expected_head: str | None,
-        hooks: bool,
-        allow_empty: bool,
-        wrote: Callable[[str], bool] = ...,
+    def make(
+        self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = ...
     ) -> CommitAttempt:
-        """Commit exactly these paths from the working tree to the current branch, with the git program.
+        """Make a commit of `tree` on top of `head`, with the user's identity, signing and hooks. No branch moves.
 
-        Other staged and changed paths stay as they are. Refuses if HEAD is not `expected_head`. No hook runs if this
-        run `wrote` one of those in the tree.
+        Hooks run in a checkout. None runs if this run `wrote` one of those in the tree.
+        """
+
+    def advance(self, commit: str, expected: str | None, message: str) -> str:
+        """Move the user's branch from `expected` to a commit on top of it; return git's words if it refuses.
+
+        The index follows where the user staged nothing. `message` is for the reflog.
         """
 
     def settle_index(self, commit: str, paths: Sequence[str]) -> None:

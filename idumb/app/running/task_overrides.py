@@ -16,7 +16,7 @@ from idumb.app.core.services import Services, attempt_ref
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.worktree import exposed_secrets, preconditions, staged_changes
+from idumb.app.worktree import exposed_secrets, preconditions
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -216,18 +216,8 @@ def _commit(
     trailers = {"Idumb-Run": journal.state.id, "Idumb-Task": task, "Idumb-Accepted": "true"}
     message = services.settings.git.commit_message(values, trailers, f"Accepted: {why}")
     changed = services.history.uncommitted(touched)
-    ref = attempt_ref(services, journal.state.id, task, journal.state.tasks[task].attempt.number, "accepted-staged")
-    present = services.trees.scan(changed)
-    staged = staged_changes.hold(
-        services, ref, services.history.staged(changed), (present,), f"what was staged when {task} was accepted"
-    )
-    if staged_changes.unstaged_without_commit(services, present, changed):
-        changed = ()
-    commit = preconditions.commit_or_fail(
-        services, journal.state, changed, message, f"git refused the commit of {task}"
-    )
-    staged_changes.tell_replaced(services, ref, staged, task)
-    return commit
+    refused = f"git refused the commit of {task}"
+    return preconditions.commit_or_fail(services, journal.state, changed, message, refused)
 
 
 def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, RunState, str]:

@@ -17,7 +17,6 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 
 INDEX_LOCKED = "git.index-locked"
-_PATIENCE, _LOOK = 30.0, 0.1
 
 
 _HINTS = {
@@ -182,32 +181,22 @@ def message_of_run(services: Services, state: RunState, subject: str) -> str:
 
 
 def commit(services: Services, state: RunState, paths: Sequence[str], message: str) -> CommitAttempt:
-    """Commit these paths on HEAD. Nothing to commit is no refusal."""
+    """Commit these paths, as they are in the user's tree, on HEAD. Nothing to commit is no refusal."""
     if not paths:
         return CommitAttempt(None)
-    return commit_on(services, state, paths, message, services.history.head().commit, allow_empty=False)
-
-
-def commit_on(
-    services: Services, state: RunState, paths: Sequence[str], message: str, head: str | None, *, allow_empty: bool
-) -> CommitAttempt:
-    """Commit these paths under the user's settings, if HEAD is `head`.
-
-    If another git command holds the lock of the index, wait for it, at most for half a minute.
-    """
-    end = services.clock.monotonic() + _PATIENCE
-    while True:
-        attempt = services.history.commit(
-            paths,
-            message,
-            expected_head=head,
-            hooks=services.settings.git.hooks,
-            allow_empty=allow_empty,
-            wrote=state.wrote,
-        )
-        if attempt.commit or "index.lock" not in attempt.words or services.clock.monotonic() >= end:
-            return attempt
-        services.clock.pause(_LOOK)
+    head = services.history.head().commit
+    tree = services.trees.committed(head, services.trees.scan(paths), paths)
+    if tree == services.history.tree_of(head):
+        return CommitAttempt(None)
+    made = services.history.make(tree, head, message, hooks=services.settings.git.hooks, wrote=state.wrote)
+    if made.commit is None:
+        return made
+    if made.tree != tree:  # a hook changed the files, and not those of the user
+        place = services.open_checkout()
+        changed = [change.path for change in services.trees.changes(tree, made.tree)]
+        services.trees.restore(place.raw(made.tree, changed), place.raw(tree, changed), changed)
+    words = services.history.advance(made.commit, head, message.partition("\n")[0])
+    return CommitAttempt(None if words else made.commit, words)
 
 
 def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], message: str, failed: str) -> str | None:

@@ -58,7 +58,8 @@ class Checkout:
     """`user` are the trees of the user's working tree, `use` is BUILD or PROOF.
 
     `top` is the checkout, `root` the project's folder in it. `missing` has a sentence for each submodule without files,
-    `cached` are the caches that stayed from earlier trees. Paths are those of the repository.
+    `cached` are the caches that stayed from earlier trees. Paths are those of the repository. `own` is idumb's
+    git folder.
     """
 
     in_place = False
@@ -67,7 +68,8 @@ class Checkout:
         self._user = place
         self._use = use
         self._is_cached = additions.is_cached
-        self._folder, own = pair.opened(use)
+        self._folder, self.own = pair.opened(use)
+        own = self.own
         self.top = self._folder.path
         self.root, self._home = user.paths.root(self.top), user.paths.root(place.root)
         self._paths = user.paths
@@ -90,6 +92,11 @@ class Checkout:
     def _own_root(self) -> str:
         self._folder.require()
         return self.top
+
+    @property
+    def index(self) -> str:
+        """Return the path of the index of the tree that is shown."""
+        return os.path.join(self.own, SHOWN)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class UserGit(NamedTuple):
             **extra,
         }
         return {
-            "config": "".join(_line(*row) for row in chosen.items()).encode("utf-8", "surrogateescape"),
+            "config": "".join(config_line(*row) for row in chosen.items()).encode("utf-8", "surrogateescape"),
             **self.files,
         }
 
@@ -79,7 +79,8 @@ def read(user: Repository) -> UserGit:
     return UserGit(settings, {name: data for name, data in contents.items() if data})
 
 
-def _line(name: str, value: str) -> str:
+def config_line(name: str, value: str) -> str:
+    """Return a setting as a file of git's configuration has it."""
     section, _, rest = name.partition(".")
     subsection, _, key = rest.rpartition(".")
     quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')

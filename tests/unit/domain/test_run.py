@@ -6,7 +6,7 @@ import copy
 import itertools
 from typing import Any
 
-from idumb.app.attempt import record
+from idumb.app.attempt import attempt_events
 from idumb.domain import outcome
 from idumb.domain.runs import replay, run
 from idumb.domain.runs.event import Event
@@ -143,7 +143,7 @@ def test_run_and_call_ids_depend_on_exactly_what_they_name() -> None:
     assert (
         len({run.run_id("c", "b", 1), run.run_id("d", "b", 1), run.run_id("c", None, 1), run.run_id("c", "b", 2)}) == 4
     )
-    assert record.call_id("r", "T1-01", 1, 0) != record.call_id("r", "T1-01", 1, 1)
+    assert attempt_events.call_id("r", "T1-01", 1, 0) != attempt_events.call_id("r", "T1-01", 1, 1)
 
 
 def test_events_of_a_handoff_do_not_change_the_date_of_reports() -> None:

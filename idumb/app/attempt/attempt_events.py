@@ -1,0 +1,179 @@
+"""The events that record an attempt: how it ended, what was asked, its checkpoint, and the intention to commit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from idumb.app.attempt import delivery, handoff_writer, handover, questions
+from idumb.app.core.attempt import Attempt
+from idumb.app.core.run_context import RunContext
+from idumb.app.ports.repository import Snapshot
+from idumb.domain import agent, canonical_json, outcome
+from idumb.domain.plans.plan import REVERSIBLE
+from idumb.domain.proof import evidence, symbols
+from idumb.domain.runs.event import NewEvent
+
+
+def event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
+    return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
+
+
+def intention(context: RunContext, attempt: Attempt) -> NewEvent:
+    """Return the event that announces the delivery and, if the record has a message, the commit."""
+    return event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
+
+
+def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
+    task, number, result = attempt.task.id, attempt.number, attempt.result
+    waits = attempt.outcome == outcome.WAITING
+    told = () if earlier is None else earlier.evidence
+    here = attempt.in_place or attempt.outcome == outcome.COMPLETED
+    events = [
+        event(
+            context,
+            attempt,
+            "step.finished",
+            call=call_id(context.run, task, number, step.index),
+            index=step.index,
+            tool=step.tool,
+            intent=step.intent,
+            arguments=dict(step.arguments),
+            ok=step.ok,
+            response=step.response,
+            words=step.words,
+            plan_hash=attempt.plan.sha256,
+            seconds=round(step.seconds, 6),
+        )
+        for step in (result.steps if result and earlier is None else ())
+    ]
+    new = (e for e in attempt.evidence if e not in told)
+    events += [event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
+    events.append(
+        event(
+            context,
+            attempt,
+            "attempt.finished",
+            outcome=attempt.outcome,
+            verdict=attempt.verdict,
+            reason=attempt.reason,
+            left=delivery.delivered(context, attempt) if here else attempt.candidate or attempt.snapshot.tree,
+            touched=list(attempt.changed) if here else [],
+            deviations=list(attempt.ledger.strays),
+            accepted_paths=list(attempt.accepted_paths),
+            ledger=attempt.ledger.as_list(),
+            symbols=symbols.as_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
+            residue=list(attempt.residue),
+            feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
+            seconds=round(context.services.clock.monotonic() - attempt.started, 3),
+            cause=result.cause if result else None,
+            builder=_result_payload(result),
+            **_optional_fields(context, attempt),
+            **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
+            **({"record": attempt.saved(context.services.clock.monotonic())} if waits or attempt.deviation else {}),
+        )
+    )
+    return events
+
+
+def call_id(run: str, task: str, attempt: int, index: int) -> str:
+    """Return the id of the tool call of one step."""
+    return canonical_json.digest([run, task, attempt, index])[:16]
+
+
+def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
+    """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
+    fields: dict[str, Any] = {}
+    result, verdict = attempt.result, attempt.verdict_of_validator
+    if attempt.conversation is not None and result is not None:
+        fields["resumed"] = result.resumed
+    if verdict is not None:
+        binding = context.services.settings.bindings.get(attempt.validator or "")
+        adapter = attempt.validator if binding is None else binding.adapter
+        fields["validator"] = {**(_result_payload(verdict) or {}), "binding": attempt.validator, "adapter": adapter}
+    if attempt.failure is not None:
+        fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
+    if attempt.deviation:
+        fields["deviation"] = True
+    if attempt.tool_files:
+        fields["tool_files"] = list(attempt.tool_files)
+    if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:
+        fields["handover"] = handover.summary(context, attempt, result)
+    if result is not None and attempt.task.rollback.kind != REVERSIBLE:
+        fields |= questions.effect_payload(attempt.task)
+    return fields
+
+
+def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "outcome": result.outcome,
+        "message": result.message,
+        "exit_code": result.exit_code,
+        "claimed_files": list(result.claimed_files),
+        "session": result.session,
+        "usage": dataclasses.asdict(result.usage),
+        "transcript": result.transcript,
+        "output": result.output,
+        "output_sha256": result.output_sha256,
+        "truncated": result.truncated,
+        "seconds": round(result.seconds, 3),
+        "cause": result.cause,
+        "failure": result.failure,
+        "model": result.model,
+        **({"crashed": True} if result.crashed else {}),
+        **({"sandbox": result.sandbox} if result.sandbox else {}),
+    }
+
+
+def questions_and_answers(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
+    task, number = attempt.task.id, attempt.number
+    journal, state = context.journal, context.journal.state
+    # A question with a time limit is asked anew in each attempt.
+    told = () if earlier is None else earlier.questions
+    new = (q for q in attempt.questions if q not in told)
+    asked = (q for q in new if q.until is not None or q.id not in state.decisions)
+    events = [journal.question_event(q, task, number) for q in asked]
+    events += [journal.answer_event(a, task, number) for a in attempt.answers if a.decision not in state.answers]
+    if attempt.outcome == outcome.WAITING:
+        answered = {answer.decision for answer in attempt.answers}
+        waiting = [q.id for q in attempt.questions if q.id not in answered]
+        events.append(event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
+    return events
+
+
+def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> tuple[NewEvent, ...]:
+    return (_checkpoint_event(context, attempt, kept, commit), *_completed_event(context, attempt))
+
+
+def _checkpoint_event(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> NewEvent:
+    head = commit if commit is not None else context.services.history.head().commit
+    return event(
+        context,
+        attempt,
+        "checkpoint.recorded",
+        status="completed" if attempt.outcome == outcome.COMPLETED else "failed",
+        git_hash=head,
+        commit=commit,
+        snapshot=kept.commit,
+        ref=kept.ref,
+        tree=kept.tree,
+        files=list(attempt.changed),
+        seconds=round(context.services.clock.monotonic() - attempt.started, 3),
+        error=None if attempt.outcome == outcome.COMPLETED else attempt.reason,
+        verdict=attempt.verdict,
+        left=None,
+    )
+
+
+def _completed_event(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+    if attempt.outcome != outcome.COMPLETED:
+        return []
+    completed = event(context, attempt, "task.completed", reason=attempt.reason)
+    events = [completed, *(handoff_writer.of_attempt(context, attempt) if attempt.task.handoff_to else ())]
+    if attempt.task.flow is None:
+        return events
+    from idumb.app.attempt import step_outputs  # only workflows need it
+
+    return [*events, *step_outputs.omissions(context, attempt, attempt.task)]

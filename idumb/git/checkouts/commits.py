@@ -1,0 +1,129 @@
+"""Commits, made beside the user's working tree: with his hooks, identity and signing, and without moving his branch.
+
+Without hooks, git makes the commit from the tree alone. Hooks run in the proof checkout, which then shows the tree:
+they change the commit, but not the user's files. They are those that the user has now.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from idumb.app.ports.repository import CommitAttempt
+from idumb.git import disk_space, git_program, open_repository, refs
+from idumb.git.checkouts.checkout import Checkout
+from idumb.git.checkouts.user_git import EXCLUDE, config_line
+from idumb.git.discover import Repository
+from idumb.git.objects import durable_files, tree_objects
+from idumb.system.files import file_systems, private_folders
+
+if TYPE_CHECKING:
+    import pygit2
+
+_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_BY_HOOK = 1
+"""git's exit status if a hook refused; git itself fails with another one."""
+_OWN = ("core.worktree", "core.bare", "core.repositoryformatversion", "core.fsmonitor", "core.hookspath", "index.")
+_OWN_SECTIONS = ("extensions.", "include.", "includeif.", "gc.", "maintenance.")
+
+
+class Commits:
+    """Those of the repository `place`; `proof` opens the checkout in which hooks run."""
+
+    def __init__(self, place: Repository, repository: pygit2.Repository, proof: Callable[[], Checkout]) -> None:
+        self._place = place
+        self._repository = repository
+        self._proof = proof
+
+    def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
+        """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
+        settings = [*_settings(self._place.root)]
+        folder = self._hooks(settings) if hooks else ""
+        made = self._with_hooks(tree, head, message, settings, folder) if folder else self._plain(tree, head, message)
+        if made.commit is None and not made.by_hook:
+            words = made.words + file_systems.nearly_full(self._place.common_dir)
+            return dataclasses.replace(made, words=words)
+        return made
+
+    def _plain(self, tree: str, head: str | None, message: str) -> CommitAttempt:
+        parent = ["-p", head] if head else []
+        signed = git_program.read(self._place.root, ["config", "--type=bool", "commit.gpgSign"]).out.strip() == b"true"
+        arguments = ["commit-tree", *parent, *(["-S"] if signed else []), "-F", "-", tree]
+        result = git_program.write(self._place.root, arguments, message.encode("utf-8", "surrogateescape"))
+        if result.status != 0:
+            disk_space.explain(result.words, self._place.common_dir)
+            return CommitAttempt(None, result.words or f"git commit-tree ended with status {result.status}", tree)
+        commit = result.out.decode("ascii").strip()
+        durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
+        return CommitAttempt(commit, tree=tree)
+
+    def _hooks(self, settings: list[tuple[str, str]]) -> str:
+        """Return the folder of the user's hooks; "" if it has none that a commit runs."""
+        chosen = [value for name, value in settings if name == "core.hookspath"]
+        folder = os.path.expanduser(chosen[-1]) if chosen else os.path.join(self._place.common_dir, "hooks")
+        folder = os.path.join(self._place.root, folder)
+        return folder if any(os.access(os.path.join(folder, name), os.X_OK) for name in _HOOKS) else ""
+
+    def _with_hooks(
+        self, tree: str, head: str | None, message: str, settings: list[tuple[str, str]], hooks: str
+    ) -> CommitAttempt:
+        proof = self._proof()
+        proof.renew()
+        proof.show(tree, head)
+        folder = self._folder(proof, head, [*settings, ("core.hookspath", hooks)])
+        variables = {
+            "GIT_DIR": folder,
+            "GIT_WORK_TREE": proof.top,
+            "GIT_INDEX_FILE": os.path.join(folder, "index"),
+            "GIT_OBJECT_DIRECTORY": os.path.join(self._place.common_dir, "objects"),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+        arguments = ["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--message={message}"]
+        result = git_program.with_hooks(proof.top, arguments, variables)
+        if result.status == 0:
+            found = git_program.beside(proof.top, ["rev-parse", "HEAD"], b"", variables, keep=(), watch=lambda: None)
+            commit = found.out.decode("ascii").strip()
+            return CommitAttempt(commit, result.words, tree_objects.tree_of(self._repository, commit))
+        left = self._left(proof.top, variables) if result.status == _BY_HOOK else tree
+        words = result.words or f"git commit ended with status {result.status}; perhaps a hook refused it silently"
+        return CommitAttempt(None, words, left, by_hook=result.status == _BY_HOOK)
+
+    def _left(self, top: str, variables: Mapping[str, str]) -> str:
+        """Return the tree with what hooks that refused changed in the files and the index."""
+        git_program.beside(top, ["add", "--update"], b"", variables, keep=(), watch=lambda: None)
+        written = git_program.beside(top, ["write-tree"], b"", variables, keep=(), watch=lambda: None)
+        return written.out.decode("ascii").strip()
+
+    def _folder(self, proof: Checkout, head: str | None, settings: list[tuple[str, str]]) -> str:
+        """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
+        folder = os.path.join(proof.own, "commit")
+        private_folders.remove_tree(folder)
+        for name in ("info", "refs", "objects"):
+            private_folders.make(os.path.join(folder, name))
+        branch = open_repository.branch_of(self._repository) or ("" if head else "refs/heads/main")
+        listed = refs.of_user(self._place.common_dir) | ({branch: head} if branch and head else {})
+        rows = (f"{oid} {name}\n" for name, oid in sorted(listed.items()) if not oid.startswith("ref:"))
+        files = {
+            "HEAD": f"ref: {branch}\n" if branch else f"{head}\n",
+            "packed-refs": "".join(("# pack-refs with: sorted \n", *rows)),
+            "config": "".join(config_line(*row) for row in settings),
+        }
+        for name, text in files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
+                stream.write(text)
+        for name in (EXCLUDE, "info/attributes", "shallow"):
+            if os.path.isfile(os.path.join(proof.own, name)):
+                shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder, name))
+        shutil.copyfile(proof.index, os.path.join(folder, "index"))
+        return folder
+
+
+def _settings(root: str) -> Iterator[tuple[str, str]]:
+    """Yield the user's settings that count for a commit, in their order."""
+    for name, value in git_program.settings(root).items():
+        if name == "core.hookspath" or not name.startswith((*_OWN, *_OWN_SECTIONS)):
+            yield name, value
