@@ -112,8 +112,8 @@ accept_changed = click.option(
 approval = click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
 on_deviation = click.option(
     "--on-deviation",
-    type=mistyped.Choice(["accept", "halt"]),
-    help="Accept changes outside the declared files, or stop.",
+    type=mistyped.Choice(["keep", "leave-out", "stop"]),
+    help="Keep changes outside the declared files, deliver the rest without them, or stop.",
 )
 events = click.option("--events", is_flag=True, help="Print each event as a JSON line during the run.")
 

@@ -15,9 +15,9 @@ COMMIT_TASK = "task"
 COMMIT_NONE = "none"
 COMMIT_POLICIES = (COMMIT_TASK, COMMIT_NONE)
 
-ACCEPT = "accept"
-HALT = "halt"
-DEVIATION_POLICIES = (ACCEPT, HALT)
+KEEP, LEAVE_OUT, STOP = "keep", "leave-out", "stop"
+"""Undeclared changes belong to the task, are not delivered with it, or stop it."""
+DEVIATION_POLICIES = (KEEP, LEAVE_OUT, STOP)
 
 DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 
@@ -148,7 +148,7 @@ class RunSettings:
 
     max_attempts: int = 3
     halt_after: int = 3
-    on_deviation: str = HALT
+    on_deviation: str = STOP
     validator_timeout: int = 120
     check_timeout: int = 600
     output_limit: int = 8 * 1024 * 1024

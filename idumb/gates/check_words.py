@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOME = lazy_pattern.compile(r"(?:^|[\s\"'=:])~/|\$\{?HOME\b")
 _TMPDIR = lazy_pattern.compile(r"\$\{?TMPDIR\b")
+_MISSING = lazy_pattern.compile(r"(?i)no such file|not found|does not exist|cannot (?:find|open)")
 _LACKING = lazy_pattern.compile(r"(?i)not found|(?:can|could )not (?:find|resolve)|no module named")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
 
@@ -43,10 +44,10 @@ class Hints(NamedTuple):
         yield from (Hint(words, words) for words in proving.missing)
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = os.path.dirname(home) == os.path.dirname(temporary)
-        if is_private and (_HOME.search(made.command or "") or home in made.output):
+        if is_private and (_HOME.search(made.command or "") or _lacks(made.output, home)):
             line = check_lines.of_checks(self.checks, {"home": USER_HOME}, verb="add")
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
-        if _TMPDIR.search(made.command or "") or (temporary and temporary in made.output):
+        if _TMPDIR.search(made.command or "") or _lacks(made.output, temporary):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
@@ -66,6 +67,11 @@ class Hints(NamedTuple):
                 continue
             if not os.path.lexists(os.path.join(root, path)):
                 yield path
+
+
+def _lacks(output: str, folder: str) -> bool:
+    """Return whether a line says that something in a folder is missing; pytest names its own folders in TMPDIR."""
+    return any(f"{folder}/" in line and _MISSING.search(line) for line in output.splitlines())
 
 
 def _named(made: Evidence, paths: Sequence[str]) -> list[str]:

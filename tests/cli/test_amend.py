@@ -254,14 +254,6 @@ def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project
     assert versions(project) == []
 
 
-def test_a_task_with_work_in_its_files_cannot_be_removed_from_the_plan(project: Project) -> None:
-    text = project.read(PLAN)
-    start, end = text.index("### T1-02"), text.index("### T1-03")
-    kept = text[:start] + text[end:].replace("T1-01, T1-02", "T1-01")
-    (project.folder / PLAN).write_text(kept, encoding="utf-8")
-    refused(amend(project, "--from-file", "--yes"), "amend.attempted")
-
-
 def test_after_a_kill_before_the_write_the_amendment_is_dropped(project: Project) -> None:
     """R-LOCK-8: plan and log always agree."""
     before = project.read(PLAN)

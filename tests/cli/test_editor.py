@@ -185,10 +185,10 @@ def test_undeclared_files_are_named_and_nothing_is_committed(open_one: Project) 
     assert open_one.trailers("Idumb-Task") == []
     assert data["next"][0] == "idumb start T1-01 --retry"
     ways = [choice["command"] for choice in refused.error["details"]["choices"]]
-    assert "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept" in ways
+    assert "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation keep" in ways
     assert open_one.json("start", "T1-01").error["code"] == "task.failed"
     assert open_one.json("start", "T1-01", "--retry").code == 0
-    assert open_one.json("submit", "T1-01", "--on-deviation", "accept").data["accepted"]
+    assert open_one.json("submit", "T1-01", "--on-deviation", "keep").data["accepted"]
     assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "stray.txt"]
 
 

@@ -73,7 +73,7 @@ def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
     """R-RUN-6, R-RUN-7: another task had failed before."""
     strays = shell("echo a > b.txt; echo c > c.txt")
     project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", steps=[strays])])
-    answer = run(project, "--on-deviation", "halt", "--max-attempts", "1")
+    answer = run(project, "--on-deviation", "stop", "--max-attempts", "1")
     assert answer.error["code"] == "run.halted"
     assert str(answer.data["failure"]["step_id"]).startswith("T1-02")
     assert answer.data["next"][0] == answer.error["hint"] == "idumb debug 1 --task T1-02"
@@ -88,7 +88,7 @@ def test_a_task_s_write_to_a_protected_path_is_not_committed_by_accept(project: 
     project.configure(f"run: {{workspace: {workspace}}}\n")
     steps = [write("a.txt", "made\n"), *(shell(f"echo '# x' >> {path}") for path in PROTECTED)]
     project.plan([making("T1-01", "a.txt", steps=steps)], head="scope: {protected: [keep.txt]}\n")
-    assert run(project, "--on-deviation", "halt", "--max-attempts", "1").code == 1
+    assert run(project, "--on-deviation", "stop", "--max-attempts", "1").code == 1
     before = [project.read(path) if project.exists(path) else None for path in PROTECTED]
     answer = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert answer.code == 0, answer

@@ -82,7 +82,7 @@ def test_folders_that_ignore_themselves_are_no_change_and_declared_rules_may_hid
 def test_accepted_files_are_committed_and_rolled_back_with_their_rules(project: Project) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
     configure(project, HIDES)
-    assert run(project, "--on-deviation", "accept", "--no-verify").code == 0
+    assert run(project, "--on-deviation", "keep", "--no-verify").code == 0
     new = project.repo.git("ls-tree", "-r", "--name-only", "HEAD").split()
     assert {"a.txt", "helper/.gitignore", "helper/check.sh"} <= set(new)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0

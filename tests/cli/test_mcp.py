@@ -75,7 +75,7 @@ async def work_through(project: Project, call: Call) -> None:
     assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
     assert (await call("next_task"))["data"]["open"]["task"] == "T1-01"
     (project.folder / "a.txt").write_text("wrong\n", encoding="utf-8")
-    wrong = await call("submit_task", task="T1-01", said="--on-deviation=accept")
+    wrong = await call("submit_task", task="T1-01", said="--on-deviation=keep")
     assert (wrong["ok"], wrong["data"]["accepted"]) == (False, False)
     again = await call("next_task")
     assert "grep -q right a.txt" in again["data"]["task"]["feedback"]
@@ -403,8 +403,8 @@ def test_a_command_is_matched_with_the_tool_that_does_the_same() -> None:
         "idumb start T1-01 --retry": "retry_task",
         "git show 'abc:CI' > CI; idumb start T1-01 --retry": "retry_task",
         "idumb submit T1-01": "submit_task",
-        "idumb submit T1-01 --on-deviation accept": None,
-        "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation accept": None,
+        "idumb submit T1-01 --on-deviation keep": None,
+        "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation keep": None,
         "idumb start T1-01 --approve HASH": None,
         "idumb accept T1-01 --why REASON": None,
         "idumb resume 1 --retry-failed": None,

@@ -59,7 +59,7 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
     """R-ASK-1, R-LOCK-5, R-RUN-7: no choice allows a forbidden write; the plan is restored before a retry."""
     steps = [write("a.txt", "made\n"), shell(f"echo '# x' >> {path}")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    failed = project.execute("--on-deviation", "halt")
+    failed = project.execute("--on-deviation", "stop")
     assert (failed.code, failed.error["code"], offered(failed)) == (1, "run.halted", ways)
     assert project.json("decisions").data["decisions"] == []
     at_once = [c for c in failed.data["next"] if c.startswith(("idumb resume", "idumb accept", "idumb skip"))]
@@ -124,7 +124,7 @@ def test_after_a_plan_became_unreadable(project: Project) -> None:
     """R-ASK-1: `idumb diff` reads the plan too, so it is not offered before the plan is restored."""
     steps = [write("a.txt", "made\n"), shell(f"printf -- '- **Nonsense' > {PLAN}")]
     project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
-    failed = project.execute("--on-deviation", "halt")
+    failed = project.execute("--on-deviation", "stop")
     assert offered(failed) == ["put-back"]
     assert choices.refused(project, failed) == {}
 

@@ -37,7 +37,7 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     shown = project.quick("show", "T1-01", "--json").data["attempts"][0]
     assert shown["deviations"] == ["stray.txt"]
     assert {(line["path"], line["status"]) for line in shown["ledger"]} >= {("stray.txt", "undeclared")}
-    accepted = project.quick("resume", "1", "--on-deviation", "accept", "--no-verify", "--json")
+    accepted = project.quick("resume", "1", "--on-deviation", "keep", "--no-verify", "--json")
     assert accepted.code == 0, accepted.out
     assert project.repo.tree()["stray.txt"]
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
@@ -63,7 +63,7 @@ def test_a_protected_path_among_undeclared_changes_halts_the_run_without_a_quest
     steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
     assert (run(project).code, project.quick("decisions", "--json").data["decisions"]) == (1, [])
-    assert project.quick("resume", "1", "--on-deviation", "accept", "--retry-failed", "--json").code == 1
+    assert project.quick("resume", "1", "--on-deviation", "keep", "--retry-failed", "--json").code == 1
     assert project.statuses() == {"T1-01": "failed"}
 
 

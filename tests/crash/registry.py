@@ -24,6 +24,7 @@ MODULES: dict[str, str] = {
     "T15": "tests.crash.hostile_output",
     "T16": "tests.crash.secrets",
     "T21": "tests.hostile.honest_work",
+    "T22": "tests.crash.user_at_work",
 }
 
 

@@ -171,7 +171,6 @@ HONEST: tuple[Honest, ...] = (
     Honest("Python", "a hook that only looks", _python(), _calc(), before="mkdir -p .git/hooks; printf '#!/bin/sh\\ngit diff --cached --check -- calc.py\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"),
     Honest("Python", "a formatter and git diff", _python(), _calc("ruff format calc.py && git diff --exit-code && git ls-files | grep -q calc.py && pytest -q"), tools=("ruff",)),
     Honest("Python", "an uncommitted change of the user elsewhere", _python({"notes.txt": "one\n"}), _calc(), before="echo two >> notes.txt; echo mine > untracked.txt"),
-    Honest("Python", "a check that needs the user's uncommitted file", _python(test=_test("assert pathlib.Path('fixture.txt').read_text() == 'x'")), _calc(), before="printf x > fixture.txt", needs="needs your uncommitted fixture.txt"),
     Honest("Python", "a detached HEAD", _python(), _calc(), before="git checkout -q --detach"),
     Honest("Python", "another work tree", _python(), _calc("pytest -q && git rev-parse --is-inside-work-tree", f"test -f .git; {_ADD}"), linked=True),
     Honest("Python", "a shallow clone", _python(test=_test("assert subprocess.run(['git', 'rev-parse', 'HEAD'], check=True)")), _calc(), before="echo x > x.txt; git add x.txt; " + _COMMIT + " -m more; git rev-parse HEAD > .git/shallow"),

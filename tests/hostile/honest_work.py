@@ -89,13 +89,9 @@ def _execute(project: Project, surroundings: dict[str, str]) -> Answer:
 
 
 def _provide(project: Project, line: str) -> None:
-    """Do as the user whom the message asks: add the line to the configuration, or commit the file."""
+    """Do as the user whom the message asks: add the line to the configuration."""
     settings = project.folder / ".idumb" / "config.yaml"
-    if line.startswith("checks:"):
-        project.configure(f"{settings.read_text(encoding='utf-8')}{line}\n")
-    else:
-        project.repo.git("add", line.rpartition(" ")[2])
-        project.repo.git("commit", "--quiet", "-m", "what the check needs")
+    project.configure(f"{settings.read_text(encoding='utf-8')}{line}\n")
 
 
 def _idumb(project: Project, surroundings: dict[str, str], *arguments: str) -> Answer:

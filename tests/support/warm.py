@@ -129,8 +129,11 @@ class Warm:
         given: Any = None,
         typed: str = "",
         terminal: str = "",
+        pipe: Path | None = None,
     ) -> Started:
         """Begin a command line, with `typed` on standard input, or at the terminal of that name.
+
+        Whoever reads the named `pipe` gets its output, and the answer has none.
 
         `hook` is `module:function`, called with `given` in the child before it runs.
         """
@@ -144,7 +147,7 @@ class Warm:
             "argv": list(argv),
             "environment": {**os.environ, **(environment or {})},
             "in": terminal or str(source),
-            "out": terminal or str(self._folder / f"{number}.out"),
+            "out": terminal or str(pipe or self._folder / f"{number}.out"),
             "err": terminal or str(self._folder / f"{number}.err"),
             "hook": hook,
             "given": given,

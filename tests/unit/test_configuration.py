@@ -44,7 +44,7 @@ git: {commit: none, hooks: false, reports: none, network: true}
 run:
   max_attempts: 5
   halt_after: 2
-  on_deviation: accept
+  on_deviation: keep
   validator_timeout: 2m
   check_timeout: 45
   output_limit: 1000
@@ -104,7 +104,7 @@ def test_every_setting_can_be_given() -> None:
             "reviewer": Binding("reviewer", "command", ("review",), timeout=90),
         },
         git=GitSettings("none", hooks=False, reports="none", network=True),
-        run=RunSettings(5, 2, "accept", 120, 45, 1000, 1200, 90),
+        run=RunSettings(5, 2, "keep", 120, 45, 1000, 1200, 90),
         protected=("migrations/**", "docs/"),
         environment=(*DEFAULT_ENVIRONMENT, "CI"),
         limits=Limits(512 << 20, 600, 500, 1_000_000, 64),

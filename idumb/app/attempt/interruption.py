@@ -27,8 +27,8 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         return
     context.checks.end_processes()
     number = task_state.attempt.number
-    left = _kept(context, task, number)
-    touched = _touched(context, task, task_state.work.base, left.tree) if context.workspace.in_place else ()
+    left = _kept(context, task, number, task_state.work.base)
+    changed = _changed(context, task, task_state.work.base, left.tree)
     event = context.journal.event
     context.journal.write(
         event(
@@ -36,7 +36,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
             task.id,
             number,
             left=left.tree,
-            touched=list(touched),
+            touched=list(changed) if context.workspace.in_place else [],
             snapshot=left.commit,
             ref=left.ref,
             reason=why,
@@ -52,7 +52,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
             snapshot=left.commit,
             ref=left.ref,
             tree=left.tree,
-            files=list(touched),
+            files=list(changed),
             seconds=round(seconds, 3),
             error=why,
             verdict=None,
@@ -62,20 +62,22 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     projections.checkpoints_again(services, context.journal.state, context.contract, [task.id])
 
 
-def _kept(context: RunContext, task: Task, number: int) -> Snapshot:
-    """Keep what the attempt left, under its name; in a private copy, that may be kept already."""
+def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:
+    """Keep what the attempt left, under its name; in a private copy, that may be kept already, or not have begun."""
     services = context.services
     ref = attempt_ref(services, context.run, task.id, number, INTERRUPTED_NAME)
-    if not context.workspace.in_place:
-        context.workspace.keep()
-        kept = services.history.kept(ref)
-        if kept is not None:
-            return Snapshot(kept, services.trees.tree_at(kept), ref)
-    return services.trees.snapshot(ref, f"{task.id}, attempt {number}, interrupted", ledger.named_paths(task.files))
+    why = f"{task.id}, attempt {number}, interrupted"
+    if context.workspace.in_place:
+        return services.trees.snapshot(ref, why, ledger.named_paths(task.files))
+    context.workspace.keep()
+    kept = services.history.kept(ref)
+    if kept is None:
+        return services.trees.keep(ref, base, why)
+    return Snapshot(kept, services.trees.tree_at(kept), ref)
 
 
-def _touched(context: RunContext, task: Task, base: str, left: str) -> tuple[str, ...]:
-    """Return the declared paths that changed and are not committed: `give-up` restores them."""
+def _changed(context: RunContext, task: Task, base: str, left: str) -> tuple[str, ...]:
+    """Return the declared paths that changed and are not committed: in place, `give-up` restores them."""
     trees, head = context.services.trees, context.services.history.head_tree()
     covers = paths.cover(ledger.written_paths(task.files))
     changed = (change for change in trees.changes(base, left) if covers(change.path))

@@ -30,8 +30,12 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     accepted, undeclared = attempt.accepted_paths, compared.undeclared
     marked = context.services.redaction.redacted(compared.changed)
     secret_names = exposed_secrets.words_of_names(context, attempt, marked) if marked else ""
-    if undeclared and not secret_names and accepts_strays(context, attempt.task, undeclared):
+    policy = _policy(context, attempt.task, undeclared) if compared.strays and not secret_names else settings.STOP
+    if policy == settings.KEEP:
         accepted = (*accepted, *undeclared)
+        compared = _compare(context, attempt, changes, accepted)
+    elif policy == settings.LEAVE_OUT:
+        candidate, changes = _without(context, attempt, candidate, changes, compared.strays)
         compared = _compare(context, attempt, changes, accepted)
     compared, no_time = _compare_symbols(context, attempt.task, changes, compared)
     compared = _add_changes_outside(context, attempt, candidate, compared)
@@ -216,22 +220,41 @@ def _made_repositories(context: RunContext, attempt: Attempt, tree: str) -> list
     return [f"{words} Create files without `git init` or `git clone`, or add a submodule before the run"]
 
 
-def accepts_strays(context: RunContext, task: Task, strays: Sequence[str]) -> bool:
-    """Return whether undeclared changes belong to the task by option, by answer or, if nobody can be asked, by setting.
+def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
+    """Return what happens with undeclared changes, by option, by an earlier answer or, if nobody is asked, by setting.
 
     In strict mode nobody is asked.
     """
     if context.on_deviation is not None:
-        return context.on_deviation == settings.ACCEPT
-    if questions.strays_accepted(context.journal.state, task.id, strays):
-        return True
+        return context.on_deviation
+    if undeclared and questions.strays_kept(context.journal.state, task.id, undeclared):
+        return settings.KEEP
     asks = context.services.asker.interactive and context.plans[task.id].mode != STRICT
-    return not asks and context.services.settings.run.on_deviation == settings.ACCEPT
+    return settings.STOP if asks else context.services.settings.run.on_deviation
 
 
-def accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
-    """Return a measured attempt to which undeclared changes belong, because a person accepted them."""
-    accepted = (*attempt.accepted_paths, *strays)
-    compared = _compare(context, attempt, attempt.changes, accepted)
-    compared = dataclasses.replace(compared, symbols=attempt.ledger.symbols)
+def keeping(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
+    """Return a measured attempt to which undeclared changes belong, because a person keeps them."""
+    return _measured_again(context, attempt, attempt.changes, (*attempt.accepted_paths, *strays))
+
+
+def leaving_out(context: RunContext, attempt: Attempt) -> Attempt:
+    """Return a measured attempt without its undeclared changes: another candidate, that is proven as such."""
+    candidate, changes = _without(context, attempt, attempt.candidate, attempt.changes, attempt.ledger.strays)
+    attempt = dataclasses.replace(attempt, candidate=candidate, changes=changes)
+    return _measured_again(context, attempt, changes, attempt.accepted_paths)
+
+
+def _without(
+    context: RunContext, attempt: Attempt, candidate: str, changes: Sequence[Change], strays: Sequence[str]
+) -> tuple[str, tuple[Change, ...]]:
+    """Return candidate and changes with these paths as they are in the base."""
+    rest = tuple(change for change in changes if change.path not in strays)
+    return context.work.overlay(candidate, attempt.base, strays), rest
+
+
+def _measured_again(
+    context: RunContext, attempt: Attempt, changes: Sequence[Change], accepted: tuple[str, ...]
+) -> Attempt:
+    compared, _ = _compare_symbols(context, attempt.task, changes, _compare(context, attempt, changes, accepted))
     return dataclasses.replace(attempt, ledger=compared, accepted_paths=accepted, deviation=False)

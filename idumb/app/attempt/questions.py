@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from idumb.app.core import next_actions
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer, Choice, Decision, end_of
@@ -19,9 +18,10 @@ from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import DEVIATION, RunState
 from idumb.domain.runs.task_state import EFFECT
+from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
 
 DEVIATION_MARK = ".deviation."
-ACCEPT, RETRY, HALT = "accept", "retry", "halt"
+RETRY = "retry"
 WAITS = "waits"
 YES, NO = "yes", "no"
 DONE, NOT_DONE = "done", "not-done"
@@ -34,48 +34,32 @@ EFFECT_MARK = ".again."
 _REFUSES = frozenset({NO, NOT_DONE})
 
 
-def strays_question(task: Task, attempt: int, strays: Sequence[str]) -> Decision:
+def strays_question(task: Task, attempt: int, undeclared: Sequence[str], protected: Sequence[str]) -> Decision:
+    """Return the question what happens with changes outside the declared files; nobody can keep protected ones."""
+    keep = Choice(KEEP, "they belong to the task, this once", "they are proven and delivered with it")
     return Decision(
-        id=f"{task.id}{DEVIATION_MARK}{attempt}",
+        id=strays_id(task, attempt),
         kind=DEVIATION,
         task=task.id,
-        what=f"{task.id} changed files it does not declare: {wording.listed(strays)}",
-        why="They may be the builder's or your own; idumb cannot tell and reverts nothing.",
-        evidence=tuple(strays),
+        what=f"{task.id} changed files it does not declare: {wording.listed((*undeclared, *protected))}",
+        why="They are only in the private copy in which it was built.",
+        evidence=(*undeclared, *protected),
         choices=(
-            Choice(ACCEPT, "they belong to the task, this once", "they are checked and committed with it"),
-            Choice(
-                RETRY,
-                "they are mine, or wrong",
-                next_actions.MOVED_AWAY,
-            ),
-            Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
+            *(() if protected else (keep,)),
+            Choice(LEAVE_OUT, "go on without them", "the rest is proven again without them, then delivered"),
+            Choice(STOP, "leave it failed", "nothing is delivered, and what depends on the task is blocked"),
         ),
     )
 
 
-def interrupted_question(task: Task, attempt: int, strays: Sequence[str], *, protected: bool) -> Decision:
-    accept = Choice(ACCEPT, "they belong to the task, this once", "the task is retried, and they are committed with it")
-    return Decision(
-        id=f"{task.id}{DEVIATION_MARK}{attempt}",
-        kind=DEVIATION,
-        task=task.id,
-        what=f"{task.id} was interrupted; since it began, files changed that it does not declare:"
-        f" {wording.listed(strays)}",
-        why="The attempt may have changed them, or you did; idumb cannot tell and reverts nothing.",
-        evidence=tuple(strays),
-        choices=(
-            *(() if protected else (accept,)),
-            Choice(RETRY, "they are mine", "they stay as they are, and the task is retried on top of them"),
-            Choice(HALT, "leave it failed", "everything is kept as it is, and what depends on the task is blocked"),
-        ),
-    )
+def strays_id(task: Task, attempt: int) -> str:
+    return f"{task.id}{DEVIATION_MARK}{attempt}"
 
 
-def strays_accepted(state: RunState, task: str, strays: Sequence[str]) -> bool:
-    """Return whether a person accepted each of these files for the task."""
-    accepted = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == ACCEPT]
-    mine = [state.decisions[i] for i in accepted if state.decisions.get(i, {}).get("task") == task]
+def strays_kept(state: RunState, task: str, strays: Sequence[str]) -> bool:
+    """Return whether a person kept each of these files for the task."""
+    kept = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == KEEP]
+    mine = [state.decisions[i] for i in kept if state.decisions.get(i, {}).get("task") == task]
     return set(strays) <= {path for question in mine for path in question["evidence"]}
 
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from idumb.domain import paths
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
@@ -52,27 +53,21 @@ def for_paused(state: RunState) -> tuple[Choice, ...]:
 class UndeclaredChanges:
     """Files that a task changed without declaring them, and what is possible in this state.
 
-    `amend`: the plan can declare them. `accept`: an option accepts them for this task. `in_editor`: the builder calls
-    idumb itself. `look`: the plan can be read. `back` are commands that restore files that no task may write.
-    `question` is the id of the open question about an interrupted attempt.
+    `amend`: the plan can declare them. `keep`: they may be delivered. `look`: the plan can be read.
     """
 
     phase: str
     task: str
     paths: Sequence[str]
     amend: bool = True
-    accept: bool = True
-    in_editor: bool = False
+    keep: bool = True
     look: bool = True
-    back: Sequence[str] = ()
-    question: str = ""
 
 
 def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
-    """Choices after a task changed files that it does not declare. The run stopped and kept everything."""
+    """Choices after a task changed files that it does not declare. They are only in the copy in which it was built."""
     phase, task = undeclared.phase, undeclared.task
-    again = f"idumb start {task} --retry" if undeclared.in_editor else f"idumb resume {phase} --retry-failed"
-    taken = f"{again}; idumb submit {task} --on-deviation accept"
+    resume = f"idumb resume {phase}"
     flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in undeclared.paths)
     look = Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}")
     amend = Choice(
@@ -81,26 +76,26 @@ def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
         "the plan declares them, the contract is locked again, and the task is retried",
         f"idumb amend {phase} {flags}",
     )
-    accept = Choice(
-        "accept",
-        "they belong to the task, this time only",
-        "the task is retried and they are committed with it; the plan does not change",
-        taken if undeclared.in_editor else f"idumb resume {phase} --on-deviation accept",
+    keep = Choice(
+        "keep",
+        "they belong to the task, this once",
+        "they are proven and delivered with it; the plan does not change",
+        f"{resume} --on-deviation keep",
     )
-    retry = Choice("retry", "they are yours, or wrong", MOVED_AWAY, again)
-    if undeclared.question:
-        kept = "they stay as they are, and the task is retried on top of them"
-        retry = Choice(
-            "retry", "they are yours", kept, f"idumb decide {undeclared.question} retry; idumb resume {phase}"
-        )
-    elif undeclared.back:
-        retry = Choice(
-            "put-back",
-            "no task may write them: restore what was there before",
-            "the task is retried; their present content stays in its checkpoint",
-            "; ".join([*undeclared.back, again]),
-        )
-    offers = ((look, undeclared.look), (amend, undeclared.amend), (accept, undeclared.accept), (retry, True))
+    leave_out = Choice(
+        "leave-out",
+        "go on without them",
+        "the rest is proven again without them, then delivered",
+        f"{resume} --on-deviation leave-out",
+    )
+    retry = Choice("retry", "build it again", "the next attempt is told what it may change", f"{resume} --retry-failed")
+    offers = (
+        (look, undeclared.look),
+        (amend, undeclared.amend),
+        (keep, undeclared.keep),
+        (leave_out, not any(map(paths.is_outside, undeclared.paths))),
+        (retry, True),
+    )
     return tuple(choice for choice, possible in offers if possible)
 
 
@@ -119,10 +114,6 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
         Choice("skip", "skip it", "tasks that depend on it stay blocked", f"idumb skip {task} --why REASON"),
         start_fresh(phase),
     )
-
-
-MOVED_AWAY = "after you moved or committed them, the task is retried"
-"""What to do with undeclared changes that do not belong to the task before it is retried."""
 
 
 def for_verified(phase: str, *, on_top: bool) -> tuple[Choice, ...]:

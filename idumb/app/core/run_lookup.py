@@ -7,8 +7,10 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from idumb.app.core.services import Services
+from idumb.domain import paths
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import step_plan
+from idumb.domain.proof import ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.replay import replay
 from idumb.domain.runs.run import RunState
@@ -44,6 +46,19 @@ def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, A
     events = (last_event(services, kind, run, task) for kind in ("attempt.finished", "attempt.interrupted"))
     newest = max((event for event in events if event is not None), key=lambda event: event.seq, default=None)
     return () if newest is None else tuple(newest.payload.get("ledger", ()))
+
+
+def strays(services: Services, run: str, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the undeclared and the protected files that the last attempt at a task changed.
+
+    None if one is outside the project: nobody can keep it, and it is not left out.
+    """
+    lines = last_ledger(services, run, task)
+    undeclared, protected = (
+        tuple(line["path"] for line in lines if "symbol" not in line and line["status"] == status)
+        for status in (ledger.UNDECLARED, ledger.PROTECTED)
+    )
+    return ((), ()) if any(map(paths.is_outside, protected)) else (undeclared, protected)
 
 
 def run_of(services: Services, run: str) -> RunState:

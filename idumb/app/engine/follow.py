@@ -15,7 +15,7 @@ from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.runs.run import ANSWERED, DEVIATION, ELSEWHERE, RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
-from idumb.domain.settings import Settings
+from idumb.domain.settings import KEEP, LEAVE_OUT, Settings
 from idumb.lazy_dataclass import dataclass
 
 START, FINISH, JUDGE, INTERRUPT = "start", "finish", "judge", "interrupt"
@@ -48,7 +48,7 @@ class Limits:
     """What decides beside the record of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.
-    - `strays`: undeclared changes of a failed attempt that a person may accept. `protected`: others are protected.
+    - `strays`: undeclared changes of a failed attempt that a person may keep. `protected`: those that nobody can.
     - `secret`: the name of one holds a secret. `in_editor`: its builder drives idumb itself.
     - `judges_only`: the work is done, and only its verdict is pending. `overdue`: the time to answer is over.
     - `just_ended`: this command ended the last attempt.
@@ -58,7 +58,7 @@ class Limits:
     max_attempts: int
     decided: bool = False
     strays: tuple[str, ...] = ()
-    protected: bool = False
+    protected: tuple[str, ...] = ()
     secret: bool = False
     in_editor: bool = False
     judges_only: bool = False
@@ -146,11 +146,11 @@ def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
 
 
 def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
-    """Return what follows undeclared changes. A person may accept them, unless one is protected or names a secret."""
+    """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
     failed = Move(FAIL, record.reason, f"{task.id} {record.reason}")
-    if strict or limits.decided or limits.in_editor or limits.secret or limits.protected or not limits.strays:
+    if strict or limits.decided or limits.in_editor or limits.secret or not (limits.strays or limits.protected):
         return failed
-    question = questions.strays_question(task, record.attempt.number, limits.strays)
+    question = questions.strays_question(task, record.attempt.number, limits.strays, limits.protected)
     choice = _answer(run, question)
     if choice is None:
         return Move(ASK, record.reason, f"{task.id} {record.reason}", question)
@@ -158,9 +158,7 @@ def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, 
 
 
 def _of_strays(choice: str, failed: Move) -> Move:
-    if choice == questions.ACCEPT:
-        return Move(JUDGE)
-    return Move(RESET, ANSWERED) if choice == questions.RETRY else failed
+    return Move(JUDGE) if choice in (KEEP, LEAVE_OUT) else failed
 
 
 def _asks_at_end(task: Task, record: TaskState, strict: bool) -> bool:  # noqa: FBT001 - a fact about the run

@@ -18,7 +18,6 @@ from idumb.domain import failures, outcome
 from idumb.domain.decision import Answer, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import ledger
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
@@ -189,7 +188,7 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 
 def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
     state, services, plan = context.journal.state, context.services, context.plans[task.id]
-    strays, protected = _strays(context, task, record)
+    strays, protected = run_lookup.strays(services, context.run, task.id) if record.attempt.deviates else ((), ())
     waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)
     return Limits(
@@ -210,13 +209,3 @@ def _just_ended(context: RunContext, task: Task) -> bool:
     """Return whether this command recorded how the last attempt ended; it may have begun in an earlier one."""
     ended = run_lookup.last_event(context.services, "attempt.finished", context.run, task.id)
     return ended is not None and ended.operation == context.journal.operation
-
-
-def _strays(context: RunContext, task: Task, record: TaskState) -> tuple[tuple[str, ...], bool]:
-    """Return the undeclared changes to decide about, and whether others are protected."""
-    if not record.attempt.deviates:
-        return (), False
-    lines = run_lookup.last_ledger(context.services, context.run, task.id)
-    statuses = {line["path"]: line["status"] for line in lines if "path" in line}
-    strays = tuple(path for path, status in statuses.items() if status == ledger.UNDECLARED)
-    return strays, ledger.PROTECTED in statuses.values()

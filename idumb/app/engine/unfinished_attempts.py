@@ -13,7 +13,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Conflict
 from idumb.app.worktree import exposed_secrets, task_base
-from idumb.domain import outcome, wording
+from idumb.domain import outcome, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence
@@ -71,7 +71,12 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         attempt = dataclasses.replace(attempt, verdict=outcome.FAIL)
         attempt = attempt.ended(outcome.FAILED, "; ".join(f"{e.text}: {e.output}" for e in rejected))
     if saved.deviation:
-        done = pipeline.prove(context, saved, measure.accepting(context, attempt, saved.ledger.undeclared))
+        answer = context.journal.answer(questions.strays_id(task, saved.number))
+        if answer is not None and answer.choice == settings.KEEP:
+            attempt = measure.keeping(context, attempt, saved.ledger.undeclared)
+        else:
+            attempt = measure.leaving_out(context, attempt)
+        done = pipeline.prove(context, saved, attempt)
     else:
         done = pipeline.judge_again(context, saved, attempt)
     return done

@@ -235,13 +235,13 @@ def _choices(phase: str, again: str, kind: str = "") -> list[dict[str, Any]]:
     correct = Choice(
         "correct", "correct the plan", "nothing was recorded; only the plan changes", f"idumb check-plan {phase}"
     )
-    accept = Choice(
-        "accept",
-        "accept the files as part of the task, this once",
+    keep = Choice(
+        "keep",
+        "they belong to the task, this once",
         "the dry run adds them to the task and continues",
-        f"{again} --on-deviation accept",
+        f"{again} --on-deviation keep",
     )
-    return next_actions.rows((correct, *((accept,) if kind == DEVIATION else ())))
+    return next_actions.rows((correct, *((keep,) if kind == DEVIATION else ())))
 
 
 def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 from collections.abc import Collection
 
-from idumb.app.attempt import projections
+from idumb.app.attempt import projections, questions
 from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import previous_owner, projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -19,9 +19,9 @@ from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.contract import Contract
-from idumb.domain.decision import Decision
+from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import STRICT
+from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, REGRESSION, RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
@@ -84,7 +84,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         run_lifecycle.finish_restore(services, journal, contract)
         limits = {"sandboxed": True} if request.sandboxed else {}
         journal.write(journal.event("run.resumed", reason="resume", **limits))
-        _reset(journal, again, deviations=request.on_deviation is not None)
+        _reset(services, journal, contract, again, request.on_deviation)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
         result = run_lifecycle.run_to_end(services, journal, contract, request)
@@ -111,13 +111,27 @@ def _finish_reports(services: Services, owned: operation.Owned, contract: Contra
     projections.record_reports(services, owned.journal(state), contract, reports)
 
 
-def _reset(journal: Journal, again: Retry, *, deviations: bool) -> None:
-    """Reset the tasks to retry: failed ones, and those stopped by an undeclared change if a policy for it is given."""
+def _reset(services: Services, journal: Journal, contract: Contract, again: Retry, on_deviation: str | None) -> None:
+    """Reset the tasks to retry, or answer for those that undeclared changes stopped, so that their work is judged."""
     for task, task_state in list(journal.state.tasks.items()):
-        selected = again.selects(task_state) or (deviations and task_state.work.deviations)
-        if selected and (task_state.status == outcome.FAILED or _waits_about_strays(journal.state, task_state)):
+        open_one = _waits_about_strays(journal.state, task_state)
+        if task_state.status != outcome.FAILED and not open_one:
+            continue
+        if again.selects(task_state):
             once = {"once": True} if again.once else {}
             journal.write(journal.event("task.reset", task, reason="retry", **once))
+        elif on_deviation is not None and task_state.work.deviations:
+            _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)
+
+
+def _decide_strays(services: Services, journal: Journal, task: Task, choice: str, who: str) -> None:
+    """Record the answer about the undeclared changes of a task; nothing if it is not among the choices."""
+    number = journal.state.tasks[task.id].attempt.number
+    question = questions.strays_question(task, number, *run_lookup.strays(services, journal.state.id, task.id))
+    if question.evidence and question.choice(choice) is not None:
+        waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
+        answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id, number)
+        journal.write(journal.question_event(question, task.id, number), waits, answer)
 
 
 def _waits_about_strays(state: RunState, task: TaskState) -> bool:

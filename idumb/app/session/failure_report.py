@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.contract import changed_contract
 from idumb.app.core import next_actions, run_lookup
-from idumb.app.core.services import Services, kept_at
+from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
@@ -18,7 +17,6 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED, RunState
-from idumb.domain.runs.task_state import TaskState
 
 STEP = "step.finished"
 _HOLDS = frozenset({evidence.PASSED, evidence.OPINION})
@@ -123,47 +121,28 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
     if not task_state.work.deviations:
         return {}
     return {
-        "what": _what_changed(task_state),
-        "why": "They may be the builder's or your own; idumb cannot tell and reverts nothing.",
+        "what": f"{task} changed files it does not declare",
+        "why": "They are only in the private copy in which it was built.",
         "evidence": list(task_state.work.deviations),
         "choices": next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task))),
     }
 
 
-def _what_changed(task_state: TaskState) -> str:
-    if task_state.attempt.outcome == outcome.CANCELLED:
-        return f"{task_state.id} was interrupted; since it began, files changed that it does not declare"
-    return f"{task_state.id} changed files it does not declare"
-
-
 def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
     plan, task_state = contract.plan_of(task), state.tasks[task]
-    others = services.history.repositories(task_state.work.deviations)
-    inner = any(paths.repository_of(path, others) for path in task_state.work.deviations)
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
     hidden = exposed_secrets.any_in(services, task_state.work.deviations)
-    before = [
-        p
-        for p in never
-        if task_state.work.base is not None and services.trees.entry(task_state.work.base, p) is not None
-    ]
     return next_actions.UndeclaredChanges(
         contract.phase,
         task,
         task_state.work.deviations,
-        amend=widens and not inner and not hidden,
-        accept=not guarded and not inner and not hidden,
-        in_editor=contracts.in_editor(plan, contract.tasks[task], services.settings),
+        amend=widens and not hidden,
+        keep=not guarded and not hidden,
         look=not set(never) & {p for p, _ in state.contract.plans}
         or changed_contract.present_contract(services, state.phase) is not None,
-        question=next(iter(task_state.decisions), "") if task_state.attempt.outcome == outcome.CANCELLED else "",
-        back=[
-            f"git show {shlex.quote(kept_at(services, task_state.work.snapshot or '', p))} > {shlex.quote(p)}"
-            for p in before
-        ],
     )
 
 

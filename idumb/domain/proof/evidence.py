@@ -150,8 +150,6 @@ def _ledger_words(line: ledger.Line) -> str:
         return f"{line.path} was declared ({line.declared}) and did not change"
     if line.status == ledger.MISMATCH:
         return f"{line.path} was {line.actual}, declared {line.declared}"
-    if line.within is not None:
-        return f"{line.path} is in another repository, {line.within}, and was {line.actual}"
     if line.status == ledger.PROTECTED:
         return f"{line.path} is protected by {line.rule} and was {line.actual}"
     return f"{line.path} was {line.actual} and is not declared"

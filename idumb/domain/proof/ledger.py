@@ -54,23 +54,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing).
-
-    `within` is the nested repository that contains the path; `kept` then says whether a snapshot has its previous
-    bytes.
-    """
+    """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing)."""
 
     path: str
     status: str
     actual: str | None
     declared: str | None
     rule: str | None = None
-    within: str | None = None
-    kept: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        row = {"path": self.path, "status": self.status, "actual": self.actual, "declared": self.declared}
-        return row if self.within is None else {**row, "within": self.within, "kept": self.kept}
+        return {"path": self.path, "status": self.status, "actual": self.actual, "declared": self.declared}
 
 
 @dataclasses.dataclass(frozen=True)  # noqa: TID251 - cached properties need no slots

@@ -44,7 +44,8 @@ def _ways_out(data: phrases.Data) -> list[str]:
         return []
     lines = ["", f"After you fix the cause: idumb resume {data['phase']} --retry-failed"]
     if strays:
-        lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation accept")
+        lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation keep")
+        lines.append(f"To go on without them: idumb resume {data['phase']} --on-deviation leave-out")
     return [*lines, f"To accept the task as it is: idumb accept {data['id']} --why REASON"]
 
 

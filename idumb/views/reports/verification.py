@@ -21,7 +21,7 @@ from idumb.views.reports import evidence_table
 
 Record = Mapping[str, Any]
 """The payload of `verification.recorded`: status, reason, tree, evidence, weaker, requirements, goals, mismatches,
-spoiled, unproven, opinions, skipped, accepted."""
+unproven, opinions, skipped, accepted."""
 
 UNVERIFIED = "unverified"
 _INVARIANT = lazy_pattern.compile(r"(plan \S+ )?invariant ")

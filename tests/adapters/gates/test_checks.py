@@ -346,6 +346,8 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
         ("cat ~/.netrc", "checks: {home: user}"),
         ('test -s "$HOME/.netrc"', "checks: {home: user}"),
         ("cat $TMPDIR/x", "let the check make the file itself"),
+        ("python3 -c \"import os; open(os.environ['HO' + 'ME'] + '/x')\"", "checks: {home: user}"),
+        ("sh -c 'printenv HO'ME", ""),
         ("cat data.log", "checkout: {provide: [data.log]}"),
         ("cat build/x", "checkout: {provide: [lib/build]}"),
         ("node_modules/.bin/jest", "checkout: {provide: [node_modules]}"),

@@ -221,7 +221,7 @@ def test_an_undeclared_change_halts_the_run_and_is_not_delivered() -> None:
         files["README"] = b"rewritten"
 
     run = EngineRun(task("A"), task("B"), work=work)
-    ending = run.run(on_deviation="halt")
+    ending = run.run(on_deviation="stop")
     assert ending.kind == "halted"
     assert "README" in ending.words
     assert run.calls == [("A", 1)]
@@ -235,9 +235,37 @@ def test_an_accepted_undeclared_change_is_part_of_the_work() -> None:
         files["README"] = b"rewritten"
 
     run = EngineRun(task("A"), work=work)
-    assert run.run(on_deviation="accept").kind == "done"
+    assert run.run(on_deviation="keep").kind == "done"
     (recorded,) = run.events("checkpoint.recorded")
     assert recorded.payload["files"] == ["A", "README"]
+
+
+@pytest.mark.parametrize("policy", [None, "leave-out"])
+def test_undeclared_changes_that_are_left_out_are_not_there_when_the_rest_is_proven(policy: str | None) -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files["README"] = b"rewritten"
+        del files["B"]
+
+    declared = task("A", verify=("grep -q hello README", "test -f B"))
+    run = EngineRun(declared, work=work, answers={"deviation": "leave-out"})
+    run.repository.files["B"] = b""
+    run.repository.commit_all()
+    assert run.run(on_deviation=policy).kind == "done"
+    recorded = run.events("checkpoint.recorded")[-1]
+    assert (recorded.payload["files"], run.calls) == (["A"], [("A", 1)])
+    assert run.repository.files == {"README": b"hello", "A": run.repository.files["A"], "B": b""}
+
+
+def test_a_protected_file_can_be_left_out_but_not_kept() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        files[".planning/PLAN.md"] = b"mine"
+
+    run = EngineRun(task("A"), work=work)
+    assert run.run().kind == "waiting"
+    (question,) = run.events("decision.asked")
+    assert [choice["id"] for choice in question.payload["choices"]] == ["leave-out", "stop"]
 
 
 def test_a_file_that_a_check_creates_is_not_committed_with_the_work() -> None:

@@ -166,7 +166,7 @@ QUESTIONS: dict[str, tuple[TaskState, Task, dict[str, Any], dict[str, str]]] = {
         STRAYED,
         TASK,
         {"strays": ("b",)},
-        {"accept": follow.JUDGE, "retry": follow.RESET, "halt": follow.FAIL},
+        {"keep": follow.JUDGE, "leave-out": follow.JUDGE, "stop": follow.FAIL},
     ),
     "effect": (AFTER_EFFECT, DEPLOYS, {}, {"again": follow.START, "skip": follow.SKIP}),
     "ceiling": (ended(), TASK, AT_CEILING, {"stop": follow.FAIL}),
@@ -217,7 +217,7 @@ def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_
     assert (move.kind, move.says != "") == (follow.FAIL, True)
 
 
-@pytest.mark.parametrize("given", [{"protected": True}, {"in_editor": True}, {"strays": ()}])
+@pytest.mark.parametrize("given", [{"in_editor": True}, {"strays": ()}])
 def test_changes_that_nobody_can_accept_fail_the_task(given: dict[str, Any]) -> None:
     assert moved(STRAYED, **{"strays": ("b",), **given}).kind == follow.FAIL
 

@@ -13,7 +13,7 @@ from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.expression import INTEGER
-from idumb.domain.plans.plan import HUMAN, STEPS, Criterion, RollbackClass
+from idumb.domain.plans.plan import HUMAN, STEPS, Condition, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs
@@ -55,7 +55,7 @@ def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept(
     assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
     kept = run.state.tasks["A"].checkpoint
     assert kept is not None
-    assert (kept.status, kept.files, kept.error) == ("interrupted", (), "idumb was killed during the attempt")
+    assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
 
 
@@ -306,9 +306,9 @@ def straying(**fields: Any) -> EngineRun:
 @pytest.mark.parametrize("later", [False, True])
 def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, later: bool) -> None:
     """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
-    run = straying(answers={} if later else {"deviation": "accept"})
+    run = straying(answers={} if later else {"deviation": "keep"})
     if later:
-        answered(run, "accept")
+        answered(run, "keep")
         assert "B" not in run.repository.files
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
@@ -324,7 +324,7 @@ def test_acceptance_covers_the_changes_that_were_shown() -> None:
         if request.attempt == 2:
             files["C"] = b"stray"
 
-    run = answered(EngineRun(task("A", verify=("grep -q 2 A",)), work=work), "accept")
+    run = answered(EngineRun(task("A", verify=("grep -q 2 A",)), work=work), "keep")
     assert run.run().kind == "waiting"
     assert [list(question["evidence"]) for question in run.state.decisions.values()] == [["B"], ["C"]]
 
@@ -337,7 +337,7 @@ def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
         files["B"] = b"stray"
         return AgentResult("completed", usage=Usage(10, 20, 0.5))
 
-    run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "accept"))
+    run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "keep"))
     assert run.run().kind == "done"
     progress = run.state.tasks["A"].progress
     assert (progress.attempts, progress.spent.attempts, progress.spent.tokens) == (1, 1, 30)
@@ -353,12 +353,12 @@ def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted
     bindings = {name: Binding(name, "scripted") for name in ("builder", "validator")}
     chosen = Settings(builder="builder", bindings=bindings)
     tasks = (task("A", validator="validator", acceptance=JUDGED),)
-    run = answered(answered(EngineRun(*tasks, work=work, settings=chosen), "accept"))
+    run = answered(answered(EngineRun(*tasks, work=work, settings=chosen), "keep"))
     assert run.run().kind == "done"
     assert {role: used.tokens for role, used in run.state.spent.items()} == {"builder": 30, "validator": 30}
 
 
-@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+@pytest.mark.parametrize("answers", [{}, {"deviation": "keep"}])
 def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: dict[str, str]) -> None:
     """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
 
@@ -369,7 +369,7 @@ def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: d
 
     run = EngineRun(task("A"), work=work, answers=answers)
     if not answers:
-        answered(run, "accept")
+        answered(run, "keep")
     assert run.run().kind == "done"
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.commits() == ["A"]
@@ -396,8 +396,10 @@ def test_a_task_with_an_effect_is_not_repeated_until_a_person_says_so(ends: str)
 
 def test_guidance_with_an_answer_reaches_the_next_attempt() -> None:
     """R-RUN-5: whatever the question was after which the task is tried again."""
-    run = straying()
+    run = EngineRun(task("A", preconditions=(Condition("file-exists", "b"),)))
     assert run.run().kind == "waiting"
+    run.repository.files["b"] = b""
+    run.repository.commit_all()
     journal = run.process().journal
     (question,) = run.state.decisions
     journal.write(journal.answer_event(Answer(question, "retry", "Pat", "use blue"), "A", 1))
@@ -414,7 +416,7 @@ def test_guidance_reaches_a_task_that_was_killed() -> None:
     assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
-@pytest.mark.parametrize("answers", [{}, {"deviation": "accept"}])
+@pytest.mark.parametrize("answers", [{}, {"deviation": "keep"}])
 def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]
 ) -> None:
@@ -433,7 +435,7 @@ def test_a_gate_that_cannot_judge_accepted_changes_stops_the_run(
     chosen = dataclasses.replace(EngineRun(task("A")).settings, gates={gate_table.SYNTAX: GateSettings(level=1)})
     run = EngineRun(task("a.py"), work=work, settings=chosen, answers=answers)
     if not answers:
-        answered(run, "accept")
+        answered(run, "keep")
     ending = run.run()
     assert (ending.kind, ending.fields.get("failure"), run.calls) == ("halted", "gate-error", [("a.py", 1)])
     monkeypatch.undo()

@@ -21,7 +21,7 @@ PASSED = proof("AC-1", evidence.PASSED)
 
 
 def test_failures_come_first_then_pending_answers_then_missing_proofs() -> None:
-    cases: list[tuple[list[Evidence], list[str], list[str], list[str], tuple[str, str, list[str]]]] = [
+    cases: list[tuple[list[Evidence], list[str], list[str], tuple[str, str, list[str]]]] = [
         ([PASSED], [], [], ("passed", "every check passed", [])),
         (
             [PASSED, proof("AC-2", evidence.FAILED), proof("AC-3", evidence.WAITING)],

@@ -117,19 +117,11 @@ def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() 
 
 
 def test_the_rows_of_a_ledger_are_its_files_and_then_its_symbols() -> None:
-    """A row says only of a path in a nested repository whether its previous bytes are kept."""
-    nested = ledger.Line("lib/a", ledger.UNDECLARED, ledger.MODIFIED, None, within="lib")
+    other = ledger.Line("lib/a", ledger.UNDECLARED, ledger.MODIFIED, None)
     plain = ledger.Line("b", ledger.DECLARED, ledger.CREATED, "create")
     symbol = symbols.Line("b.py", "load", ledger.UNDECLARED, symbols.ADDED, None)
-    assert ledger.Ledger((nested, plain), (symbol,)).as_list() == [
-        {
-            "path": "lib/a",
-            "status": "undeclared",
-            "actual": "modified",
-            "declared": None,
-            "within": "lib",
-            "kept": False,
-        },
+    assert ledger.Ledger((other, plain), (symbol,)).as_list() == [
+        {"path": "lib/a", "status": "undeclared", "actual": "modified", "declared": None},
         {"path": "b", "status": "declared", "actual": "created", "declared": "create"},
         symbol.as_dict(),
     ]

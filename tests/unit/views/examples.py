@@ -198,7 +198,6 @@ def record(contract: Contract, **changes: Any) -> dict[str, Any]:
         ],
         "goals": {contract.plans[0].path: "Stable addresses"},
         "mismatches": [],
-        "spoiled": [],
         "unproven": [],
         "opinions": [],
         "skipped": [],

@@ -347,7 +347,6 @@ def test_verification_lists_every_gap() -> None:
         reason="SC-1 failed",
         evidence=[failed, waiting, opinion],
         mismatches=["a.py is not as T1-01 left it"],
-        spoiled=["b.py"],
         skipped=["T1-04"],
         accepted={"T1-03": "good | enough"},
     )
