@@ -1,4 +1,4 @@
-"""The commands of the group For agents: take, submit and give up tasks; serve tools and a scripted model."""
+"""The commands of the group For agents: start, take, submit and give up tasks; serve tools and a scripted model."""
 
 from __future__ import annotations
 
@@ -49,6 +49,27 @@ def start_command(task: str, by: str | None, retry: bool, **flags: Any) -> Resul
 
     with options.services(progress=True) as services:
         return start_task.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
+
+
+@options.command("take")
+@click.argument("task")
+@click.option("--by", metavar="NAME", help="Who works on the task; by default your user name.")
+@options.approve("Consent to this contract (see check-plan).")
+@options.approval
+@click.option("--mode", type=mistyped.Choice(["guided", "strict"]), help="Override the plan's mode.")
+@options.accept_git
+@options.accept_changed
+def take_command(task: str, by: str | None, **flags: Any) -> Result:
+    """Take over a task that an agent did not finish.
+
+    Puts what its last attempt left into your working tree, uncommitted, and opens an attempt for you. A file that you
+    changed stays as you have it. Correct the work, then `idumb submit` judges it; `idumb give-up` takes it out again.
+    """
+    from idumb.app.editor import start_task
+    from idumb.app.running.run_request import Request
+
+    with options.services(progress=True) as services:
+        return start_task.take(services, task, by or user_folders.user_name(), Request("", **flags))
 
 
 @options.command("submit")

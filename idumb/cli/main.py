@@ -79,6 +79,7 @@ _GROUPS = {
     "For agents": {
         "mcp": "Serve idumb over the Model Context Protocol.",
         "start": "Start a task that you build yourself.",
+        "take": "Take over a task that an agent did not finish.",
         "submit": "Submit your work on a started task.",
         "give-up": "End a started task without its work.",
         "fake-model": "Serve a scripted model, to rehearse with a real agent.",

@@ -195,8 +195,9 @@ def settings(root: str) -> Mapping[str, str]:
 
     The last value of each name, with section and variable in lower case; a name without a value is true.
     """
-    rows = filter(None, output(root, ["config", "--list", "-z"]).split(b"\0"))
-    parted = (os.fsdecode(row).partition("\n") for row in rows)
+    words = output(root, ["config", "--list", "--show-scope", "-z"]).split(b"\0")
+    rows = zip(words[::2], words[1::2], strict=False)
+    parted = (os.fsdecode(row).partition("\n") for scope, row in rows if scope != b"command")  # that is idumb's own
     return {name: value if sign else "true" for name, sign, value in parted}
 
 

@@ -33,7 +33,7 @@ _MODULES = {
     "debug": ("debug",),
     "prove": ("prove",),
     "workflows": ("workflow",),
-    "editor": ("start", "submit", "give-up", "mcp", "fake-model"),
+    "editor": ("start", "take", "submit", "give-up", "mcp", "fake-model"),
 }
 # Functions that do not have the name of their command.
 _FUNCTIONS = {
@@ -44,6 +44,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("execute-phase", "execute", "quick", "resume"), "ended"),
     **dict.fromkeys(("accept", "skip"), "settled"),
     **dict.fromkeys(("rollback", "undo"), "rolled_back"),
+    "take": "start",
     "mcp": "tools",
     "fake-model": "serving",
     "help": "help_page",

@@ -138,6 +138,8 @@ def _parts(command: click.Command | None, whole: click.Context) -> Iterator[str]
         choices = parameter.type.choices if isinstance(parameter.type, click.Choice) else ()
         if isinstance(parameter, click.Argument):
             yield from choices
+        elif "--help" in parameter.opts:
+            yield from whole.help_option_names  # click keeps the names of the first context that asked
         elif isinstance(parameter, click.Option) and not parameter.hidden:
             yield from (*parameter.opts, *parameter.secondary_opts)
             yield from (f"{parameter.opts[-1]} {choice}" for choice in choices)

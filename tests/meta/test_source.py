@@ -33,7 +33,6 @@ WITH_A_REASON = {
     "idumb/system/processes/started_program.py": {"pickle"},
     "idumb/system/processes/guardian.py": {"pickle"},
     # A hint that a person may follow; idumb itself never does.
-    "idumb/app/running/task_overrides.py": {"the stash"},
     "idumb/app/worktree/task_base.py": {"the stash"},
     "idumb/domain/refusals/running.py": {"the stash"},
     # As in the standard dataclasses: a function composed of the names of fields, which are in the source of a class.

@@ -106,6 +106,12 @@ def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
         Choice("look", "see what it changed", "nothing is written or run", f"idumb diff {task}"),
         Choice("retry", "retry it", "a new attempt gets the reasons of the last failure", again),
         Choice(
+            "take",
+            "correct it yourself",
+            "its files are put into your working tree, and idumb submit judges them",
+            f"idumb take {task}",
+        ),
+        Choice(
             "accept",
             "accept its work as it is",
             "the task counts as done because you accept it, and its files are committed",

@@ -1,7 +1,7 @@
-"""`start`: a builder that drives idumb itself begins a task. idumb prepares the attempt, then leaves it open.
+"""`start` and `take`: a builder that drives idumb itself begins a task, or goes on with what another one left.
 
-The stages are those of every attempt (`attempt/pipeline.py`), divided at the work. Nothing the builder says is
-believed: `submit` judges the bytes.
+idumb prepares the attempt, then leaves it open. The stages are those of every attempt (`attempt/pipeline.py`), divided
+at the work. Nothing the builder says is believed: `submit` judges the bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from idumb.app.reading import task_brief
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import task_base
+from idumb.app.worktree import kept_work, task_base
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -30,6 +30,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import RunState
+from idumb.domain.runs.task_state import TaskState
 
 
 def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:
@@ -37,24 +38,38 @@ def start(services: Services, task_name: str, by: str, flags: Request, *, retry:
 
     `by` names the builder.
     """
+    return _begin(services, task_name, by, dataclasses.replace(flags, command="start"), retry=retry)
+
+
+def take(services: Services, task_name: str, by: str, flags: Request) -> Result:
+    """Put what the last attempt left into the working tree, and open an attempt of the user's there."""
+    return _begin(services, task_name, by, dataclasses.replace(flags, command="take"), retry=True)
+
+
+def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry: bool) -> Result:
     phase, task_id = run_lookup.find_task(task_name)
-    again = f"idumb start {task_id}"
-    request = dataclasses.replace(flags, phase=phase, in_place=True, command="start", again=again)
+    again = f"idumb {flags.command} {task_id}"
+    request = dataclasses.replace(flags, phase=phase, in_place=True, again=again)
     contract = admission.admit(services, request)
-    task = _buildable(services, contract, task_id)
-    with operation.owned(services, "start") as owned:
+    takes = request.command == "take"
+    task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
+    with operation.owned(services, request.command) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
-            services, journal, contract, request, lambda context: _open(context, task, by, retry=retry)
+            services, journal, contract, request, lambda context: _open(context, task, by, retry=retry, takes=takes)
         )
         if isinstance(begun, Ending):
             return _not_opened(services, journal, contract, request, task, begun)
     return _opened(services, journal.state, contract, begun)
 
 
-def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
+def _known(contract: Contract, task_id: str) -> Task:
     run_lookup.require_task(contract.tasks, task_id, contract.phase)
-    task = contract.tasks[task_id]
+    return contract.tasks[task_id]
+
+
+def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
+    task = _known(contract, task_id)
     if not contracts.in_editor(contract.plan_of(task_id), task, services.settings):
         name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
         raise Refusal(
@@ -67,11 +82,12 @@ def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
     return task
 
 
-def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt | Ending:
+def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool) -> Attempt | Ending:
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(context)
     run_lock.lock_in(context)
-    if retry and context.journal.state.tasks[task.id].status == outcome.FAILED:
+    left = context.journal.state.tasks[task.id]
+    if retry and (left.status == outcome.FAILED or (takes and left.status == outcome.WAITING)):
         context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(context, task)
     broken = runner.broken_before(context)
@@ -81,7 +97,10 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt |
     if ready is not moves.READY:
         status = context.journal.state.tasks[task.id].status
         return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
-    task_base.require_clean(context, task)
+    if takes:
+        _take(context, left)
+    else:
+        task_base.require_clean(context, task)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)
@@ -89,6 +108,13 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool) -> Attempt |
     _announce(context, attempt, by)
     projections.progress(context)
     return attempt
+
+
+def _take(context: RunContext, left: TaskState) -> None:
+    """Put what the last attempt left into the user's tree, except what he changed himself."""
+    yours = kept_work.deliver_beside(context.services, left, kept_work.files(left))
+    if yours:
+        context.services.reporter.note(f"You changed {wording.listed(yours)} since: they stay as you have them")
 
 
 def _require_turn(context: RunContext, task: Task) -> None:

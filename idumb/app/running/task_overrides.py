@@ -16,7 +16,7 @@ from idumb.app.core.services import Services, attempt_ref
 from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.worktree import exposed_secrets, preconditions
+from idumb.app.worktree import exposed_secrets, kept_work, preconditions
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
@@ -24,7 +24,6 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.task_state import Checkpoint, TaskState
 from idumb.domain.settings import COMMIT_TASK
 
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
@@ -160,14 +159,14 @@ def _take_work(
     if task_state.work.base is None:
         return {}
     commits = journal.state.policy == COMMIT_TASK
-    if task_state.checkpoint is not None and not task_state.work.touched:
-        files = [path for path in task_state.checkpoint.files if path not in guarded]
+    kept = kept_work.files(task_state, guarded)
+    if task_state.checkpoint is not None and kept:
         if commits:
-            exposed_secrets.require_consent(services, journal, task, task_state.checkpoint.tree, files)
-        _deliver(services, task_state, task_state.checkpoint, files)
+            exposed_secrets.require_consent(services, journal, task, task_state.checkpoint.tree, kept)
+        kept_work.deliver(services, task_state, kept)
     declared = services.history.uncommitted(ledger.written_paths(contract.tasks[task].files))
     edited = (p for p in declared if not paths.matches_any(p, paths.OWN_FILES))
-    touched = tuple(dict.fromkeys((*task_state.work.touched, *edited)))
+    touched = tuple(dict.fromkeys((*task_state.work.touched, *kept, *edited)))
     delivered = tuple(path for path in touched if path not in guarded)
     if commits:
         exposed_secrets.require_consent(services, journal, task, services.trees.scan(delivered), delivered)
@@ -176,34 +175,6 @@ def _take_work(
     ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")
     snapshot = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": snapshot.tree}
-
-
-def _deliver(services: Services, task_state: TaskState, checkpoint: Checkpoint, files: Sequence[str]) -> None:
-    """Restore into the working tree what a failed attempt left in its clone."""
-    copy = services.open_checkout()
-    target, base = (copy.raw(tree, files) for tree in (checkpoint.tree, task_state.work.base or checkpoint.tree))
-    conflicts = services.trees.restore(target, base, files)
-    if conflicts:
-        conflicting = ", ".join(c.path for c in conflicts)
-        raise Refusal(
-            "task.changed-since",
-            f"{task_state.id} was built from other files: these have changed here since: {conflicting}",
-            hint="Stash your changes (git stash push -- PATHS) or move them away, then run the command again",
-            details={
-                "paths": [c.path for c in conflicts],
-                "task": task_state.id,
-                "choices": next_actions.rows(
-                    (
-                        Choice(
-                            "move",
-                            "stash your changes (git stash push -- PATHS) or move them away, then accept it again",
-                            "the files of the task are written here",
-                            f"idumb accept {task_state.id} --why REASON",
-                        ),
-                    )
-                ),
-            },
-        )
 
 
 def _commit(

@@ -1,0 +1,57 @@
+"""What a failed attempt of a program left, which is only in its checkpoint, put into the user's working tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from idumb.app.core import next_actions
+from idumb.app.core.services import Services
+from idumb.app.ports.repository import Conflict
+from idumb.domain import wording
+from idumb.domain.decision import Choice
+from idumb.domain.errors import Refusal
+from idumb.domain.runs.task_state import TaskState
+
+
+def files(task: TaskState, without: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the paths to deliver; none if a person did the work, which is in his tree already."""
+    if task.checkpoint is None or task.work.base is None or task.work.touched:
+        return ()
+    return tuple(path for path in task.checkpoint.files if path not in without)
+
+
+def deliver(services: Services, task: TaskState, chosen: Sequence[str]) -> None:
+    """Write these paths, or none: Refusal `task.changed-since` if one is not as in the base of the work."""
+    conflicts = _write(services, task, chosen)
+    if conflicts:
+        raise _changed(task.id, [conflict.path for conflict in conflicts])
+
+
+def deliver_beside(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[str, ...]:
+    """Write these paths, except those that the user changed since; return these."""
+    yours = tuple(conflict.path for conflict in _write(services, task, chosen))
+    if yours:
+        deliver(services, task, [path for path in chosen if path not in yours])
+    return yours
+
+
+def _write(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
+    if not chosen or task.checkpoint is None or task.work.base is None:
+        return ()
+    copy = services.open_checkout()
+    return services.trees.restore(copy.raw(task.checkpoint.tree, chosen), copy.raw(task.work.base, chosen), chosen)
+
+
+def _changed(task: str, paths: list[str]) -> Refusal:
+    take = Choice(
+        "take",
+        "keep your version of them, and take the rest",
+        "what you did not change is written here, and idumb submit judges all of it",
+        f"idumb take {task}",
+    )
+    return Refusal(
+        "task.changed-since",
+        f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
+        hint=f"idumb take {task} keeps your version and writes the rest; or move yours away, then repeat the command",
+        details={"paths": paths, "task": task, "choices": next_actions.rows((take,))},
+    )

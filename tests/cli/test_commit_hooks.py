@@ -1,0 +1,92 @@
+"""Hooks of the user's run when idumb commits: beside his working tree, and what they change is proven."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support import project as projects
+from tests.support.answer import Answer
+from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project, making, task
+
+
+@pytest.fixture
+def project(sandbox: GitSandbox) -> Project:
+    return projects.create(sandbox, files={"README.md": "one\n"})
+
+
+def hook(project: Project, name: str, text: str) -> None:
+    project.repo.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n", mode=0o755)
+
+
+def by_agent(project: Project, text: str, *, check: str = "test -s a.txt") -> None:
+    """A program builds the task; it notes each call, and `text` is the rest of it."""
+    log = project.folder.parent / "calls"
+    project.repo.write("agent.sh", f"echo called >> {log}\n{text}\n")
+    project.repo.commit("an agent")
+    project.configure("builder: mine\nbindings:\n  mine: {adapter: command, argv: [sh, agent.sh]}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+
+
+def calls(project: Project) -> int:
+    return len((project.folder.parent / "calls").read_text().splitlines())
+
+
+def committed(project: Project, path: str) -> str:
+    return project.repo.git("show", f"HEAD:{path}")
+
+
+def run(project: Project, *flags: str) -> Answer:
+    return project.execute("--no-verify", *flags)
+
+
+def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(project: Project) -> None:
+    """R-RUN-3: as hooks of the framework pre-commit do. The user's file is the committed one."""
+    by_agent(project, "echo hello > a.txt")
+    formats = "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
+    hook(project, "pre-commit", f"test -e a.txt || exit 0; {formats}")
+    assert run(project).code == 0
+    assert (calls(project), committed(project, "a.txt"), project.read("a.txt")) == (1, "HELLO", "HELLO\n")
+    assert project.repo.git("status", "--porcelain") == ""
+
+
+def test_what_a_hook_breaks_is_not_delivered(project: Project) -> None:
+    by_agent(project, "echo hello > a.txt", check="grep -q hello a.txt")
+    hook(project, "pre-commit", "test -e a.txt || exit 0; echo broken > a.txt; git add a.txt")
+    head = project.repo.head()
+    assert run(project, "--max-attempts", "1").code == 1
+    assert (project.repo.head(), project.exists("a.txt")) == (head, False)
+
+
+def test_the_words_of_a_hook_that_refuses_go_to_the_agent(project: Project) -> None:
+    by_agent(project, "grep -q 'upper case' && echo HELLO > a.txt || echo hello > a.txt")
+    hook(project, "pre-commit", "grep -q hello a.txt && { echo 'a.txt must be upper case' >&2; exit 1; }; exit 0")
+    assert run(project).code == 0
+    assert (calls(project), committed(project, "a.txt")) == (2, "HELLO")
+
+
+def test_a_hook_sees_the_change_and_not_what_the_user_staged(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    project.repo.write("mine.txt", "mine\n")
+    project.repo.git("add", "mine.txt")
+    seen = project.folder.parent / "seen"
+    looks = f"git diff --cached --name-status > {seen}; git rev-parse HEAD >> {seen}"
+    hook(project, "pre-commit", f"test -e {seen} || {{ {looks}; }}; git add -A")
+    head = project.repo.head()
+    assert run(project).code == 0
+    assert seen.read_text() == f"A\ta.txt\n{head}\n"
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1") == "a.txt"
+    assert project.repo.git("diff", "--cached", "--name-only") == "mine.txt"
+
+
+def test_a_background_process_of_a_hook_does_not_hold_up_the_run(project: Project) -> None:
+    """It keeps the hook's output open and reads a pipe that nobody closes before the run is over."""
+    gate = project.folder.parent / "gate"
+    os.mkfifo(gate)
+    project.plan([making("T1-01", "a.txt")])
+    hook(project, "post-commit", f"cat {gate} &")
+    held = os.open(gate, os.O_RDWR)
+    assert run(project).code == 0
+    os.close(held)
