@@ -13,7 +13,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError
 from idumb.domain.runs import sandbox
 from idumb.domain.runs.sandbox import Fence
-from idumb.domain.settings import SANDBOX_LANDLOCK, SandboxSettings
+from idumb.domain.settings import SANDBOX_BWRAP, SANDBOX_LANDLOCK, SandboxSettings
 from idumb.lazy_dataclass import dataclass
 from idumb.system.files import links
 
@@ -33,21 +33,26 @@ class Opened:
 def opened(
     request: AgentRequest, equipment: Equipment, chosen: SandboxSettings, scratch: str, state: Sequence[str]
 ) -> Iterator[Opened]:
-    """Prepare the sandbox of one call. Where only Landlock can help, missing folders of the scope exist meanwhile.
+    """Prepare the sandbox of one call. Missing folders that it may write exist meanwhile.
+
+    Those of the scope only if Landlock must do, because a program that makes one of these itself then fails.
 
     `scratch` is a folder of this call, `state` are folders of the agent. Raises AdapterError if the request requires a
     sandbox and none can be had, OSError if a folder cannot be made.
     """
     created: list[str] = []
+    root = os.path.realpath(request.workspace)
+    scope = sandbox.scope_folders(request.allowed_paths) if request.role == BUILDER else ()
     try:
+        if request.role == BUILDER:
+            _create(root, (p for p in chosen.write if not os.path.isabs(os.path.expanduser(p))), created)
         fence = _fence(request, equipment, chosen, (scratch, *state))
         if equipment.sandboxes is None:
             raise AssertionError("agents that work have the port")
         sandboxes = equipment.sandboxes()
         level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
-        if level == sandbox.DETECTION and (request.sandboxed or chosen.level == SANDBOX_LANDLOCK):
-            # Better than nothing here, although a program that makes one of these folders itself then fails.
-            _create_folders(request, created)
+        if level != SANDBOX_BWRAP and (request.sandboxed or chosen.level == SANDBOX_LANDLOCK):
+            _create(root, scope, created)
             fence = _fence(request, equipment, chosen, (scratch, *state))
             level, why = sandbox.choose(chosen.level, fence, sandboxes.support())
         if level == sandbox.DETECTION and request.sandboxed:
@@ -127,10 +132,9 @@ def _existing(root: str, folder: str) -> str | None:
     return place
 
 
-def _create_folders(request: AgentRequest, created: list[str]) -> None:
-    """Make the missing folders of a builder's scope, and append them, outermost first."""
-    root = os.path.realpath(request.workspace)
-    for folder in filter(None, sandbox.scope_folders(request.allowed_paths if request.role == BUILDER else ())):
+def _create(root: str, folders: Iterable[str], created: list[str]) -> None:
+    """Make the missing ones of these folders of the workspace, and append them, outermost first."""
+    for folder in filter(None, folders):
         above = _existing(root, folder)
         while above is not None and above != (place := os.path.join(root, folder)):
             above = os.path.join(above, os.path.relpath(place, above).split("/", 1)[0])

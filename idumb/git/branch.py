@@ -26,22 +26,27 @@ def advance(
 ) -> str:
     """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
 
-    The index gets the entries of the paths that the commit changed, where it still has those from before: what the user
-    staged for them stays. Return git's words if it refuses. Repeating the call is safe.
+    First the index gets the entries of the paths that the commit changed, where it still has those from before: what
+    the user staged for them stays. The other way round, his next commit would undo the work if idumb were killed
+    between the two. Return git's words if it refuses; the index is then as HEAD has it. Repeating the call is safe.
     """
-    place.guard()
     if open_repository.head_of(repository) != commit:
+        before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
+        try:
+            followed = index_file.follow(place, repository, before, after)
+        except errors.Refusal as refusal:
+            return str(refusal)
+        _force_index(place)
+        place.guard()
         name = ["--no-deref", "HEAD"] if branch is None else [branch]
         arguments = ["update-ref", "-m", message, *name, commit, expected or _NOTHING]
         result = git_program.write(place.root, arguments)
         if result.status != 0:
+            present = tree_objects.tree_of(repository, open_repository.head_of(repository))
+            index_file.set_to(place, repository, present, followed)
             return result.words or f"git update-ref ended with status {result.status}"
-    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
-    paths = [change.path for change in tree_objects.changes(repository, before, after)]
-    place.guard()
-    followed = index_file.follow(place, repository, before, after, paths)
     _force(place, branch)
-    return "" if followed else "the branch moved, but git could not write the index"
+    return ""
 
 
 def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
@@ -80,13 +85,14 @@ def _is_elsewhere(repository: pygit2.Repository, name: str) -> bool:
     return branch is not None and bool(branch.is_checked_out())
 
 
-def _force(place: Repository, branch: str | None) -> None:
-    """Force index and branch, then their folders: git forces the branch's file only, and a power cut would lose it.
+def _force_index(place: Repository) -> None:
+    """Force it to disk before the branch: git does not, and its rename must not precede its bytes."""
+    durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
 
-    For a commit of given paths, git does not even force the index, whose rename must not precede its bytes.
-    """
-    files = [os.path.join(place.git_dir, index_file.INDEX)]
-    folders = [place.git_dir]
+
+def _force(place: Repository, branch: str | None) -> None:
+    """Force the branch, then its folders: git forces the branch's file only, and a power cut would lose it."""
+    files, folders = [], [place.git_dir]
     if branch is not None:
         files.append(os.path.join(place.common_dir, branch))
         folder = os.path.dirname(files[-1])

@@ -35,6 +35,7 @@ _ALWAYS = (
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
     "-c", "log.showSignature=false",  # it would start the program that the repository names for signatures
+    "-c", "i18n.commitEncoding=UTF-8",  # the user's would be recorded for idumb's messages
 )  # fmt: skip
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""

@@ -216,10 +216,6 @@ class GitHistory:
         """
         branch.begin(self._place, self.repository, name, self._head_commit())
 
-    def settle_index(self, commit: str, paths: Sequence[str]) -> None:
-        self._place.guard()
-        index_file.settle(self._place, self.repository, commit, self._paths.all_own(paths))
-
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
         return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.hooks_within else ()
 

@@ -1,20 +1,23 @@
-"""The user's index: its bytes and entries, its changes since a snapshot, and how entries are added and set."""
+"""The user's index: its bytes and entries, and how entries are set."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-
-import pygit2
+from typing import TYPE_CHECKING
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, open_repository
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.system import clock
+
+if TYPE_CHECKING:
+    import pygit2
 
 INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
-FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+_PAUSE, _TRIES = 0.1, 300  # seconds, and how often a lock is waited for
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 
 
@@ -64,40 +67,43 @@ def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | No
     return chosen
 
 
-def set_to_head(place: Repository, repository: pygit2.Repository, paths: Sequence[str]) -> bool:
-    """Give the index HEAD's entries for these paths, which git did not reach. Return whether that worked."""
-    tree = _head_tree(repository)
-    rows = update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
-    return git_program.write(place.root, ["update-index", "-z", "--index-info"], rows).status == 0
+def follow(place: Repository, repository: pygit2.Repository, before: str, after: str) -> tuple[str, ...]:
+    """Give the index the entries of the tree `after` where it still has those of `before`; return these paths.
 
-
-def settle(place: Repository, repository: pygit2.Repository, id: str, paths: Sequence[str]) -> bool:
-    """If git was killed between branch and index, give the index the entries of the commit `id` for these paths.
-
-    Only while that commit is HEAD, and only for entries that are as they were before: others are the user's.
+    Refusal `git.failed` if git could not.
     """
-    if open_repository.head_of(repository) != id:
-        return True
-    commit = repository[id].peel(pygit2.Commit)
-    before = str(commit.parents[0].tree_id) if commit.parents else tree_objects.EMPTY_TREE
-    return follow(place, repository, before, str(commit.tree_id), paths)
-
-
-def follow(place: Repository, repository: pygit2.Repository, before: str, after: str, paths: Sequence[str]) -> bool:
-    """Give the index the entries of HEAD (tree `after`) for these paths, where it still has those of `before`.
-
-    Return whether git could.
-    """
+    paths = [change.path for change in tree_objects.changes(repository, before, after)]
     stale = []
     for path, have in entries(place.root, paths).items():
         old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
         announced = old is None and have is not None and have.oid == EMPTY
         if have != new and (have == old or announced):
             stale.append(path)
-    return set_to_head(place, repository, stale) if stale else True
+    set_to(place, repository, after, stale)
+    return tuple(stale)
 
 
-def update_input(entries: Mapping[str, Entry | None]) -> bytes:
+def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: Sequence[str]) -> None:
+    """Give the index the entries of a tree for these paths. A lock that another git holds is waited for.
+
+    Refusal `git.failed` if git could not.
+    """
+    if not paths:
+        return
+    rows = _update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
+    arguments = ["update-index", "-z", "--index-info"]
+    for _ in range(_TRIES):
+        place.guard()
+        result = git_program.write(place.root, arguments, rows)
+        if result.status == 0:
+            return
+        if b"index.lock" not in result.err:
+            break
+        clock.SystemClock().pause(_PAUSE)
+    raise git_program.failure(arguments, result)
+
+
+def _update_input(entries: Mapping[str, Entry | None]) -> bytes:
     """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
     rows = []
     for path, entry in sorted(entries.items()):

@@ -22,7 +22,9 @@ def _waiting(sandbox: GitSandbox) -> Project:
     """A phase whose task is done and whose criterion waits for a person; the builder writes what draft.log says."""
     project = projects.create(sandbox)
     draft(project, "first = 1\n")
-    build = task("T1-01", files="create `x.py`", check="test -s x.py", steps=[shell("cat draft.log > x.py")])
+    build = task(
+        "T1-01", files="create `x.py`", check="test -s x.py", steps=[shell("cat $IDUMB_REPOSITORY/draft.log > x.py")]
+    )
     project.plan([build], tail=CRITERION.format(check="test -e README.md"))
     assert project.execute().code == 5
     assert listed(project) == [QUESTION]

@@ -45,7 +45,9 @@ def run(project: Project, *flags: str) -> Answer:
 def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(project: Project) -> None:
     """R-RUN-3: as hooks of the framework pre-commit do. The user's file is the committed one."""
     by_agent(project, "echo hello > a.txt")
-    formats = "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
+    formats = (
+        "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
+    )
     hook(project, "pre-commit", f"test -e a.txt || exit 0; {formats}")
     assert run(project).code == 0
     assert (calls(project), committed(project, "a.txt"), project.read("a.txt")) == (1, "HELLO", "HELLO\n")

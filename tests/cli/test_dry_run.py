@@ -170,14 +170,14 @@ def test_a_dry_run_of_a_verified_phase_needs_force(prepared: Prepared) -> None:
 
 
 def test_checks_of_a_dry_run_have_what_the_configuration_provides(project: Project) -> None:
-    """R-RUN-3, R-RUN-11: git ignores it, so no copy has it. HEAD is detached, and a run would work in a clone."""
+    """R-RUN-3, R-RUN-11: git ignores it, so no copy has it. HEAD is detached."""
     project.repo.write_all({".gitignore": "data/\n", "data/x": "x\n"})
     project.repo.commit("ignore", ".gitignore")
     project.configure("checkout: {provide: [data]}\n")
     needing = task("T1-01", files="create `a.txt`", check="test -s data/x", steps=[write("a.txt", "a\n")])
     project.plan([needing])
     project.repo.git("checkout", "--quiet", "--detach")
-    assert statuses(rehearse(project, "--workspace", "clone")) == {"T1-01": "completed"}
+    assert statuses(rehearse(project)) == {"T1-01": "completed"}
 
 
 def test_a_repository_without_commits_can_have_a_dry_run(sandbox: GitSandbox) -> None:

@@ -175,21 +175,16 @@ def _doctor(project: Project) -> list[dict[str, Any]]:
     return [s for c in checks if c["code"] == "run.open" for s in c["symptoms"]]
 
 
-def test_undeclared_files_are_named_and_nothing_is_committed(open_one: Project) -> None:
-    """R-ADAPT-7."""
+def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: Project) -> None:
+    """R-ADAPT-7: also if the builder staged some of them."""
     put(open_one, "a.txt", "right\n")
     put(open_one, "stray.txt", "mine\n")
-    refused = open_one.json("submit", "T1-01")
-    data = follows(refused, "submit")
-    assert (refused.code, data["accepted"], data["undeclared"]) == (1, False, ["stray.txt"])
-    assert open_one.trailers("Idumb-Task") == []
-    assert data["next"][0] == "idumb start T1-01 --retry"
-    ways = [choice["command"] for choice in refused.error["details"]["choices"]]
-    assert "idumb start T1-01 --retry; idumb submit T1-01 --on-deviation keep" in ways
-    assert open_one.json("start", "T1-01").error["code"] == "task.failed"
-    assert open_one.json("start", "T1-01", "--retry").code == 0
-    assert open_one.json("submit", "T1-01", "--on-deviation", "keep").data["accepted"]
-    assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "stray.txt"]
+    put(open_one, "README.md", "mine\n")
+    open_one.repo.git("add", "a.txt", "stray.txt")
+    data = follows(open_one.json("submit", "T1-01"), "submit")
+    assert (data["accepted"], data["undeclared"]) == (True, [])
+    assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt"]
+    assert {"A  stray.txt", " M README.md"} <= {*open_one.repo.status()}
 
 
 def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Project) -> None:
@@ -207,28 +202,26 @@ def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Projec
     assert open_one.json("submit", "T1-01").data["feedback"]
 
 
-def test_commits_by_the_builder_are_judged_like_any_change(open_one: Project) -> None:
-    put(open_one, "a.txt", "right\n")
-    put(open_one, "stray.txt", "mine\n")
-    open_one.repo.git("add", "a.txt", "stray.txt")
+def test_work_that_the_builder_committed_is_judged_like_any_other(open_one: Project) -> None:
+    put(open_one, "a.txt", "wrong\n")
+    open_one.repo.git("add", "a.txt")
     open_one.repo.git("commit", "--quiet", "-m", "done")
-    refused = open_one.json("submit", "T1-01")
-    assert (refused.code, refused.data["undeclared"]) == (1, ["stray.txt"])
+    assert open_one.json("submit", "T1-01").data["verdict"] == "FAIL"
+    assert open_one.json("start", "T1-01").code == 0
+    put(open_one, "a.txt", "right\n")
+    open_one.repo.git("commit", "--quiet", "--all", "-m", "fixed")
+    assert open_one.json("submit", "T1-01").data["accepted"]
+    assert open_one.trailers("Idumb-Task") == ["T1-01"]
 
 
-def test_a_redirected_repository_is_refused_until_it_is_restored(open_one: Project) -> None:
+def test_work_on_another_branch_is_refused_until_you_are_back(open_one: Project) -> None:
     """R-ADAPT-7: nothing of the work is recorded there; the attempt stays open, and the hint helps."""
     put(open_one, "a.txt", "right\n")
-    for before, code, after in (
-        ("switch --quiet -c other", "git.other-branch", "switch --quiet main"),
-        ("reset --quiet --soft HEAD~1", "git.branch-rewritten", "reset --quiet --soft ORIG_HEAD"),
-        ("config core.fsmonitor harm", "git.guarded-changed", "config --unset core.fsmonitor"),
-    ):
-        open_one.repo.git(*before.split())
-        refused = open_one.json("submit", "T1-01")
-        assert (refused.code, refused.error["code"]) == (4, code)
-        assert "idumb resume" not in refused.error["hint"]
-        open_one.repo.git(*after.split())
+    open_one.repo.git("switch", "--quiet", "-c", "other")
+    refused = open_one.json("submit", "T1-01")
+    assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
+    assert "idumb resume" not in refused.error["hint"]
+    open_one.repo.git("switch", "--quiet", "main")
     accepted = open_one.json("submit", "T1-01")
     assert accepted.data["accepted"], accepted.out
 
@@ -351,6 +344,7 @@ def test_a_failed_precondition_opens_no_attempt(sandbox: GitSandbox) -> None:
     assert refused.code == 5, refused.out
     assert _doctor(project) == []
     put(project, "needed.txt", "here\n")
+    project.repo.commit("what it needs", "needed.txt")
     assert project.json("decide", "T1-01.precondition.1", "retry").code == 0
     assert project.json("start", "T1-01").code == 0
 
@@ -380,7 +374,10 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert first["commit"] == done_one.repo.git("rev-parse", "HEAD").strip()
     assert [(e["subject"], e["result"], e["exit_code"]) for e in first["evidence"]] == [("AC-1", "passed", 0)]
     assert bundle["bundle"]["log"]["head"] == done_one.json("audit", "verify").data["head"]
-    put(done_one, "a.txt", "tampered\n")
+    put(done_one, "a.txt", "mine now\n")
+    edited = done_one.json("audit", "workspace", "1")
+    assert (edited.code, follows(edited, "audit")["changed"]) == (0, ["a.txt"])
+    done_one.repo.commit("tampered", "a.txt")
     broken = done_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
     assert follows(broken, "audit")["broken"] == ["a.txt is not as T1-01 left it"]

@@ -50,7 +50,7 @@ acceptance: [{text: It is there, check: test -s two.txt}]
 AGENTS = """
 bindings:
   test-agent: {adapter: command, argv: [sh, -c, "echo 1 > one.txt; echo '{\\"summary\\": \\"made one\\"}'"]}
-  next-agent: {adapter: command, argv: [sh, -c, "test -e allowed && echo 2 > two.txt"]}
+  next-agent: {adapter: command, argv: [sh, -c, "test -e $IDUMB_REPOSITORY/allowed && echo 2 > two.txt"]}
 """
 
 

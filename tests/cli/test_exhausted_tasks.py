@@ -96,7 +96,7 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(
     failure = ended.data["failure"]
     assert {"status", "step_id", "tool", "error", "plan_hash", "audit_trail"} <= set(failure)
     assert (failure["status"], failure["step_id"][:5]) == ("failed", "T1-02")
-    assert project.read("b.txt") == "w\n"  # kept for a person to see
+    assert not project.exists("b.txt")  # only the tree that `show` names has it
     shown = project.quick("resume", "1")
     assert shown.code == 1
     assert f"idumb decide {QUESTION} retry --guidance TEXT" in shown.out
@@ -111,9 +111,9 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(
 
 
 def echoing(sandbox: GitSandbox) -> Project:
-    """The builder of T1-02 records its prompt; its check passes only with the right guidance."""
+    """The builder of T1-02 records its prompt beside the repository; its check passes only with the right guidance."""
     project = projects.create(sandbox)
-    argv = '[sh, -c, "cat > b.txt; echo $IDUMB_ATTEMPT >> b.txt"]'
+    argv = '[sh, -c, "cat > b.txt; echo $IDUMB_ATTEMPT >> b.txt; cp b.txt $IDUMB_REPOSITORY/../told"]'
     project.configure(f"bindings:\n  echo: {{adapter: command, argv: {argv}}}\nrun: {{max_attempts: 1}}\n")
     check = "grep -q 'use [b]lue' b.txt"
     project.plan([task("T1-02", files="create `b.txt`", check=check, fields="- **Builder:** echo\n")])
@@ -135,7 +135,7 @@ def test_retry_starts_a_new_attempt_with_the_guidance_in_its_prompt(prepared: Pr
     assert (decisions(project), letters(project)) == ([], [])
     assert f"{question}**: retry, says " in project.read(PLAN)  # R-ASK-3
     assert project.quick("resume", "1", "--no-verify", "--json").code == 1
-    assert "says: use red" in project.read("b.txt")
+    assert "says: use red" in project.read("../told")
     (again,) = decisions(project)
     assert int(again.rpartition(".")[2]) > int(question.rpartition(".")[2])
     assert letters(project) == ["T1-02"]
@@ -153,7 +153,7 @@ def test_resume_passes_guidance_to_the_following_attempts(prepared: Prepared) ->
     assert project.quick("resume", "1", *flags, "--guidance", "use red", "--json").code == 1
     assert [len(project.events("--kind", kind)) for kind in ("task.guided", "task.failed")] == [1, 2]
     assert decide(project, "T1-02.exhausted.1", "accept").error["code"] == "decision.void"
-    said = project.read("b.txt")
+    said = project.read("../told")
     assert ("says: use red" in said, said.endswith("\n3\n")) == (True, True)
     ended = project.quick("resume", "1", *flags, "--guidance", "use blue", "--json")
     assert ended.code == 0, ended
@@ -212,7 +212,7 @@ def test_skip_omits_the_task_and_its_dependents_stay_blocked(project: Project, w
     """R-ASK-2, R-RUN-5: by the answer or the command."""
     assert project.quick(*words, "--json").code == 0
     assert status(project) == {"T1-01": "completed", "T1-02": "skipped", "T1-03": "completed", "T1-04": "blocked"}
-    assert project.read("b.txt") == "w\n"
+    assert not project.exists("b.txt")
     assert f"answered skip to {QUESTION}" in project.quick("show", "T1-04").out or words[0] == "skip"
     void(project)
 
@@ -226,7 +226,7 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     assert status(project)["T1-02"] == "ready"
     assert (decisions(project), letters(project)) == ([], [])
     assert project.quick("undo", "--yes", "--json").code == 0
-    assert project.exists("b.txt")
+    assert project.exists("c.txt")
     assert decisions(project) == [QUESTION]
 
 
@@ -256,9 +256,9 @@ def test_a_refused_answer_leaves_the_question_open(project: Project, monkeypatch
         mark(inside, project.folder)
         refused = project.quick("resume", "1", "--retry-failed", "--guidance", "pass", "--json")
         assert (refused.code, refused.error["code"]) == (4, CODE)
-    (project.folder / "b.txt").write_text("mine\n", encoding="utf-8")
+    (project.folder / "c.txt").write_text("mine\n", encoding="utf-8")
     assert decide(project, QUESTION, "roll-back").error["code"] == "rollback.conflict"
-    assert project.read("b.txt") == "mine\n"
+    assert project.read("c.txt") == "mine\n"
     edit(project, "T1-03: Task T1-03", "T1-03: Mine")
     assert decide(project, QUESTION, "accept", "--guidance", "good").error["code"] == "run.contract-changed"
     assert decisions(project) == [QUESTION]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 
 from tests.support import ended_runs
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
 
@@ -16,22 +16,24 @@ def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
     return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
 
 
-# -- changes that nobody can attribute ----------------------------------------------------------------------------
-
-
 # -- failures that a person mends ---------------------------------------------------------------------------------
 
 
-def test_an_accepted_task_that_the_user_fixed_can_be_rolled_back(prepared: Prepared) -> None:
-    """R-GIT-3: the accepted result is what the task left."""
+def test_accepted_work_is_delivered_unless_its_files_changed_and_can_be_rolled_back(prepared: Prepared) -> None:
+    """R-GIT-3, R-RUN-5: the accepted result is what the task left; what the user saved there is not overwritten."""
     project = prepared.get(ended_runs.failed)
-    project.repo.write("a.txt", "good, by hand\n")
-    assert project.quick("accept", "T1-01", "--why", "mended by hand").code == 0
+    project.repo.write("a.txt", "mine\n")
+    refused = project.json("accept", "T1-01", "--why", "good enough")
+    assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
+    assert project.read("a.txt") == "mine\n"
+    project.repo.remove("a.txt")
+    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
+    assert (project.read("a.txt"), project.repo.git("show", "HEAD:a.txt")) == ("bad\n", "bad")
     back = project.quick("rollback", "1", "--to", "start", "--yes")
     assert back.code == 0, back.out
     assert not project.exists("a.txt")
     assert project.quick("undo", "--yes").code == 0
-    assert project.read("a.txt") == "good, by hand\n"
+    assert project.read("a.txt") == "bad\n"
 
 
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
@@ -78,50 +80,19 @@ def test_tests_that_must_fail_before_the_work_run_again_after_a_rollback(project
     assert "must fail before" in answer.data["tasks"][0]["reason"]
 
 
-KILL = shell("[ -e again.log ] || { touch again.log; kill -9 $(ps -o ppid= -p $PPID); }")
-
-
-def killed_in_readme(sandbox: GitSandbox) -> Project:
-    """A kill while T1-01 modifies a file."""
-    steps = [shell("echo half >> README.md"), KILL, shell("echo more >> README.md")]
-    return killed(sandbox, task("T1-01", files="modify `README.md`", steps=steps))
-
-
-def killed_in_new_file(sandbox: GitSandbox) -> Project:
-    return killed(sandbox, task("T1-01", files="create `a.txt`", steps=[write("a.txt", "half\n"), KILL]))
-
-
-def killed(sandbox: GitSandbox, work: str) -> Project:
-    project = projects.create(sandbox)
-    project.plan([work])
+def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: Path) -> None:
+    """R-LOG-6, R-GIT-2: they are in no tree of the user's, and the next attempt starts without them."""
+    note = tmp_path / "again"
+    kill = shell(f"[ -e {note} ] || {{ touch {note}; kill -9 $(ps -o ppid= -p $PPID); }}")
+    steps = [shell("echo half >> README.md"), kill, shell("echo more >> README.md")]
+    project.plan([task("T1-01", files="modify `README.md`", steps=steps)])
+    before = project.read("README.md")
     assert project.idumb("execute-phase", "1", "--approve", project.approval()).code == -9
-    return project
-
-
-def test_the_printed_command_restores_the_files_of_a_killed_attempt(prepared: Prepared) -> None:
-    """R-LOG-6, R-GIT-2: the owner of these bytes is unknown, so the message names where they are kept."""
-    project = prepared.get(killed_in_readme)
-    project.repo.write("README.md", "mine\n")
-    answer = project.quick("resume", "1", "--no-verify")
-    assert answer.code == 0
-    command = answer.err.split("kept: git ")[1].splitlines()[0].split()
-    assert project.repo.git(*command) == "mine"
-
-
-def test_a_rollback_reverts_what_a_killed_attempt_left(prepared: Prepared) -> None:
-    """R-GIT-3, R-LOG-6."""
-    project = prepared.get(killed_in_new_file)
-    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not project.exists("a.txt")
-
-
-def test_accepted_work_of_a_clone_reaches_the_user_s_tree(project: Project) -> None:
-    """R-RUN-5: accepted work is in the working tree."""
-    project.plan([failing("T1-01", "a.txt")])
-    assert project.execute("--workspace", "clone").code == 1
-    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
-    assert project.read("a.txt") == "bad\n"
-    assert project.repo.git("show", "HEAD:a.txt") == "bad"
+    assert project.read("README.md") == before
+    assert project.resume("--no-verify").code == 0
+    assert project.read("README.md") == f"{before}half\nmore\n"
+    killed = project.quick("show", "T1-01", "--json").data["attempts"][0]
+    assert project.repo.git(*shlex.split(killed["kept"][0])[1:]) == f"{before}half"
 
 
 # -- people -------------------------------------------------------------------------------------------------------
@@ -161,20 +132,6 @@ def test_each_plan_of_a_phase_asks_about_its_own_success_criteria(project: Proje
     decide(1, "no", then=1)
     assert project.quick("verify-work", "1").code == 5
     assert len(project.quick("decisions", "--json").data["decisions"]) == 2
-
-
-# -- builders that take liberties ---------------------------------------------------------------------------------
-
-
-def test_a_builder_that_rewrites_the_branch_is_stopped(project: Project) -> None:
-    """R-GIT-6, F24: a user's commit that left the branch is no base for a task's commit."""
-    project.repo.write("mine.txt", "mine\n")
-    mine = project.repo.commit("mine", "mine.txt")
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell("git reset -q --soft HEAD~2")])])
-    answer = project.execute()
-    assert answer.code != 0, answer.out
-    assert project.trailers("Idumb-Task") == []
-    assert mine in answer.out or "HEAD" in answer.error["message"]
 
 
 # -- hooks, policies, places --------------------------------------------------------------------------------------

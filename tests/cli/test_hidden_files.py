@@ -34,23 +34,15 @@ def undeclared(project: Project) -> list[str]:
     return [row["path"] for row in ended["payload"]["ledger"] if row["status"] == "undeclared"]
 
 
-WORK = {
-    "here": "run: {max_attempts: 1}\n",
-    "clone": "run: {max_attempts: 1, workspace: clone}\n",
-    "builder": "run: {max_attempts: 1}\ngit: {commit: builder}\n",
-}
-
-
-HIDDEN = [("here", HIDES), ("here", ROOT), ("clone", ROOT), ("builder", HIDES)]
-
-
-@pytest.mark.parametrize(("kind", "script"), seed.one_on_a_push(HIDDEN, "hidden files"))
-def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, script: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    "script", seed.one_on_a_push([HIDES, ROOT, f"{HIDES}; git add a.txt; git commit -qm x"], "hidden files")
+)
+def test_files_hidden_by_new_rules_are_undeclared_changes(project: Project, script: str) -> None:
     project.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
-    configure(project, f"{script}; git add a.txt; git commit -qm 'add a'" if kind == "builder" else script, WORK[kind])
+    configure(project, script)
     ended = run(project, "--no-verify")
     assert ended.code in {1, 5}, ended
-    assert undeclared(project) == ["helper/.gitignore" if script == HIDES else ".gitignore", "helper/check.sh"]
+    assert undeclared(project) == [".gitignore" if script == ROOT else "helper/.gitignore", "helper/check.sh"]
     assert [words for words in ended.object["warnings"] if "git ignores, because of" in words], ended
 
 
@@ -99,36 +91,21 @@ def test_a_later_command_and_attempt_see_the_same(project: Project) -> None:
     assert first == second == ["helper/.gitignore", "helper/check.sh"]
 
 
-def test_submit_detects_files_hidden_in_the_editor(project: Project) -> None:
-    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")], head="builder: editor\n")
-    assert project.quick("start", "T1-01", "--by", "me", "--approve", project.approval(), "--json").code == 0
-    project.repo.write_all({"a.txt": "a\n", "helper/.gitignore": "x\n", "helper/x": "x\n"})
-    answer = project.quick("submit", "T1-01", "--json")
-    assert answer.code == 1
-    assert answer.data["undeclared"] == ["helper/.gitignore", "helper/x"]
-
-
 RULES = [
-    ("here", "mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
-    ("here", "echo helper > ~/rules", ["~/rules"]),
-    (
-        "clone",
-        "echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other",
-        ["~/gitconfig", "~/other"],
-    ),
+    ("mkdir -p ~/config/git; echo helper > ~/config/git/ignore", ["~/config/git/ignore"]),
+    ("echo helper > ~/rules", ["~/rules"]),
+    ("echo helper > ~/other; git config --file ~/gitconfig core.excludesFile ~/other", ["~/gitconfig", "~/other"]),
 ]
 
 
-@pytest.mark.parametrize(("workspace", "script", "named"), seed.one_on_a_push(RULES, "the user's rules"))
-def test_the_user_s_own_rules_are_guarded(
-    project: Project, home: Path, workspace: str, script: str, named: list[str]
-) -> None:
+@pytest.mark.parametrize(("script", "named"), seed.one_on_a_push(RULES, "the user's rules"))
+def test_the_user_s_own_rules_are_guarded(project: Project, home: Path, script: str, named: list[str]) -> None:
     if named == ["~/rules"]:
         with (home / "gitconfig").open("a") as stream:
             stream.write("[core]\n\texcludesFile = ~/rules\n")
     steps = [write("a.txt", "a\n"), shell(f"{script}; mkdir helper; echo x > helper/x")]
     project.plan([making("T1-01", "a.txt", steps=steps)])
-    answer = run(project, "--workspace", workspace)
-    assert answer.code == 4, answer
-    assert answer.error["code"] == "git.guarded-changed"
-    assert answer.error["details"]["paths"] == named
+    answer = run(project)
+    assert answer.code == 0, answer
+    (warning,) = [words for words in answer.object["warnings"] if "decide what git runs" in words]
+    assert [name for name in named if name in warning] == named

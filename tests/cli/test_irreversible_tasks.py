@@ -20,7 +20,7 @@ def _irreversible(project: Project, *, head: str = "") -> None:
     fields = FIELDS if head else ""
     last = task(
         "T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01",
-        steps=(write("b.txt", "x"), shell("echo told >> outside.log")),
+        steps=(write("b.txt", "x"), shell("echo told >> $IDUMB_REPOSITORY/outside.log")),
         fields=f"{fields}- **Rollback:** irreversible: it tells the world\n",
     )  # fmt: skip
     project.plan([making("T1-01", "a.txt", fields=fields), last], head=head)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import subprocess
 
 from idumb.domain.runs.event import ALIASES
 from tests.support import ended_runs
@@ -65,20 +64,6 @@ def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     assert "Did you mean task.completed?" in project.quick("log", "--kind", "task.complete").err
     no_time = project.quick("log", "--since", "yesterday")
     assert (no_time.code, "'yesterday' is not a time" in no_time.err) == (2, True)
-
-
-def test_show_has_a_restore_command_for_every_undeclared_change(project: Project) -> None:
-    """They may be the user's own edits, so none of them is omitted."""
-    names = [f"own {i}.txt" for i in range(7)]
-    project.repo.write_all({name: f"{name}\n" for name in names})
-    project.plan([making("T1-01", "a.txt", steps=[shell('echo x > a.txt; for f in own*; do echo y > "$f"; done')])])
-    assert project.execute().code == 5
-    back = project.quick("show", "T1-01", "--json").data["attempts"][-1]["bring_back"]
-    output = project.quick("show", "T1-01").out
-    assert "may be your own" in output
-    assert all(command in output for command in back)
-    subprocess.run(["sh", "-ec", "\n".join(back)], cwd=project.folder, check=True)
-    assert [project.read(name) for name in names] == [f"{name}\n" for name in names]
 
 
 def test_a_verified_phase_is_refused_with_the_command_that_runs_it_again(prepared: Prepared) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.attempt import negative_control
 from idumb.system.processes import process_tree
-from tests.support import approvals, seed
+from tests.support import approvals
 from tests.support.answer import Answer
 from tests.support.approvals import strict_task
 from tests.support.project import Project, making, task, write
@@ -141,24 +141,6 @@ def test_a_control_that_reaches_its_time_limit_fails_no_strict_task(project: Pro
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "one\n")])])
     assert strict(project).code == 0
     assert controls(project) == {"AC-1": "timed_out"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "check", "code"),
-    [
-        ("git: {commit: builder}", DONE, 0),
-        *seed.one_on_a_push(
-            [("git: {commit: builder}", "true", 1), ("run: {workspace: clone}", "true", 1)], "controlled clones"
-        ),
-    ],
-)
-def test_clones_and_builders_that_commit_are_controlled_too(
-    project: Project, settings: str, check: str, code: int
-) -> None:
-    built_by(project, f"echo one > a.txt{f'; {COMMIT}' if 'builder' in settings else ''}", settings)
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
-    assert strict(project).code == code
-    assert controls(project) == {"AC-1": "passed" if code else "failed"}
 
 
 def test_the_base_of_a_later_task_has_the_work_of_the_earlier_one(project: Project) -> None:

@@ -91,7 +91,7 @@ def test_without_log_and_copy_doctor_names_the_remaining_option(verified: Projec
 
 def test_a_git_folder_moved_away_during_a_run_is_not_created_again(project: Project) -> None:
     """Moved back, it would land inside the newly created one."""
-    steps = [shell("mv .git away"), write("a.txt", "a\n")]
+    steps = [shell('mv "$IDUMB_REPOSITORY/.git" "$IDUMB_REPOSITORY/away"'), write("a.txt", "a\n")]
     project.plan([task("T1-01", files="create `a.txt`", check="true", steps=steps)])
     place = project.repo.git_dir
     assert _run(project) != 0

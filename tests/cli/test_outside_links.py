@@ -24,7 +24,7 @@ def linking(project: Project, command: str, path: str = "greeting.txt") -> None:
 
 def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: Project, outside: Path) -> None:
     linking(project, f"ln -s {outside} greeting.txt")
-    answer = run(project, "--max-attempts", "1", "--workspace", "clone")
+    answer = run(project, "--max-attempts", "1")
     assert answer.code == 1
     reason = answer.data["tasks"][0]["reason"]
     assert f"greeting.txt is a link that leads out of the working tree, to {outside}" in reason

@@ -95,11 +95,12 @@ def test_an_honest_phase_is_proven_at_its_newest_commit_and_each_task_at_its_own
 
 
 def test_a_failed_check_names_the_files_that_git_ignores(project: Project, tmp_path: Path) -> None:
-    step = shell("echo made > a.txt; echo cheat > a.log")
+    step = write("a.txt", "made\n")
     once = tmp_path / "once"
     once.touch()
     done(project, task("T1-01", files="create `a.txt`", check=f"test -e {once} || cat a.log", steps=[step]))
     once.unlink()
+    project.repo.write("a.log", "cheat\n")
     answer = prove(project, code=1)
     assert (results(answer), answer.error["code"]) == ({"T1-01": "mismatch"}, "prove.mismatch")
     assert checks(answer) == {"AC-1": "now_fails"}

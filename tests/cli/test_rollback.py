@@ -42,11 +42,14 @@ def _done(sandbox: GitSandbox) -> Project:
 
 
 def _failed(sandbox: GitSandbox) -> Project:
-    """T1-02 changed one file, made another, and failed."""
-    steps = [write("a.txt", "two\n"), write("b.txt", "two\n")]
-    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", steps=steps)
+    """T1-02 was built in the editor, changed one file, made another, and failed."""
+    fields = "- **Builder:** editor\n"
+    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", fields=fields)
     project = _project(sandbox, making("T1-01", "a.txt"), failing)
-    assert run(project).code == 1
+    assert run(project).code == 5
+    assert project.quick("start", "T1-02").code == 0
+    sandbox.write_all({"a.txt": "two\n", "b.txt": "two\n"})
+    assert project.quick("submit", "T1-02").code == 1
     return project
 
 

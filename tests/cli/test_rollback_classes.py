@@ -16,7 +16,7 @@ def _effect(id: str, path: str, rollback: str, *, after: str = "none", check: st
         files=f"create `{path}`",
         check=check,
         after=after,
-        steps=(write(path, "made\n"), shell(f"echo did {id} >> outside.log")),
+        steps=(write(path, "made\n"), shell(f"echo did {id} >> $IDUMB_REPOSITORY/outside.log")),
         fields=f"- **Rollback:** {rollback}\n",
     )
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.crash import secrets
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
@@ -177,29 +176,6 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
     assert failed.code == 1, failed.out
     assert "a.py:1: the value of API_TOKEN" in failed.out
     assert "Task T1-01" not in project.subjects()
-
-
-@pytest.mark.parametrize(
-    "more", seed.one_on_a_push(["run: {workspace: clone}\n", "git: {commit: builder}\n"], "clones")
-)
-def test_work_in_a_clone_waits_for_the_same_question(project: Project, more: str) -> None:
-    """R-LOG-3."""
-    bound(project, ("a.py", "VALUE\n"), commits="builder" in more, more=more)
-    project.plan([built()])
-    waits = run(project)
-    assert waits.code == 5, waits.out
-    assert not project.exists("a.py")
-    assert project.quick("decide", "T1-01.secret.1", "yes").code == 0
-    done = project.quick("resume", "1", "--no-verify", "--json")
-    assert done.code == 0, done.out
-    assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
-
-
-def test_a_secret_removed_by_a_later_commit_is_still_in_the_history(project: Project) -> None:
-    """R-LOG-3."""
-    bound(project, ("a.py", "VALUE\n"), ("a.py", "clean\n"), commits=True, more="git: {commit: builder}\n")
-    project.plan([built()])
-    assert run(project).code == 5
 
 
 def test_accepting_a_secret_needs_its_own_option(project: Project) -> None:

@@ -446,13 +446,11 @@ def test_the_tool_policy_applies_to_step_plans(project: Project) -> None:
     assert project.quick("execute", PLAN, "--json").code == 3
 
 
-@pytest.mark.parametrize("flags", [("--workspace", "clone"), ()])
-def test_steps_work_in_a_clone_and_without_commits_too(project: Project, flags: tuple[str, ...]) -> None:
+def test_steps_work_without_commits_too(project: Project) -> None:
     """R-PLAN-7."""
-    if not flags:
-        project.configure("git: {commit: none}\n")
+    project.configure("git: {commit: none}\n")
     put(project, write("a.txt", "x\n"), tolerant("echo half > n.txt; exit 3", "n.txt"))
-    done = execute(project, *flags)
+    done = execute(project)
     assert done.code == 0, done.out
     assert (project.read("a.txt"), project.read("n.txt")) == ("x\n", "half\n")
     assert project.json("rollback", PLAN, "--to", f"{ID}-01", "--yes").code == 0

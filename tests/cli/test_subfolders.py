@@ -152,6 +152,7 @@ def test_a_source_elsewhere_in_the_repository_has_a_path_that_every_clone_has(ap
     assert '  path: "../web/TODO.md"\n' in api.read(plan)
     (api.folder / plan).write_text(api.read(plan).replace("`c.txt`\n- **x", "`c.txt` — check: `true`\n- **x"))
     api.repo.write("builder.sh", "echo c > c.txt\n")
+    api.repo.commit("a builder", "builder.sh")
     api.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, ../../builder.sh]}\n")
     api.commit_own()
     assert api.execute("--no-verify", phase="2").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -83,15 +84,34 @@ def test_a_commit_that_breaks_the_check_leads_to_no_commit_of_the_task(project: 
 
 
 def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Project) -> None:
-    """R-GIT-6: both versions are kept, and the way on is named."""
+    """R-GIT-6: he is asked, and may also move his version away."""
     answer = run(project, "echo mine > b.txt")
-    assert (answer.code, answer.error["code"]) == (1, "git.commit-refused"), answer
-    assert "b.txt" in answer.error["message"]
+    assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
+    assert [c["id"] for c in project.json("decisions").data["decisions"][0]["choices"]] == ["mine", "task", "stop"]
     assert project.read("b.txt") == "mine\n"
     (project.folder / "b.txt").unlink()
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert project.read("b.txt") == "made\n"
     assert len(project.events("1", "--kind", "attempt.started")) == 2
+
+
+@pytest.mark.parametrize(("choice", "there"), [("mine", "mine"), ("task", "made")])
+def test_after_a_save_the_version_counts_that_the_user_chooses(project: Project, choice: str, there: str) -> None:
+    """R-GIT-6: his own is proven and committed with the task; otherwise it is in a snapshot."""
+    run(project, "echo mine > b.txt")
+    assert project.json("decide", "T1-02.delivery.1", choice).code == 0
+    resumed = project.resume("--no-verify")
+    assert resumed.data["outcome"] == "complete", resumed
+    assert (project.read("b.txt"), project.repo.git("show", "HEAD~1:b.txt")) == (f"{there}\n", there)
+    shown = re.findall(r"git show (\S+)", str(resumed.object["warnings"]))
+    assert [project.repo.git("show", revision.rstrip("',")) for revision in shown] == ["mine"] * (choice == "task")
+
+
+def test_a_version_of_the_user_that_the_checks_refuse_is_not_committed(project: Project) -> None:
+    run(project, "echo mine > b.txt", then="grep -q made b.txt")
+    project.json("decide", "T1-02.delivery.1", "mine")
+    assert project.resume("--no-verify").code != 0
+    assert (project.read("b.txt"), project.trailers("Idumb-Task")) == ("mine\n", ["T1-01"])
 
 
 def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_user_is_back(project: Project) -> None:

@@ -98,7 +98,8 @@ def test_a_true_condition_runs_its_step_with_the_output_of_another_and_no_value_
 
 def test_a_run_is_pinned_to_the_definition_and_inputs_it_began_with(project: Project) -> None:
     """A changed definition is a new contract; a changed plan of a run is a changed plan."""
-    broken = "### broken: Fails first\n\n```yaml step\nkind: script\nretries: 0\nrun: test -e allowed\n```\n\n"
+    run = "test -e $IDUMB_REPOSITORY/allowed"
+    broken = f"### broken: Fails first\n\n```yaml step\nkind: script\nretries: 0\nrun: {run}\n```\n\n"
     failing = EXAMPLE.replace("kind: condition", "kind: condition\nneeds: [broken]")
     define(project, failing.replace("### is-loud", f"{broken}### is-loud"))
     assert start(project, "greet", "--input", "name=A").code == 1

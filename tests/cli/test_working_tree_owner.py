@@ -16,7 +16,7 @@ def test_the_owner_of_the_working_tree_is_shown_while_there_is_one(project: Proj
     """R-RUN-9: also in the view that an earlier command kept."""
     gate = project.folder.parent / "gate"
     os.mkfifo(gate)
-    steps = [write("a.txt", "a\n"), shell("cat ../gate")]
+    steps = [write("a.txt", "a\n"), shell(f"cat {gate}")]
     project.plan([task("T1-01", files="create `a.txt`", steps=steps)])
     with project.beside("execute-phase", "1", "--approve", project.approval(), "--no-verify") as run:
         with gate.open("w"):  # the builder has begun

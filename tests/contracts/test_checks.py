@@ -19,6 +19,7 @@ from tests.support.memory_repository import MemoryRepository
 
 class Place(Protocol):
     checks: Checks
+    tree: str
 
     def write(self, path: str, data: bytes) -> None: ...
     def read(self, path: str) -> bytes: ...
@@ -28,6 +29,7 @@ class MemoryPlace:
     def __init__(self, _: Path) -> None:
         self.repository = MemoryRepository()
         self.checks: Checks = MemoryChecks(self.repository)
+        self.tree = self.repository.store_tree({})
 
     def write(self, path: str, data: bytes) -> None:
         self.repository.files[path] = data
@@ -40,6 +42,7 @@ class ShellPlace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checks: Checks = ShellChecks(os.fspath(folder), ["PATH"], str, "run")
+        self.tree = "t"
 
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).write_bytes(data)
@@ -54,8 +57,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return checked_place
 
 
-def check(place: Place, command: str) -> Evidence:
-    return place.checks.command("AC-1", "it works", command, timeout=60, tree="t")
+def check(place: Place, command: str, tree: str | None = None) -> Evidence:
+    return place.checks.command("AC-1", "it works", command, timeout=60, tree=tree)
 
 
 @every(
@@ -78,8 +81,8 @@ def test_the_exit_code_of_a_command_decides(place: Place, command: str, result: 
 
 
 def test_evidence_names_what_was_asked_and_the_tree_it_was_asked_of(place: Place) -> None:
-    judged = check(place, "true")
-    assert (judged.subject, judged.text, judged.command, judged.tree) == ("AC-1", "it works", "true", "t")
+    judged = check(place, "true", place.tree)
+    assert (judged.subject, judged.text, judged.command, judged.tree) == ("AC-1", "it works", "true", place.tree)
 
 
 def test_a_check_works_in_the_files_themselves(place: Place) -> None:
@@ -95,7 +98,7 @@ def test_a_check_works_in_the_files_themselves(place: Place) -> None:
 @every("path", ["a", "b"])
 def test_a_condition_is_judged_by_the_files(place: Place, kind: str, path: str) -> None:
     place.write("a", b"")
-    judged = place.checks.condition("precondition 1", Condition(kind, path), timeout=60, tree="t")
+    judged = place.checks.condition("precondition 1", Condition(kind, path), timeout=60, tree=None)
     assert judged.passed is ((path == "a") is (kind == "file-exists"))
     assert (judged.subject, judged.text) == ("precondition 1", f"{kind.replace('-', ' ')} {path}")
 

@@ -35,7 +35,7 @@ CALLS = (
     ("idumb.git.refs", "move"),
     ("idumb.git.restore.write_back", "_write"),
     ("idumb.git.restore.write_back", "_delete"),
-    ("idumb.git.clones.clone", "Clone.close"),
+    ("idumb.git.checkouts.checkout", "Checkout.end"),
     ("idumb.system.files.report_files", "FileReports.remove"),
     ("idumb.agents.steps", "StepsAgent.run"),
     ("idumb.gates.checks", "ShellChecks.command"),

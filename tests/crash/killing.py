@@ -21,7 +21,7 @@ from typing import Any
 # Names instead of objects: arming must not import a module before its fault is planted.
 DURABLE = (
     ("idumb.store.event_log", "SqliteEventLog.append"),
-    ("idumb.git.history", "GitHistory.commit"),
+    ("idumb.git.history", "GitHistory.make"),
     ("idumb.git.history", "GitHistory.advance"),
     ("idumb.git.trees", "GitTrees.snapshot"),
     ("idumb.git.trees", "GitTrees.keep"),
@@ -31,6 +31,7 @@ DURABLE = (
     ("idumb.git.refs", "move"),
     ("idumb.git.refs", "delete_all"),
 )
+_OID = re.compile("[0-9a-f]{40}")
 MANY_LOOSE = 6
 """So many loose refs are packed: a run of four tasks has some ten."""
 FINE = (
@@ -45,7 +46,7 @@ FINE = (
     ("os", "rmdir"),
     ("idumb.system.files.atomic_write", "write"),
     ("idumb.system.files.report_files", "FileReports.remove"),
-    ("idumb.git.clones.clone", "Clone.close"),
+    ("idumb.git.checkouts.checkout", "Checkout.end"),
 )
 
 
@@ -108,8 +109,10 @@ def _owner(module: str, name: str) -> tuple[Any, str]:
 
 
 def _words(arguments: tuple[Any, ...]) -> str:
-    """Return the subject of a call: kinds of events, a ref, paths."""
+    """Return the subject of a call: kinds of events, a ref, paths, the first line of a message."""
     first = arguments[0] if arguments else ""
+    if isinstance(first, str) and _OID.fullmatch(first) and isinstance(arguments[-1], str):
+        return arguments[-1].partition("\n")[0]
     if isinstance(first, str):
         return first
     if isinstance(first, (list, tuple)) and not hasattr(first, "_fields"):

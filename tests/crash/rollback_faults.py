@@ -49,7 +49,8 @@ def _kill_before(step: int | str) -> None:
         setattr(owner, name, counted)
 
     wrap(SqliteEventLog, "append")
-    wrap(GitHistory, "commit")
+    for name in ("make", "advance"):
+        wrap(GitHistory, name)
     for name in ("snapshot", "keep", "restore", "release_displaced"):
         wrap(GitTrees, name)
     for name in ("exchange", "place"):

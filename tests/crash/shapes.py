@@ -108,10 +108,10 @@ def _failing(id: str, path: str, fields: str = "") -> str:
     return task(id, files=f"create `{path}`", check=f"grep -q good {path}", after="T1-01", fields=fields, steps=steps)
 
 
-def _clone(place: Path) -> Project:
-    """In a private clone, without commits for the user."""
+def _uncommitted(place: Path) -> Project:
+    """Without commits for the user."""
     project = _project(place, {"old.txt": "old\n"})
-    project.configure("git: {commit: none}\nrun: {workspace: clone}\n")
+    project.configure("git: {commit: none}\n")
     project.plan(
         [
             making("T1-01", "sub/a.txt"),
@@ -270,7 +270,7 @@ SHAPES = (
         _fan,
         (Step(EXECUTE, code=5), Step(("decide", "@T1-04", "skip")), Step(RESUME, code=1)),
     ),
-    Shape("a clone that commits nothing", _clone, (Step(EXECUTE),)),
+    Shape("a run that commits nothing", _uncommitted, (Step(EXECUTE),)),
     Shape(
         "people and a rollback",
         _people,

@@ -14,7 +14,7 @@ from tests.support.warm import Warm
 
 SAMPLE = (0.02, 0.2, 0.45, 0.7, 0.95)
 CASES = list(zip(SAMPLE, interrupting.NUMBERS * 2, strict=False))
-FIRST_COMMIT = "before GitHistory.commit"
+FIRST_COMMIT = "before GitHistory.make"
 
 
 @pytest.fixture(scope="module")

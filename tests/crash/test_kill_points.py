@@ -25,7 +25,7 @@ def test_a_run_killed_at_any_point_resumes_to_the_same_end() -> None:
 def test_the_programme_detects_a_broken_recovery(fault: str, tmp_path: Path) -> None:
     """A harness that never failed proves nothing."""
     point = {
-        "commits are not looked for": "after GitHistory.commit sub/a.txt",
+        "commits are not looked for": "after GitHistory.advance T1-01",
         "nothing is put back": "before SqliteEventLog.append step.finished evidence.recorded attempt.finished",
     }[fault]
     with Warm(tmp_path / "out") as warm:

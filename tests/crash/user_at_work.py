@@ -35,7 +35,6 @@ MOMENTS = ("attempt.started", "step.finished", "checkpoint.intended", "task.comp
 """When the user begins to change the file of a task: at this event about it, or never."""
 ENDED = frozenset({"task.completed", "task.failed", "task.skipped"})
 _ROOT = Path(__file__).parents[2]
-_CONFIGURATION = "run: {workspace: clone}\n"
 _HOOK = "#!/bin/sh\nsleep 0.2\n"
 _HALTS = 4  # a task that stops the run more often is skipped
 _GIT = re.compile(r"index\.lock|cannot lock ref|another commit was made")
@@ -58,7 +57,6 @@ class Scene:
         works = {id: ("modify", "create", "delete")[n % 3] for n, id in enumerate(self.shared)}
         there = (*OWN, *(path for id, path in self.shared.items() if works[id] != "create"))
         self.project = projects.create(GitSandbox.create(folder / "repo"), files=dict.fromkeys(there, "before\n"))
-        self.project.configure(_CONFIGURATION)
         self.project.plan([_task(id, path, works.get(id, "create")) for id, path in self.files.items()])
         hook = self.project.repo.git_dir / "hooks" / "pre-commit"
         hook.parent.mkdir(exist_ok=True)

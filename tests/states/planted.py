@@ -18,13 +18,13 @@ FAULTS = ("add all", "no compare and swap", "times only")
 
 def put(fault: str) -> None:
     if fault == "add all":
-        _commit = branch.commit
+        _advance = branch.advance
 
         def careless(place: Any, *arguments: Any, **options: Any) -> Any:
             git_program.write(place.root, ["add", "--all"])
-            return _commit(place, *arguments, **options)
+            return _advance(place, *arguments, **options)
 
-        branch.commit = careless
+        branch.advance = careless
     elif fault == "no compare and swap":
         restore_paths._conflict = lambda *_, **__: None
         restore_conflicts._changed = lambda *_: []
@@ -46,7 +46,7 @@ def crash(place: str) -> None:
     """`before commit` or `after commit`: of the second commit that is made on the branch."""
     if not place:
         return
-    method: Callable[..., Any] = GitHistory.commit
+    method: Callable[..., Any] = GitHistory.advance
     calls = iter(range(1000))
 
     @functools.wraps(method)
@@ -59,4 +59,4 @@ def crash(place: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    GitHistory.commit = dying  # type: ignore[method-assign]
+    GitHistory.advance = dying  # type: ignore[method-assign]

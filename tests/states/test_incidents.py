@@ -152,11 +152,10 @@ def test_bytes_that_an_agent_discarded_can_be_inspected_first(case: Case, repo: 
 def test_results_never_overwrite_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
     """F1, R-GIT-6: files of a private copy were copied over uncommitted edits."""
     repo.write("app.txt", "one\ntwo\nthree\nmine\n")
-    for flags in ((), ("--workspace", "clone")):
-        before = ledgers.record(repo)
-        answer = case.execute(repo, *flags)
-        assert answer.code in {1, 4}, answer
-        ledgers.equal("files", before.user, ledgers.record(repo).user)
+    before = ledgers.record(repo)
+    answer = case.execute(repo)
+    assert answer.code in {1, 4}, answer
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
 
 
 def test_a_task_s_commit_deletes_no_file_that_the_task_did_not_change(case: Case, repo: GitSandbox) -> None:
@@ -178,7 +177,7 @@ def test_two_runs_in_two_worktrees_leave_the_configuration_unchanged(case: Case,
     repo.clones.mkdir(parents=True, exist_ok=True)
     (repo.clones / "actor").write_text("exit 0\n", encoding="ascii")
     config = (repo.common_dir / "config").read_bytes()
-    flags = ("execute-phase", "1", "--approve", case.consent, "--workspace", "clone", "--json")
+    flags = ("execute-phase", "1", "--approve", case.consent, "--json")
     begun = [case.warm.start(root, *flags, environment=case.scene.variables) for root in (repo.root, other)]
     answers = [one.wait() for one in begun]
     assert [answer.code for answer in answers] == [0, 0], answers
@@ -194,7 +193,7 @@ def test_an_isolated_run_is_isolated_or_refused(case: Case, repo: GitSandbox) ->
     repo.clones.parent.mkdir(parents=True, exist_ok=True)
     repo.clones.write_text("a file where the copies are made\n", encoding="ascii")
     before = ledgers.record(repo)
-    answer = case.execute(repo, "--workspace", "clone")
+    answer = case.execute(repo)
     assert answer.code not in {0, 70}, answer
     ledgers.equal("files", before.user, ledgers.record(repo).user)
 

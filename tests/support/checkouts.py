@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from idumb.git import discover
 from idumb.git.checkouts.checkout import PROOF, Additions, Checkout
 from idumb.git.checkouts.opened import Checkouts
+from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox
 
@@ -34,6 +37,15 @@ def close(checkout: Checkout) -> None:
     """End the command that uses a checkout, unless it has ended."""
     if checkout in _COMMANDS:
         _COMMANDS.pop(checkout).close()
+
+
+@contextlib.contextmanager
+def committing(sandbox: GitSandbox, folder: str = "") -> Iterator[GitHistory]:
+    """Yield the history of the sandbox, or of its project in `folder`, with a checkout for the hooks of its commits."""
+    command = opened(sandbox, folder=folder)
+    place = discover.find(str(sandbox.root))
+    yield GitHistory(place, project=discover.Project(place, folder), proof=lambda: command.open(PROOF))
+    command.close()
 
 
 def tree(sandbox: GitSandbox, revision: str = "HEAD") -> str:

@@ -265,6 +265,9 @@ class _Copy:
     def raw(self, tree: str, paths: object) -> str:
         return tree
 
+    def cleaned(self, path: str, data: bytes) -> str:
+        return ""
+
     def begin(self, ref: str) -> None:
         self._run.begun = ref
 

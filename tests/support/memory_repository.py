@@ -310,9 +310,6 @@ class MemoryHistory:
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         return {}
 
-    def settle_index(self, commit_id: str, paths: Sequence[str]) -> None:
-        """Nothing: there is no index."""
-
 
 def _trailers(message: str) -> Mapping[str, str]:
     rows = (line.split(": ", 1) for line in message.splitlines() if line.startswith("Idumb-"))

@@ -1,13 +1,22 @@
 """Delivery: the only way of a program's work into the user's working tree, path by path.
 
-A path is written only if it is as in the base of the work: what the user saved meanwhile is never overwritten.
+A path is written only if it is as in the base of the work: what the user saved meanwhile is never overwritten, unless
+he says so.
 """
 
 from __future__ import annotations
 
+import dataclasses
+
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import kept_at
 from idumb.app.ports.repository import Conflict
+from idumb.domain import wording
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.runs.run import DELIVERY
+
+MINE, TASKS, STOP = "mine", "task", "stop"
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:
@@ -25,15 +34,23 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
         before = attempt.before_hooks or attempt.candidate
         by_hooks = [change.path for change in trees.changes(before, attempt.candidate)]
         return trees.restore(attempt.candidate, before, by_hooks) if by_hooks else ()
-    changed = attempt.changed
+    changed = [path for path in attempt.changed if path not in attempt.yours]
     return trees.restore(delivered(context, attempt), context.workspace.raw(attempt.base, changed), changed)
 
 
-def is_delivered(context: RunContext, attempt: Attempt) -> bool:
-    """Return whether each path is in the user's tree as the work has it."""
+def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
+    """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
     trees, changed = context.services.trees, attempt.changed
-    present = trees.scan(changed)
-    return trees.overlay(present, delivered(context, attempt), changed) == present
+    if attempt.in_place:
+        before = attempt.before_hooks or attempt.candidate
+    else:
+        before = context.workspace.raw(attempt.base, changed)
+    present, known = trees.scan(changed), (before, delivered(context, attempt))
+    return tuple(
+        path
+        for path in changed
+        if path not in attempt.yours and trees.entry(present, path) not in [trees.entry(t, path) for t in known]
+    )
 
 
 def take_back(context: RunContext, attempt: Attempt) -> None:
@@ -42,5 +59,46 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
         return
     trees, changed, work = context.services.trees, attempt.changed, delivered(context, attempt)
     present = trees.scan(changed)
-    ours = [path for path in changed if trees.entry(present, path) == trees.entry(work, path)]
+    mine = [path for path in changed if path not in attempt.yours]
+    ours = [path for path in mine if trees.entry(present, path) == trees.entry(work, path)]
     trees.restore(context.workspace.raw(attempt.base, changed), work, context.services.history.uncommitted(ours))
+
+
+def question(attempt: Attempt) -> Decision:
+    """Return the question whose version of the conflicting files counts."""
+    task = attempt.task.id
+    files = wording.listed(attempt.conflicts)
+    return Decision(
+        id=question_id(attempt),
+        kind=DELIVERY,
+        task=task,
+        what=f"{task} is done, and you changed {files} since it began",
+        why="idumb overwrites nothing of yours.",
+        evidence=attempt.conflicts,
+        choices=(
+            Choice(MINE, "your version counts", "the task gets your version of them, and is proven again"),
+            Choice(TASKS, "the task's version counts", "yours stays in a snapshot, and the task's is written"),
+            Choice(STOP, "neither, for now", "nothing is delivered before you moved yours away"),
+        ),
+    )
+
+
+def question_id(attempt: Attempt) -> str:
+    return f"{attempt.task.id}.{DELIVERY}.{attempt.number}"
+
+
+def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:
+    """Return the attempt with the user's version of these paths, of which nothing is proven yet."""
+    services = context.services
+    theirs = services.trees.committed(services.history.head().commit, services.trees.scan(paths), paths)
+    candidate = context.work.overlay(attempt.candidate, theirs, paths)
+    return dataclasses.replace(attempt, candidate=candidate, yours=(*attempt.yours, *paths), evidence=(), proven=None)
+
+
+def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:
+    """Keep the user's version of these paths in a snapshot, and return the attempt that is written over them."""
+    services, trees = context.services, context.services.trees
+    kept = trees.snapshot(f"{attempt.ref}/yours", f"your version, before {attempt.task.id} was delivered", paths)
+    for path in paths:
+        services.reporter.note(f"Your version of {path} is kept: git show {kept_at(services, kept.commit[:12], path)}")
+    return dataclasses.replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))

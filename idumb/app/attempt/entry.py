@@ -123,8 +123,10 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     present = snapshot.tree if context.workspace.in_place else _shown(context, attempt)
     if not attempt.base:
         attempt = dataclasses.replace(attempt, base=present)
+    kept = {}
     if attempt.base != snapshot.tree:  # no snapshot has it, and git could collect it
-        services.trees.keep(f"{attempt.ref}/task-base", attempt.base, f"what {task.id} starts from")
+        why = f"what {task.id} starts from"
+        kept["kept"] = services.trees.keep(f"{attempt.ref}/task-base", attempt.base, why).commit
     environment = _environment_payload(context, attempt)
     context.journal.write(
         context.journal.event(
@@ -136,6 +138,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
             ref=snapshot.ref,
             present=present,
             builder=attempt.builder,
+            **kept,
             **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
             **environment,
             **_only_known_now(context, before),

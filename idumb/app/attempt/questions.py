@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from idumb.app.core import next_actions
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import outcome, wording
 from idumb.domain.decision import Answer, Choice, Decision, end_of
@@ -42,7 +43,7 @@ def strays_question(task: Task, attempt: int, undeclared: Sequence[str], protect
         kind=DEVIATION,
         task=task.id,
         what=f"{task.id} changed files it does not declare: {wording.listed((*undeclared, *protected))}",
-        why="They are only in the private copy in which it was built.",
+        why=next_actions.NOT_DELIVERED,
         evidence=(*undeclared, *protected),
         choices=(
             *(() if protected else (keep,)),

@@ -136,7 +136,8 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
     """Write the work into the user's tree, move his branch to its commit, and record the checkpoint."""
     conflicts = delivery.deliver(context, attempt)
     if conflicts:
-        return attempt.at(RECORDED, commit_refused="; ".join(f"{c.path}: {c.why}" for c in conflicts))
+        why = "; ".join(f"{c.path} {c.why}" for c in conflicts)
+        return attempt.at(RECORDED, commit_refused=why, conflicts=tuple(c.path for c in conflicts))
     kept = keep_candidate(context, attempt, delivery.delivered(context, attempt))
     if commit is not None:
         words = context.services.history.advance(commit, attempt.judged_on, attempt.task.id)

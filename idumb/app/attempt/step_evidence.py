@@ -68,7 +68,7 @@ def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
     from idumb.domain.proof import step_proof
 
     def before(path: str) -> bytes | None:
-        entry = context.work.entry(attempt.base, path)
+        entry = context.work.entry(context.workspace.raw(attempt.base, [path]), path)
         return None if entry is None else context.work.read(entry.oid)
 
     for path, expected in step_proof.expected(step, before).items():
@@ -77,7 +77,8 @@ def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
             return f"{path} is {'missing' if entry is None else 'still there'}"
         if entry is None or expected.data is None:
             continue
-        if context.work.read(entry.oid) != expected.data:
+        same = context.work.read(entry.oid) == expected.data
+        if not same and entry.oid != context.workspace.cleaned(path, expected.data):
             return f"{path} does not have the bytes that the step must leave"
         if expected.executable is not None and (entry.mode == _EXECUTABLE) != expected.executable:
             return f"{path} does not have the mode that the step sets"

@@ -75,7 +75,8 @@ class Attempt:
     - `verdict`: None if it failed before a verdict was reached. `message`: of its commit; "" without one.
     - `by_hooks`: further paths that hooks of the user changed in its commit; `before_hooks`: the candidate before, ""
       if they changed nothing.
-    - `commit_refused`: why its work could not be committed or delivered.
+    - `commit_refused`: why its work could not be committed or delivered. `conflicts`: because the user has other bytes
+      there. `yours`: paths of which his version counts, so that they are not written.
     """
 
     task: Task
@@ -127,6 +128,8 @@ class Attempt:
     by_hooks: tuple[str, ...] = ()
     before_hooks: str = ""
     commit_refused: str | None = None
+    conflicts: tuple[str, ...] = ()
+    yours: tuple[str, ...] = ()
 
     @property
     def written(self) -> tuple[str, ...]:

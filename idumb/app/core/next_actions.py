@@ -12,7 +12,6 @@ from idumb.domain.decision import Choice, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import PAUSED, RunState
-from idumb.lazy_dataclass import dataclass
 
 
 def go_on(phase: str) -> Choice:
@@ -49,54 +48,31 @@ def for_paused(state: RunState) -> tuple[Choice, ...]:
     return (replan(phase, strict=state.mode == STRICT), go_on(phase), start_fresh(phase))
 
 
-@dataclass(frozen=True, slots=True)
-class UndeclaredChanges:
-    """Files that a task changed without declaring them, and what is possible in this state.
+def for_undeclared_changes(
+    phase: str, task: str, changed: Sequence[str], *, amend: bool, keep: bool
+) -> tuple[Choice, ...]:
+    """Choices after a program changed files that its task does not declare. All of its work was kept, none delivered.
 
-    `amend`: the plan can declare them. `keep`: they may be delivered. `look`: the plan can be read.
+    `amend`: the plan can declare them. `keep`: they may be delivered.
     """
-
-    phase: str
-    task: str
-    paths: Sequence[str]
-    amend: bool = True
-    keep: bool = True
-    look: bool = True
-
-
-def for_undeclared_changes(undeclared: UndeclaredChanges) -> tuple[Choice, ...]:
-    """Choices after a task changed files that it does not declare. They are only in the copy in which it was built."""
-    phase, task = undeclared.phase, undeclared.task
     resume = f"idumb resume {phase}"
-    flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in undeclared.paths)
-    look = Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}")
-    amend = Choice(
-        "amend",
-        "they belong to the task",
-        "the plan declares them, the contract is locked again, and the task is retried",
-        f"idumb amend {phase} {flags}",
-    )
-    keep = Choice(
-        "keep",
-        "they belong to the task, this once",
-        "they are proven and delivered with it; the plan does not change",
-        f"{resume} --on-deviation keep",
-    )
-    leave_out = Choice(
-        "leave-out",
-        "go on without them",
-        "the rest is proven again without them, then delivered",
-        f"{resume} --on-deviation leave-out",
-    )
-    retry = Choice("retry", "build it again", "the next attempt is told what it may change", f"{resume} --retry-failed")
+    flags = " ".join(f"--accept-deviation {task} {shlex.quote(path)}" for path in changed)
+    declares = "the plan declares them, the contract is locked again, and the task is retried"
+    proven = "they are proven and delivered with it; the plan does not change"
+    rest = "the rest is proven again without them, then delivered"
+    left_out = not any(map(paths.is_outside, changed))
     offers = (
-        (look, undeclared.look),
-        (amend, undeclared.amend),
-        (keep, undeclared.keep),
-        (leave_out, not any(map(paths.is_outside, undeclared.paths))),
-        (retry, True),
+        (Choice("look", "see what the task changed", "nothing is written or run", f"idumb diff {task}"), True),
+        (Choice("amend", "they belong to the task", declares, f"idumb amend {phase} {flags}"), amend),
+        (Choice("keep", "they belong to the task, this once", proven, f"{resume} --on-deviation keep"), keep),
+        (Choice("leave-out", "go on without them", rest, f"{resume} --on-deviation leave-out"), left_out),
+        (Choice("retry", WRONG, TOLD_AGAIN, f"{resume} --retry-failed"), True),
     )
     return tuple(choice for choice, possible in offers if possible)
+
+
+WRONG, TOLD_AGAIN = "they are wrong", "the task is retried, and its builder is told"
+NOT_DELIVERED = "A task may change only what it declares, so nothing of its work was delivered."
 
 
 def for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:

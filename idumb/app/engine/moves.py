@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from idumb.app.attempt import budget, entry, handoff_writer, projections, questions
+from idumb.app.attempt import budget, delivery, entry, handoff_writer, projections, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
@@ -81,6 +81,8 @@ def settle(context: RunContext, task: Task) -> None:
         ending = perform(context, task, move, ask=False)
         if ending is not None and ending.kind == REFUSED:
             raise _commit_failed(context, task, ending.words)
+        if ending is not None and ending.kind == "waiting":
+            return
 
 
 def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
@@ -115,11 +117,21 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
     projections.checkpoint(context, attempt)
     handoff_writer.after(context, attempt.task)
+    if attempt.conflicts:
+        return _about_conflicts(context, attempt)
     if attempt.commit_refused is not None and not _judges_again(context, attempt):
         return Ending(REFUSED, attempt.commit_refused, attempt.task.id)
     if attempt.outcome == outcome.WAITING:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None
+
+
+def _about_conflicts(context: RunContext, attempt: Attempt) -> Ending | None:
+    """Ask whose version of the conflicting files counts. After the answer, the delivery follows from the log."""
+    question, asker = delivery.question(attempt), context.services.asker
+    if context.journal.answer(question.id) is None and context.journal.ask_once(asker, question) is not None:
+        return None
+    return Ending("waiting", question.what, attempt.task.id)
 
 
 def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:

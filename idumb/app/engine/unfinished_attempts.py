@@ -6,12 +6,12 @@ The record says everything; only the branch and the files show whether its deliv
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from idumb.app.attempt import delivery, interruption, measure, pipeline, questions, record
 from idumb.app.core import run_lookup
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.ports.repository import Conflict
 from idumb.app.worktree import exposed_secrets, task_base
 from idumb.domain import outcome, settings, wording
 from idumb.domain.errors import Refusal
@@ -85,7 +85,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
 def _require_present(context: RunContext, attempt: Attempt) -> None:
     """Refuse to commit files that are no longer as they were judged."""
     changed = attempt.ledger.changed
-    if not delivery.is_delivered(context, attempt):
+    if delivery.others(context, attempt):
         raise Refusal(
             "task.changed-since",
             f"{attempt.task.id} was judged, but its files changed since: {wording.listed(changed)}",
@@ -110,50 +110,49 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     attempt = exposed_secrets.of_record(context.services, context.saved(task))
     commit = _commit_of(context, attempt)
     if commit is not None:
-        context.services.history.settle_index(commit, attempt.changed)
         kept = record.keep_candidate(context, attempt, delivery.delivered(context, attempt))
         return record.finish(context, attempt, kept, commit)
-    if _is_delivered(context, attempt):
+    others = delivery.others(context, attempt)
+    if not others:
         return _commit_again(context, attempt)
+    if not attempt.in_place and context.services.history.uncommitted(others):
+        return _over_conflicts(context, attempt, others)
+    delivery.take_back(context, attempt)
     interruption.record_interruption(context, task, interruption.KILLED if attempt.in_place else UNDELIVERED)
     return None
 
 
 def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
-    """Commit what was announced. If HEAD has moved since it was judged, it is judged again first."""
-    if context.services.history.head().commit == attempt.judged_on:
-        done = record.complete(context, attempt)
-    else:
-        delivery.take_back(context, attempt)
-        done = pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
-    return done
+    """Commit what was announced. If HEAD has moved since it was judged, it is judged again first.
 
-
-def _is_delivered(context: RunContext, attempt: Attempt) -> bool:
-    """Return whether the announced files are all in the user's tree, after delivering those that are missing.
-
-    Uncommitted changes in their way are refused. If those are committed, a new attempt starts from them.
+    A hook may refuse the commit now, or change it so that it is not proven. So nothing stays delivered before.
     """
-    if delivery.is_delivered(context, attempt):
-        return True
-    conflicts = delivery.deliver(context, attempt)
-    if not conflicts:
-        return not attempt.in_place
-    if context.services.history.uncommitted([c.path for c in conflicts]):
-        raise _undelivered(context, attempt.task, conflicts)
     delivery.take_back(context, attempt)
-    return False
+    if context.services.history.head().commit == attempt.judged_on:
+        return record.complete(context, attempt)
+    return pipeline.judge_again(context, attempt, dataclasses.replace(attempt, outcome=None, reason=""))
 
 
-def _undelivered(context: RunContext, task: Task, conflicts: tuple[Conflict, ...]) -> Refusal:
-    listed = wording.listed((f"{c.path} {c.why}" for c in conflicts), between="; ")
-    paths = [c.path for c in conflicts]
+def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...]) -> Attempt:
+    """Deliver over or beside the user's uncommitted changes, as he answered; without an answer, he is asked."""
+    answer = context.journal.answer(delivery.question_id(attempt))
+    if answer is None:
+        return dataclasses.replace(attempt, conflicts=others, commit_refused=wording.listed(others))
+    if answer.choice == delivery.MINE:
+        again = delivery.with_version_of_user(context, attempt, others)
+        return pipeline.prove(context, attempt, dataclasses.replace(again, outcome=None, reason=""))
+    if answer.choice == delivery.TASKS:
+        return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
+    raise _undelivered(context, attempt.task, others)
+
+
+def _undelivered(context: RunContext, task: Task, paths: Sequence[str]) -> Refusal:
     return Refusal(
         "task.changed-since",
-        f"{task.id} is done, but cannot be delivered: {listed}",
+        f"{task.id} is done, but cannot be delivered: these were changed since: {wording.listed(paths)}",
         hint=f"{task_base.ways_out(context.services, paths)}, then idumb resume {context.contract.phase}, which builds"
         f" {task.id} again if you committed them",
-        details={"phase": context.contract.phase, "paths": paths, "task": task.id},
+        details={"phase": context.contract.phase, "paths": list(paths), "task": task.id},
     )
 
 

@@ -40,7 +40,7 @@ def ask(services: Services, state: RunState, loaded: Loaded, bundle: Mapping[str
     if result.outcome != outcome.COMPLETED or not result.reply.strip():
         words = result.message or result.failure or "its reply is empty"
         return {"diagnosis": {**diagnosis, "failure": words}, "amendment": None}
-    diagnosis |= {"text": wording.truncate(result.reply, _MOST), "citations": _citations(services, result.reply)}
+    diagnosis |= {"text": wording.truncate(result.reply, _MOST), "citations": _citations(services, state, result.reply)}
     return {"diagnosis": diagnosis, "amendment": _amendment(services, state, loaded, result.reply)}
 
 
@@ -55,11 +55,14 @@ def _values(loaded: Loaded, bundle: Mapping[str, Any]) -> Mapping[str, str]:
     }
 
 
-def _citations(services: Services, text: str) -> list[dict[str, Any]]:
-    """Return every `file:line` in the text, and whether it exists."""
+def _citations(services: Services, state: RunState, text: str) -> list[dict[str, Any]]:
+    """Return every `file:line` in the text, and whether it exists: in your files, or in what failed tasks left."""
     cited = dict.fromkeys((m[1], int(m[2])) for m in _CITED.finditer(text))
     places = [Citation(path, line) for path, line in cited][:50]
     tree = services.trees.scan() if places else ""
+    for task in state.tasks.values() if places else ():
+        if task.checkpoint is not None and task.status == outcome.FAILED:
+            tree = services.trees.overlay(tree, task.checkpoint.tree, task.checkpoint.files)
     return [
         dataclasses.asdict(dataclasses.replace(c, resolves=validator.resolves(services.trees, c, tree))) for c in places
     ]

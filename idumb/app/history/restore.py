@@ -260,7 +260,6 @@ def _commit(
     committable = projections.corrections(services, state, reports)
     existing = _existing_commit(services, intended)
     if existing is not None:
-        services.history.settle_index(existing, (*paths, *reports))
         return existing, ()
     trees, after = services.trees, intended["committed_tree"]
     uncommitted = _uncommitted(services, paths, after)

@@ -214,11 +214,8 @@ class History(Protocol):
     def advance(self, commit: str, expected: str | None, message: str) -> str:
         """Move the user's branch from `expected` to a commit on top of it; return git's words if it refuses.
 
-        The index follows where the user staged nothing. `message` is for the reflog.
+        Before it moves, the index follows where the user staged nothing. `message` is for the reflog.
         """
-
-    def settle_index(self, commit: str, paths: Sequence[str]) -> None:
-        """Update the index after an interrupted commit of idumb, except entries that the user changed."""
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.

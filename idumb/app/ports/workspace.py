@@ -25,6 +25,9 @@ class Workspace(Protocol):
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with the bytes that these files have in the user's working tree, as git checks them out."""
 
+    def cleaned(self, path: str, data: bytes) -> str:
+        """Return the object that git stores for a file with these bytes."""
+
     def begin(self, ref: str) -> None:
         """Note that an attempt works there. If nothing ends it, what it left is kept under the name `ref`."""
 

@@ -72,12 +72,6 @@ def build(
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
     failure = failure_report.structured(services, state, contract, failed)
-    revert_commands = [
-        c["command"] for c in (failure or {}).get("choices", ()) if c["id"] == "put-back" and c["command"]
-    ]
-    if revert_commands:  # until the plan is restored, idumb refuses to retry, accept or skip the task
-        refused = ("idumb resume", "idumb accept", "idumb skip")
-        data["next"] = [*(c for c in data["next"] if not c.startswith(refused)), *revert_commands]
     # If git refused the commit, the task itself has no reason.
     data["failure"] = failure and {**failure, "error": failure["error"] or ending.words}
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.contract import changed_contract
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.services import Services
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths
 from idumb.domain.contract import Contract
+from idumb.domain.decision import Choice
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, ledger
@@ -108,7 +108,7 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     if task_state.status not in (outcome.FAILED, outcome.WAITING):
         return []
     if task_state.work.deviations:
-        return next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task)))
+        return next_actions.rows(_for_strays(services, contract, state, task))
     if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
@@ -121,28 +121,22 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
     if not task_state.work.deviations:
         return {}
     return {
-        "what": f"{task} changed files it does not declare",
-        "why": "They are only in the private copy in which it was built.",
+        "what": f"{task_state.id} changed files it does not declare",
+        "why": next_actions.NOT_DELIVERED,
         "evidence": list(task_state.work.deviations),
-        "choices": next_actions.rows(next_actions.for_undeclared_changes(_strays(services, contract, state, task))),
+        "choices": next_actions.rows(_for_strays(services, contract, state, task)),
     }
 
 
-def _strays(services: Services, contract: Contract, state: RunState, task: str) -> next_actions.UndeclaredChanges:
+def _for_strays(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
-    plan, task_state = contract.plan_of(task), state.tasks[task]
+    plan, strays = contract.plan_of(task), state.tasks[task].work.deviations
+    kept_out = exposed_secrets.any_in(services, strays)
     guarded = protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != step_plan.DIALECT and STRICT not in (plan.mode, state.mode)
-    hidden = exposed_secrets.any_in(services, task_state.work.deviations)
-    return next_actions.UndeclaredChanges(
-        contract.phase,
-        task,
-        task_state.work.deviations,
-        amend=widens and not hidden,
-        keep=not guarded and not hidden,
-        look=not set(never) & {p for p, _ in state.contract.plans}
-        or changed_contract.present_contract(services, state.phase) is not None,
+    return next_actions.for_undeclared_changes(
+        contract.phase, task, strays, amend=widens and not kept_out, keep=not guarded and not kept_out
     )
 
 

@@ -113,6 +113,9 @@ class _Look:
             elif isinstance(ref, str) and isinstance(snapshot, str):
                 words = f"the snapshot of {event.task}, attempt {event.attempt} ({event.kind})"
                 yield _Kept(ref, snapshot, words, event.seq)
+                if p.get("kept"):
+                    words = f"the task base of {event.task}, attempt {event.attempt}"
+                    yield _Kept(f"{ref.removesuffix('base')}task-base", p["kept"], words, event.seq)
             elif isinstance(ref, str) and isinstance(p.get("object"), str):
                 yield _Kept(ref, p["object"], _KEPT_BY.get(event.kind, event.kind), event.seq)
             elif event.kind == "rollback.completed" and p.get("before"):

@@ -240,7 +240,10 @@ class Checkout:
     def stored(self, path: str, data: bytes) -> bool:
         """Return whether the tree has these bytes at a path of the project, after git's filters."""
         item = self._files.tracked.get(self._paths.stored(path))
-        return item is not None and item.oid == self._files.cleaned(self._paths.stored(path), item, data)
+        return item is not None and item.oid == self._files.cleaned(self._paths.stored(path), data, mode=item.mode)
+
+    def cleaned(self, path: str, data: bytes) -> str:
+        return self._files.cleaned(self._paths.stored(path), data)
 
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""
@@ -251,8 +254,12 @@ class Checkout:
         return tree_objects.put(self.trees.repository, self.trees.writer.tree, tree, entries)
 
     def begin(self, ref: str) -> None:
-        """Note that an attempt works here. If it is killed, whoever uses the checkout next keeps its files as `ref`."""
+        """Note that an attempt works here. If it is killed, whoever uses the checkout next keeps its files as `ref`.
+
+        The next `show` removes what it left, also for the same tree.
+        """
         self._git.write(MARK, os.fsencode(ref))
+        self._shown = None
 
     def keep(self) -> None:
         """Keep the files of an attempt that was begun and has not ended."""

@@ -9,25 +9,24 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
 from idumb.git import disk_space, git_program, open_repository, refs
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.checkouts.user_git import EXCLUDE, config_line
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files, tree_objects
+from idumb.git.objects import durable_files
 from idumb.system.files import file_systems, private_folders
-
-if TYPE_CHECKING:
-    import pygit2
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 _BY_HOOK = 1
 """git's exit status if a hook refused; git itself fails with another one."""
-_OWN = ("core.worktree", "core.bare", "core.repositoryformatversion", "core.fsmonitor", "core.hookspath", "index.")
+_OWN = ("core.worktree", "core.bare", "core.repositoryformatversion", "core.fsmonitor", "index.")
 _OWN_SECTIONS = ("extensions.", "include.", "includeif.", "gc.", "maintenance.")
+_FILES = (EXCLUDE, "info/attributes", "info/sparse-checkout", "shallow")
 
 
 class Commits:
@@ -73,7 +72,8 @@ class Commits:
         proof = self._proof()
         proof.renew()
         proof.show(tree, head)
-        folder = self._folder(proof, head, [*settings, ("core.hookspath", hooks)])
+        # A hook may call `git gc`, and this folder has no names of what idumb keeps.
+        folder = self._folder(proof, head, [*settings, ("core.hookspath", hooks), ("gc.pruneexpire", "never")])
         variables = {
             "GIT_DIR": folder,
             "GIT_WORK_TREE": proof.top,
@@ -82,21 +82,33 @@ class Commits:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
         }
-        arguments = ["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--message={message}"]
+        words = os.path.join(folder, "message")  # an argument of a program has at most 128 KiB
+        with open(words, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(message)
+        arguments = ["commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--file={words}"]
         result = git_program.with_hooks(proof.top, arguments, variables)
         if result.status == 0:
-            found = git_program.beside(proof.top, ["rev-parse", "HEAD"], b"", variables, keep=(), watch=lambda: None)
-            commit = found.out.decode("ascii").strip()
-            return CommitAttempt(commit, result.words, tree_objects.tree_of(self._repository, commit))
-        left = self._left(proof.top, variables) if result.status == _BY_HOOK else tree
-        words = result.words or f"git commit ended with status {result.status}; perhaps a hook refused it silently"
-        return CommitAttempt(None, words, left, by_hook=result.status == _BY_HOOK)
+            return self._made(proof.top, tree, head, result.words, variables)
+        left = self._left(proof.top, variables) if result.status == _BY_HOOK else ""
+        said = result.words or f"git commit ended with status {result.status}; perhaps a hook refused it silently"
+        return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
+
+    def _made(self, top: str, tree: str, head: str | None, words: str, variables: Mapping[str, str]) -> CommitAttempt:
+        commit = _asked(top, ["rev-parse", "HEAD"], variables)
+        made = self._repository[commit].peel(pygit2.Commit)
+        parents = [str(oid) for oid in made.parent_ids]
+        if parents != ([head] if head else []):
+            said = f"a hook made other commits: the parent of {commit} is {', '.join(parents) or 'missing'}"
+            return CommitAttempt(None, said, tree)
+        before = [f"^{known}" for known in (tree, head) if known]
+        new = _asked(top, ["rev-list", "--objects", "--no-object-names", commit, *before], variables)
+        durable_files.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
+        return CommitAttempt(commit, words, str(made.tree_id))
 
     def _left(self, top: str, variables: Mapping[str, str]) -> str:
-        """Return the tree with what hooks that refused changed in the files and the index."""
-        git_program.beside(top, ["add", "--update"], b"", variables, keep=(), watch=lambda: None)
-        written = git_program.beside(top, ["write-tree"], b"", variables, keep=(), watch=lambda: None)
-        return written.out.decode("ascii").strip()
+        """Return the tree with what hooks that refused changed in the files and the index; "" if git cannot."""
+        _asked(top, ["add", "--update"], variables)
+        return _asked(top, ["write-tree"], variables)
 
     def _folder(self, proof: Checkout, head: str | None, settings: list[tuple[str, str]]) -> str:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
@@ -115,7 +127,7 @@ class Commits:
         for name, text in files.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as stream:
                 stream.write(text)
-        for name in (EXCLUDE, "info/attributes", "shallow"):
+        for name in _FILES:
             if os.path.isfile(os.path.join(proof.own, name)):
                 shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder, name))
         shutil.copyfile(proof.index, os.path.join(folder, "index"))
@@ -125,5 +137,11 @@ class Commits:
 def _settings(root: str) -> Iterator[tuple[str, str]]:
     """Yield the user's settings that count for a commit, in their order."""
     for name, value in git_program.settings(root).items():
-        if name == "core.hookspath" or not name.startswith((*_OWN, *_OWN_SECTIONS)):
+        if not name.startswith((*_OWN, *_OWN_SECTIONS)):
             yield name, value
+
+
+def _asked(top: str, arguments: Sequence[str], variables: Mapping[str, str]) -> str:
+    """Return what git says without hooks; "" if it fails."""
+    result = git_program.beside(top, arguments, b"", variables, keep=(), watch=lambda: None)
+    return "" if result.status != 0 else result.out.decode("ascii").strip()

@@ -144,9 +144,9 @@ class TreeFiles:
             if path not in self.tracked and os.path.lexists(place) and os.path.realpath(place) == place:
                 private_folders.remove_tree(place)
 
-    def cleaned(self, path: str, item: Item, data: bytes) -> str:
+    def cleaned(self, path: str, data: bytes, *, mode: int = 0) -> str:
         """Return the object that git stores for these bytes at a path of the tree."""
-        filters = ["--no-filters"] if item.mode == _LINK else [f"--path={path}"]
+        filters = ["--no-filters"] if mode == _LINK else [f"--path={path}"]
         return self._folder.required(["hash-object", *filters, "--stdin"], data).decode("ascii").strip()
 
     def checked_out(self, tree: str, names: Sequence[str]) -> dict[str, Entry]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import ctypes
-import dataclasses
 import functools
 import hashlib
 import json
@@ -52,7 +51,6 @@ def run(
     *steps: plan.Step,
     allowed: tuple[str, ...] = (),
     protected: tuple[str, ...] = (),
-    unsaved: tuple[str, ...] = (),
     deadline: float | None = None,
     apply_patch: Callable[..., tuple[bool, str]] = lambda *_: (False, "unexpected"),
     redact: Callable[[str], str] = lambda text: text,
@@ -63,7 +61,7 @@ def run(
     request = AgentRequest(
         BUILDER, task, "", str(work), allowed, deadline=deadline, protected=protected, run_id="run-1"
     )
-    return agent.run(dataclasses.replace(request, unsaved=unsaved))
+    return agent.run(request)
 
 
 def completed(work: Path, *steps: plan.Step, **options: Any) -> AgentResult:
@@ -250,50 +248,6 @@ def test_no_tool_accepts_a_path_outside_or_a_protected_path(work: Path, tool: st
 def test_a_conditionally_protected_path_can_be_declared(work: Path) -> None:
     completed(work, step("write_file", path=".env", content="A=1"), allowed=(".env",))
     assert (work / ".env").exists()
-
-
-IGNORED = ("out/", "a.log")
-
-
-@every(
-    "bad",
-    [
-        step("write_file", path="out/key", content="x"),
-        step("edit_file", path="out/key", find="mine", replace="x"),
-        step("delete_file", path="a.log"),
-        step("move_file", from_="a.log", to="b.txt"),
-        step("move_file", from_="out/key", to="out/other"),
-        step("write_file", path="out/link", content="x"),
-    ],
-)
-def test_a_file_outside_all_snapshots_is_not_changed(tmp_path: Path, bad: plan.Step) -> None:
-    """R-GIT-1: git ignores it, so a rollback could not bring it back."""
-    work = workspace(tmp_path)
-    (work / "out").mkdir()
-    for name in ("out/key", "a.log"):
-        (work / name).write_text("mine", encoding="utf-8")
-    (work / "out/link").symlink_to("nowhere")
-    assert "declare `" in refused(work, bad, allowed=("**",), unsaved=IGNORED)
-    completed(work, bad, allowed=("**", "out/key", "a.log", "out/link"), unsaved=IGNORED)
-
-
-def test_an_ignored_file_that_the_steps_made_can_be_changed_again(work: Path) -> None:
-    """R-GIT-1."""
-    (work / "out").mkdir()
-    creation = (step("make_directory", path="out"), step("write_file", path="out/new", content="x"))
-    more = (step("write_file", path="out/new", content="y"), step("delete_file", path="out/new"))
-    completed(work, *creation, *more, allowed=("out/**",), unsaved=IGNORED)
-
-
-def test_a_patch_is_checked_for_files_outside_all_snapshots(work: Path) -> None:
-    """R-GIT-1."""
-    (work / "a.log").write_text("mine", encoding="utf-8")
-
-    def apply(_: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
-        return False, allowed("a.log") or "allowed"
-
-    words = refused(work, step("apply_patch", patch="x"), allowed=("*.log",), unsaved=IGNORED, apply_patch=apply)
-    assert "ignored by git" in words
 
 
 def test_a_step_stays_inside_its_scope(work: Path) -> None:

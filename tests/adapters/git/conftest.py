@@ -10,6 +10,7 @@ from idumb.git import discover
 from idumb.git.history import GitHistory
 from idumb.git.proving_tree import ProvingTree
 from idumb.git.trees import GitTrees
+from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 from tests.support.proving import create
 
@@ -22,8 +23,9 @@ def trees(sandbox: GitSandbox) -> GitTrees:
 
 
 @pytest.fixture
-def history(sandbox: GitSandbox) -> GitHistory:
-    return GitHistory(discover.find(str(sandbox.root)))
+def history(sandbox: GitSandbox) -> Iterator[GitHistory]:
+    with checkouts.committing(sandbox) as history:
+        yield history
 
 
 @pytest.fixture

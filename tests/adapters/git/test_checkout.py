@@ -106,6 +106,21 @@ def test_what_programs_leave_goes_with_the_next_tree_and_in_a_build_what_git_ign
         assert sorted(shown(checkout)) == [".gitignore", "a.txt"]
 
 
+def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_one_left(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "build\n"})
+    sandbox.commit()
+    checkout = proof(BUILD)
+    root = show(checkout, sandbox)
+    checkout.begin("refs/idumb/worktrees/main/runs/r1/T1/1/interrupted")
+    for path in ("a.txt", "new", "build"):
+        (root / path).write_text("made\n")
+    checkout.end()
+    show(checkout, sandbox)
+    assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n", "build": b"made\n"}
+
+
 def test_caches_stay_when_the_tree_changes_unless_somebody_changed_them_later(
     sandbox: GitSandbox, proof: Take, tmp_path: Path
 ) -> None:

@@ -1,378 +1,556 @@
-"""Commits on the user's branch: exactly the given paths, by git itself, all else as it was. F1, F5, F13, F16, F22."""
+"""Commits that are made beside the branch, and the branch that follows. F1, F5, F7, F8, F10, F13, F16, F22-F24."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import discover, index_file
+from idumb.git import discover, git_program
 from idumb.git.history import GitHistory
+from idumb.git.trees import GitTrees
+from idumb.system import clock
+from tests.adapters.git.conftest import REF
 from tests.adapters.git.test_disk_space import leave
+from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
+HOOKS = pytest.mark.parametrize("hooks", [False, True], ids=["plain", "hooks"])
+"""With hooks, `git commit` makes the commit in a checkout."""
+MESSAGE = "T1-01: für alle\n\n# not a comment\n\nIdumb-Task: T1-01\nIdumb-Run: r1\n"
 
-def commit(
-    history: GitHistory, paths: Sequence[str], *, hooks: bool = True, allow_empty: bool = False, message: str = "T1"
+
+def hook(sandbox: GitSandbox, script: str, name: str = "pre-commit", folder: str = ".git/hooks") -> None:
+    sandbox.write(f"{folder}/{name}", f"#!/bin/sh\n{script}\n", mode=0o755)
+
+
+def work(sandbox: GitSandbox, files: Mapping[str, str | None]) -> str:
+    """Write these files, or remove them; return the tree that a commit of them on HEAD has."""
+    for path, content in files.items():
+        if content is None:
+            sandbox.remove(path)
+        else:
+            sandbox.write(path, content)
+    return committed(sandbox, files)
+
+
+def committed(sandbox: GitSandbox, paths: Sequence[str] | Mapping[str, Any]) -> str:
+    trees = GitTrees(discover.find(str(sandbox.root)))
+    return trees.committed(sandbox.head() or None, trees.scan(paths), tuple(paths))
+
+
+def make(
+    history: GitHistory, tree: str, *, hooks: bool = True, message: str = MESSAGE, head: str | None = None
 ) -> CommitAttempt:
-    head = history.head().commit
-    return history.commit(paths, message, expected_head=head, hooks=hooks, allow_empty=allow_empty)
+    return history.make(tree, head or history.head().commit, message, hooks=hooks)
 
 
-def changed(sandbox: GitSandbox, revision: str = "HEAD") -> list[str]:
-    rows = sandbox.git("show", "--format=", "--name-status", "--no-renames", "-z", revision).split("\0")
-    return sorted(f"{kind} {path}" for kind, path in zip(rows[::2], rows[1::2], strict=False))
+def advance(history: GitHistory, made: CommitAttempt) -> str:
+    assert made.commit, made.words
+    return history.advance(made.commit, history.head().commit, "T1-01")
 
 
-def entries(sandbox: GitSandbox) -> list[str]:
-    return [row for row in sandbox.git("ls-files", "--stage", "-z").split("\0") if row]
+def commit(history: GitHistory, tree: str, *, hooks: bool = True) -> str:
+    made = make(history, tree, hooks=hooks)
+    assert advance(history, made) == ""
+    return str(made.commit)
 
 
-def test_a_commit_holds_exactly_the_given_paths(sandbox: GitSandbox, history: GitHistory) -> None:
-    """F1, F5: a partly staged file and a staged new file elsewhere stay as they are."""
-    sandbox.write_all(dict.fromkeys(("mod", "gone", "other", "staged", "d/x"), "1\n"))
-    sandbox.commit()
-    sandbox.write("staged", "2\n")
-    sandbox.git("add", "staged")
-    sandbox.write_all({"staged": "3\n", "other": "2\n", "mine": "1\n"})
-    sandbox.git("add", "mine")
-    sandbox.write_all({"mod": "2\n", "new/file": "1\n"})
-    sandbox.remove("gone")
-    result = commit(history, ["mod", "gone", "new/file"])
-    assert result.commit == sandbox.head()
-    assert changed(sandbox) == ["A new/file", "D gone", "M mod"]
-    assert sandbox.status() == ["A  mine", " M other", "MM staged"]
+@pytest.fixture
+def base(sandbox: GitSandbox) -> str:
+    sandbox.write("a", "1\n")
+    return sandbox.commit()
 
 
-@pytest.mark.parametrize("kind", ["plain", "split", "sparse"])
-def test_an_index_that_git_could_not_write_follows_its_commit(
-    sandbox: GitSandbox, history: GitHistory, kind: str
+@HOOKS
+def test_a_commit_has_the_user_s_identity_and_the_message_and_moves_nothing(
+    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
 ) -> None:
-    """F14: also with an index format that libgit2 cannot read; the user's staged changes stay staged."""
-    sandbox.write_all({"a": "1\n", "gone": "1\n", "mine": "1\n", "far/away/x": "1\n"})
-    sandbox.commit()
-    if kind == "split":
-        sandbox.git("update-index", "--split-index")
-    if kind == "sparse":
-        sandbox.git("sparse-checkout", "set", "--cone", "--sparse-index", "near")
-    stale = (sandbox.git_dir / "index").read_bytes()
-    sandbox.write_all({"a": "2\n", "new": "1\n"})
-    sandbox.remove("gone")
-    result = commit(history, ["a", "new", "gone"])
-    (sandbox.git_dir / "index").write_bytes(stale)
-    sandbox.write("mine", "2\n")
-    sandbox.git("add", "mine")
-    assert result.commit is not None
-    history.settle_index(result.commit, ("a", "new", "gone"))
-    assert sandbox.status() == ["M  mine"]
+    sandbox.git("config", "i18n.commitEncoding", "latin1")
+    hook(sandbox, "true")
+    tree = work(sandbox, {"a": "2\n"})
+    before = sandbox.ledger()
+    made = make(history, tree, hooks=hooks)
+    assert made == CommitAttempt(made.commit, tree=tree)
+    assert "encoding" not in sandbox.git("cat-file", "commit", str(made.commit))
+    sandbox.git("config", "--unset", "i18n.commitEncoding")
+    about = sandbox.git("log", "-1", "--format=%an <%ae>%n%cn%n%P%n%T%n%B", str(made.commit))
+    assert about == f"Pat Tester <pat@example.invalid>\nPat Tester\n{base}\n{tree}\n{MESSAGE}"
+    assert sandbox.ledger() == dataclasses.replace(before, config=sandbox.ledger().config)
+    assert advance(history, made) == ""
+    assert history.trailers_since(None) == ((made.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
+    assert sandbox.status() == []
 
 
-def test_unusual_names_are_literal(sandbox: GitSandbox, history: GitHistory) -> None:
-    """F16."""
-    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace", "links/link"]
-    sandbox.write_all(dict.fromkeys([*odd, "bystander", "-rf2"], "1"))
-    assert commit(history, odd).commit
-    assert sorted(sandbox.tree()) == sorted(odd)
+def test_a_long_message_is_kept(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    """An argument of a program may not be as long."""
+    hook(sandbox, "true")
+    made = make(history, checkouts.tree(sandbox), message="x" * 200_000 + "\n")
+    assert len(sandbox.git("log", "-1", "--format=%B", str(made.commit))) == 200_001
 
 
-def test_the_first_commit_of_a_repository(sandbox: GitSandbox, history: GitHistory) -> None:
-    """F8."""
-    sandbox.write_all({"a": "1", "staged": "1"})
+SIGN = """#!/bin/sh
+cat > /dev/null
+echo '[GNUPG:] SIG_CREATED ' >&2
+echo '-----BEGIN PGP SIGNATURE-----'
+"""
+
+
+@HOOKS
+def test_a_commit_is_signed_as_the_user_configured(
+    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
+) -> None:
+    hook(sandbox, "true")
+    sandbox.git("config", "commit.gpgSign", "true")
+    sandbox.git("config", "gpg.program", str(sandbox.write(".git/signer", SIGN, mode=0o755)))
+    made = make(history, checkouts.tree(sandbox), hooks=hooks)
+    assert "BEGIN PGP SIGNATURE" in sandbox.git("cat-file", "commit", str(made.commit))
+
+
+@HOOKS
+@pytest.mark.parametrize("refuser", ["identity", "signing"])
+def test_if_git_refuses_its_words_are_returned(
+    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool, refuser: str
+) -> None:
+    """F22, F23."""
+    hook(sandbox, "true")
+    if refuser == "identity":
+        for name in ("name", "email"):
+            sandbox.git("config", "--unset", f"user.{name}")
+        sandbox.git("config", "user.useConfigOnly", "true")
+    else:
+        signer = sandbox.write(".git/signer", "#!/bin/sh\nexit 1\n", mode=0o755)
+        sandbox.git("config", "commit.gpgSign", "true")
+        sandbox.git("config", "gpg.program", str(signer))
+    tree = work(sandbox, {"a": "2\n"})
+    before = sandbox.ledger()
+    made = make(history, tree, hooks=hooks)
+    assert (made.commit, made.tree, made.by_hook) == (None, tree, False)
+    assert {"identity": "auto-detection is disabled", "signing": "gpg failed to sign the data"}[refuser] in made.words
+    assert sandbox.ledger() == before
+
+
+def test_a_refusal_on_a_full_disk_reports_the_free_space(
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F34: git itself may only say that it could not write."""
+    hook(sandbox, "true")
+    sandbox.git("config", "user.useConfigOnly", "true")
+    sandbox.git("config", "--unset", "user.email")
+    tree = checkouts.tree(sandbox)
+    assert " files free)" not in make(history, tree).words
+    leave(monkeypatch, pages=5)
+    assert make(history, tree).words.endswith(" has 20480 bytes and 1000 files free)")
+
+
+def test_a_hook_that_reformats_changes_the_commit_and_no_file_of_the_user(
+    sandbox: GitSandbox, history: GitHistory, base: str
+) -> None:
+    hook(sandbox, "tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
+    tree = work(sandbox, {"b": "abc\n"})
+    before = sandbox.ledger()
+    made = make(history, tree)
+    assert sandbox.git("show", f"{made.commit}:b", f"{made.tree}:b", f"{made.tree}:d") == "ABC\nABC\nmore"
+    assert sandbox.git("rev-parse", f"{made.commit}^{{tree}}") == made.tree
+    assert sandbox.ledger() == before
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "prepare-commit-msg", "commit-msg"])
+def test_a_hook_that_refuses_is_told_with_its_words_and_what_it_left(
+    sandbox: GitSandbox, history: GitHistory, base: str, name: str
+) -> None:
+    hook(sandbox, "echo 2 > b; rm a; echo new > untracked; echo 'the linter says no' >&2; exit 1", name)
+    tree = work(sandbox, {"b": "1\n"})
+    before = sandbox.ledger()
+    made = make(history, tree)
+    assert (made.commit, made.words, made.by_hook) == (None, "the linter says no", True)
+    assert sandbox.git("ls-tree", "--name-only", made.tree) == "b"
+    assert sandbox.git("show", f"{made.tree}:b") == "2"
+    assert sandbox.ledger() == before
+    assert make(history, tree, hooks=False).commit
+
+
+def test_a_hook_that_refuses_silently_is_said_to_be_one(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    hook(sandbox, "exit 3")
+    tree = work(sandbox, {"a": "2\n"})
+    words = "git commit ended with status 1; perhaps a hook refused it silently"
+    assert make(history, tree) == CommitAttempt(None, words, tree, by_hook=True)
+
+
+def test_a_hook_that_leaves_a_conflict_in_its_index_changes_nothing(
+    sandbox: GitSandbox, history: GitHistory, base: str
+) -> None:
+    hook(sandbox, "printf '100644 %s 1\\ta\\n' $(git rev-parse :a) | git update-index --index-info; exit 1")
+    tree = checkouts.tree(sandbox)
+    assert make(history, tree).tree == tree
+
+
+def test_hooks_change_the_message(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    hook(sandbox, 'echo "$2 $(git symbolic-ref --short HEAD): $(cat "$1")" > "$1"', "prepare-commit-msg")
+    hook(sandbox, 'echo "Reviewed: yes" >> "$1"', "commit-msg")
+    made = make(history, checkouts.tree(sandbox))
+    assert sandbox.git("log", "-1", "--format=%B", str(made.commit)) == f"message main: {MESSAGE}Reviewed: yes\n"
+
+
+def test_a_process_that_a_hook_leaves_running_does_not_hold_the_commit_up(
+    sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    hook(sandbox, f"cat {pipe} &", "post-commit")
+    assert make(history, checkouts.tree(sandbox)).commit
+    pipe.write_bytes(b"it runs until now")
+
+
+@pytest.mark.parametrize("place", ["relative", "absolute", "home"])
+def test_hooks_in_the_tree_run(sandbox: GitSandbox, history: GitHistory, base: str, home: Path, place: str) -> None:
+    """As husky has them: the hook reads a script beside it."""
+    folder = {"relative": ".husky/_", "absolute": str(sandbox.root / ".husky/_"), "home": "~/.husky/_"}[place]
+    sandbox.git("config", "core.hooksPath", folder)
+    files = sandbox if place != "home" else GitSandbox(home)
+    hook(files, '. "$(dirname -- "$0")/h"', folder=".husky/_")
+    files.write(".husky/_/h", 'sh "$(dirname "$(dirname "$0")")/$(basename "$0")"\n')
+    hook(files, "echo 2 > a; git add a", folder=".husky")
+    made = make(history, checkouts.tree(sandbox))
+    assert sandbox.git("show", f"{made.commit}:a") == "2", made.words
+
+
+def test_hooks_do_not_run_if_this_run_wrote_one_of_them(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    sandbox.git("config", "core.hooksPath", "hooks")
+    hook(sandbox, "exit 1", folder="hooks")
+    history.state()
+    made = history.make(checkouts.tree(sandbox), base, MESSAGE, hooks=True, wrote={"hooks/pre-commit"}.__contains__)
+    assert made.commit
+    assert made.unrun == ("hooks/pre-commit",)
+
+
+def test_a_hook_sees_exactly_the_change_and_not_the_user_s_git_folder(
+    sandbox: GitSandbox, history: GitHistory, base: str
+) -> None:
+    """The user's own staged and untracked files are not there."""
+    seen = sandbox.git_dir / "seen"
+    hook(
+        sandbox,
+        f"exec > {seen}; git status --porcelain; git diff --cached --name-only -- '*.py'; git rev-parse HEAD;"
+        " git log -1 --format=%s; git rev-parse --abbrev-ref HEAD; git tag; git config core.quotepath;"
+        " git rev-parse --absolute-git-dir --show-toplevel; pwd; git config user.name; ls",
+    )
+    sandbox.git("tag", "v1")
+    sandbox.write_all({"mine": "1\n", "staged": "1\n"})
     sandbox.git("add", "staged")
-    assert commit(history, ["a"]).commit == sandbox.head()
+    made = make(history, work(sandbox, {"b.py": "1\n"}))
+    assert made.commit, made.words
+    rows = seen.read_text().splitlines()
+    assert rows[:7] == ["A  b.py", "b.py", base, "work", "main", "v1", "false"]
+    assert rows[7] != str(sandbox.git_dir)
+    assert rows[8] == rows[9] != str(sandbox.root)
+    assert rows[10:] == ["Pat Tester", "a", "b.py"]
+
+
+def test_a_hook_that_moves_the_head_makes_no_commit_of_ours(
+    sandbox: GitSandbox, history: GitHistory, base: str
+) -> None:
+    hook(sandbox, "git -c core.hooksPath= commit -q --allow-empty -m version", "post-commit")
+    tree = work(sandbox, {"a": "2\n"})
+    made = make(history, tree)
+    assert (made.commit, made.tree) == (None, tree)
+    assert made.words.startswith("a hook made other commits")
+
+
+def test_a_hook_that_packs_the_repository_removes_nothing_that_idumb_keeps(
+    sandbox: GitSandbox, history: GitHistory, trees: GitTrees, base: str
+) -> None:
+    sandbox.write("a", "only in a snapshot\n")
+    kept = trees.snapshot(REF, "test").tree
+    for place in (sandbox.common_dir / "objects").glob("??/*"):
+        os.utime(place, (1e9, 1e9))  # git removes what is older than two weeks
+    hook(sandbox, "git gc --quiet")
+    made = make(history, checkouts.tree(sandbox))
+    assert made.commit, made.words
+    assert sandbox.git("show", f"{kept}:a") == "only in a snapshot"
+
+
+@HOOKS
+def test_the_first_commit_of_a_repository(sandbox: GitSandbox, history: GitHistory, *, hooks: bool) -> None:
+    """F8."""
+    hook(sandbox, "test \"$(git status --porcelain)\" = 'A  a'")
+    tree = work(sandbox, {"a": "1"})
+    sandbox.write("staged", "1")
+    sandbox.git("add", "staged")
+    made = make(history, tree, hooks=hooks)
+    assert advance(history, made) == ""
+    assert sandbox.head() == made.commit
     assert list(sandbox.tree()) == ["a"]
     assert sandbox.status() == ["A  staged"]
 
 
-def test_a_commit_on_a_detached_head_moves_no_branch(sandbox: GitSandbox, history: GitHistory) -> None:
+@HOOKS
+def test_a_commit_on_a_detached_head_moves_no_branch(
+    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
+) -> None:
     """F7."""
-    first = sandbox.commit()
     sandbox.git("checkout", "-q", "--detach")
-    sandbox.write("a", "1")
-    assert commit(history, ["a"]).commit == sandbox.head()
-    assert sandbox.refs("refs/heads/") == {"refs/heads/main": first}
-
-
-def test_ignored_paths_are_committed_if_they_are_given(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write_all({".gitignore": "build/\n", "build/out": "1", "build/other": "1"})
-    assert commit(history, ["build/out"]).commit
-    assert list(sandbox.tree()) == ["build/out"]
-
-
-def test_a_file_can_become_a_folder_and_a_folder_a_file(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write_all({"a": "1", "b/x": "1", "b/y": "1"})
-    sandbox.commit()
-    sandbox.remove("a")
-    sandbox.remove("b")
-    sandbox.write_all({"a/x": "1", "b": "1"})
-    result = commit(history, ["a", "a/x", "b", "b/x", "b/y"])
-    assert result.commit, result.words
-    assert sorted(sandbox.tree()) == ["a/x", "b"]
+    hook(sandbox, 'test "$(git rev-parse --abbrev-ref HEAD)" = HEAD')
+    made = commit(history, work(sandbox, {"a": "2\n"}), hooks=hooks)
+    assert made == sandbox.head()
+    assert sandbox.refs("refs/heads/") == {"refs/heads/main": base}
     assert sandbox.status() == []
 
 
-def test_a_path_that_became_a_folder_does_not_commit_its_other_files(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a", "1")
-    sandbox.commit()
-    sandbox.remove("a")
-    sandbox.write_all({"a/x": "1", "a/mine": "1"})
-    assert commit(history, ["a", "a/x"]).commit
-    assert list(sandbox.tree()) == ["a/x"]
-    assert sandbox.status() == ["?? a/mine"]
+def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox, base: str, tmp_path: Path) -> None:
+    """F10."""
+    sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
+    hook(sandbox, 'test "$(git rev-parse --abbrev-ref HEAD)" = side && echo 3 > a && git add a')
+    side = GitSandbox(tmp_path / "side")
+    with checkouts.committing(side) as history:
+        made = commit(history, work(side, {"a": "2\n"}))
+    assert sandbox.git("show", f"{made}:a") == "3"
+    assert sandbox.refs("refs/heads/") == {"refs/heads/main": base, "refs/heads/side": made}
 
 
-def test_modes_and_links_are_committed(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("run", "1", mode=0o644)
+def test_a_commit_of_a_project_in_a_subfolder_has_its_trailer_and_hooks_run_at_the_top(
+    sandbox: GitSandbox, base: str
+) -> None:
+    """R-GIT-8."""
+    hook(sandbox, "test \"$(git status --porcelain)\" = 'A  apps/api/b'")
+    tree = work(sandbox, {"apps/api/b": "1"})
+    with checkouts.committing(sandbox, "apps/api") as history:
+        made = make(history, tree)
+    assert sandbox.git("log", "-1", "--format=%B", str(made.commit)) == f"{MESSAGE}Idumb-Project: apps/api\n"
+
+
+def test_submodules_stay_as_they_are(sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path) -> None:
+    library = GitSandbox.create(tmp_path / "library")
+    library.write("f", "1\n")
+    at = library.commit()
+    sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
     sandbox.commit()
+    hook(sandbox, "test \"$(git status --porcelain -uno)\" = 'M  a' && cat lib/f")
+    tree = work(sandbox, {"a": "2\n"})
+    made = make(history, tree)
+    assert made.tree == tree, made.words
+    assert sandbox.tree(str(made.commit))["lib"] == ("160000", at)
+
+
+@pytest.mark.parametrize("options", [("--cone", "--sparse-index"), ("--no-cone",)])
+def test_files_outside_a_sparse_checkout_stay_in_the_commit(
+    sandbox: GitSandbox, history: GitHistory, base: str, options: tuple[str, ...]
+) -> None:
+    sandbox.write_all({"near/x": "1\n", "far/away/x": "1\n"})
+    sandbox.commit()
+    sandbox.git("sparse-checkout", "set", *options, "near")
+    hook(
+        sandbox, "test \"$(git status --porcelain)\" = 'M  near/x' && ! test -e far && git add --all && git add near/x"
+    )
+    tree = work(sandbox, {"near/x": "2\n"})
+    made = make(history, tree)
+    assert made.tree == tree, made.words
+    assert advance(history, made) == ""
+    assert sandbox.status() == []
+    assert not (sandbox.root / "far").exists()
+
+
+@HOOKS
+def test_names_modes_links_and_changed_kinds_are_committed_and_staged(
+    sandbox: GitSandbox, history: GitHistory, *, hooks: bool
+) -> None:
+    """F16: also a file that becomes a folder, a folder that becomes a file or a link."""
+    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace", "links/link"]
+    sandbox.write_all({"file": "1", "folder/x": "1", "folder/y": "1", "linked/b": "1", "run": "1", "-rf2": "1"})
+    sandbox.commit()
+    hook(sandbox, "true")
+    for path in ("file", "folder", "linked"):
+        sandbox.remove(path)
+    sandbox.write_all({**dict.fromkeys(odd, "1"), "file/x": "1", "folder": "1", "bystander": "1"})
+    sandbox.link("linked", ".")
     (sandbox.root / "run").chmod(0o755)
-    sandbox.link("link", "run")
-    assert commit(history, ["run", "link"]).commit
-    assert {path: mode for path, (mode, _) in sandbox.tree().items()} == {"run": "100755", "link": "120000"}
+    changed = [*odd, "file", "file/x", "folder", "folder/x", "folder/y", "linked", "linked/b", "run"]
+    commit(history, committed(sandbox, changed), hooks=hooks)
+    modes = {path: mode for path, (mode, _) in sandbox.tree().items()}
+    assert modes.keys() == {*odd, "file/x", "folder", "linked", "run", "-rf2"}
+    assert (modes["run"], modes["linked"]) == ("100755", "120000")
+    assert sandbox.status() == ["?? bystander"]
 
 
-def test_filters_apply_as_in_the_user_s_own_commits(sandbox: GitSandbox, history: GitHistory) -> None:
+@HOOKS
+def test_filters_apply_as_in_the_user_s_own_commits(sandbox: GitSandbox, history: GitHistory, *, hooks: bool) -> None:
     """F13, F17."""
     sandbox.git("config", "filter.up.clean", "tr a-z A-Z")
-    sandbox.write_all({".gitattributes": "*.f filter=up\n*.t text eol=crlf\n", "a.f": "abc\n", "b.t": "1\r\n"})
-    assert commit(history, [".gitattributes", "a.f", "b.t"]).commit
+    sandbox.git("config", "filter.up.smudge", "tr A-Z a-z")
+    hook(sandbox, "git add --update")
+    files = {".gitattributes": "*.f filter=up\n*.t text eol=crlf\n", "a.f": "abc\n", "b.t": "1\r\n"}
+    commit(history, work(sandbox, files), hooks=hooks)
     assert sandbox.git("show", "HEAD:a.f") == "ABC"
     assert sandbox.git("cat-file", "-s", "HEAD:b.t") == "2"
     assert sandbox.status() == []
 
 
-@pytest.mark.parametrize("refuser", ["pre-commit", "commit-msg", "identity", "signing"])
-def test_if_git_refuses_the_index_is_unchanged(sandbox: GitSandbox, history: GitHistory, refuser: str) -> None:
-    """F22, F23."""
-    sandbox.write_all({"a": "1", "d/x": "1", "staged": "1"})
-    head = sandbox.commit()
-    sandbox.write_all({"staged": "2"})
-    sandbox.git("add", "staged")
-    sandbox.remove("d")
-    sandbox.write_all({"a": "2", "new": "1", "d": "1"})
-    _refuse(sandbox, refuser)
-    before = (sandbox.git_dir / "index").read_bytes()
-    result = commit(history, ["a", "new", "d", "d/x"])
-    assert result.commit is None
-    assert result.words
-    assert sandbox.head() == head
-    assert (sandbox.git_dir / "index").read_bytes() == before
-    assert not (sandbox.git_dir / "index.lock").exists()
-    assert sandbox.read("new") == "1"
-
-
-def _refuse(sandbox: GitSandbox, refuser: str) -> None:
-    if refuser == "identity":
-        sandbox.git("config", "--unset", "user.name")
-        sandbox.git("config", "--unset", "user.email")
-        sandbox.git("config", "user.useConfigOnly", "true")
-    elif refuser == "signing":
-        sandbox.git("config", "commit.gpgsign", "true")
-        sandbox.git("config", "gpg.program", "false")
-    else:
-        sandbox.write(f".git/hooks/{refuser}", "#!/bin/sh\necho 'the linter says no' >&2\nexit 1\n", mode=0o755)
-
-
-def test_a_refusal_on_a_full_disk_reports_the_free_space(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_commit_ends_git_and_its_hooks(
+    sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F34: git itself may only say that it could not write."""
-    sandbox.write("a", "1\n")
-    sandbox.commit()
-    sandbox.write("a", "2\n")
-    (sandbox.git_dir / "index.lock").touch()
-    leave(monkeypatch, pages=5)
-    assert commit(history, ["a"]).words.endswith(" has 20480 bytes and 1000 files free)")
-    leave(monkeypatch, pages=100_000)
-    assert " files free)" not in commit(history, ["a"]).words
-
-
-def test_a_refusal_in_a_repository_without_index_creates_none(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a", "1")
-    _refuse(sandbox, "pre-commit")
-    assert commit(history, ["a"]).words == "the linter says no"
-    assert not (sandbox.git_dir / "index").exists()
-    assert not (sandbox.git_dir / "index.lock").exists()
-
-
-def test_a_refused_commit_is_not_confused_with_an_earlier_one_of_the_same_message(
-    sandbox: GitSandbox, history: GitHistory
-) -> None:
-    """The reports of a run are committed with the same message each time."""
-    sandbox.write("a", "1")
-    assert commit(history, ["a"], message="reports").commit == sandbox.head()
-    sandbox.write(".git/hooks/pre-commit", "#!/bin/sh\necho no >&2\nexit 1\n", mode=0o755)
-    sandbox.write_all({"a": "2", "b": "1"})
-    before = entries(sandbox)
-    assert commit(history, ["a", "b"], message="reports") == CommitAttempt(None, "no")
-    assert entries(sandbox) == before
-
-
-def test_hooks_run_unless_they_are_disabled(sandbox: GitSandbox, history: GitHistory) -> None:
-    _refuse(sandbox, "pre-commit")
-    sandbox.write("a", "1")
-    assert commit(history, ["a"], hooks=True).commit is None
-    assert commit(history, ["a"], hooks=False).commit is not None
-
-
-def test_hooks_see_no_variable_of_idumb_that_changes_their_git(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a.py", "1")
-    sandbox.commit()
-    sandbox.write("a.py", "2")
-    hook = "#!/bin/sh\ntest \"$(git diff --cached --name-only -- '*.py')\" = a.py\n"
-    sandbox.write(".git/hooks/pre-commit", hook, mode=0o755)
-    result = commit(history, ["a.py"])
-    assert result.commit, result.words
-
-
-def test_an_empty_commit_includes_nothing_staged(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.commit()
-    sandbox.write("staged", "1")
-    sandbox.git("add", "staged")
-    before = entries(sandbox)
-    assert commit(history, []).commit is None
-    assert commit(history, [], allow_empty=True).commit == sandbox.head()
-    assert changed(sandbox) == []
-    assert entries(sandbox) == before
-
-
-def test_the_message_is_kept_unchanged(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a", "1")
-    message = "T1-01: do it\n\n# not a comment\n\nIdumb-Task: T1-01\nIdumb-Run: r1\n"
-    result = commit(history, ["a"], message=message)
-    assert sandbox.git("log", "-1", "--format=%B") == message
-    assert history.trailers_since(None) == ((result.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
-
-
-def test_a_link_in_the_place_of_a_folder_is_committed_although_it_leads_to_the_same_names(
-    sandbox: GitSandbox, history: GitHistory
-) -> None:
-    sandbox.write_all({"a/b": "1", "b/c": "2"})
-    sandbox.commit()
-    (sandbox.root / "a/b").unlink()
-    (sandbox.root / "a").rmdir()
-    sandbox.link("a", ".")
-    assert commit(history, ["a", "a/b"]).commit is not None
-    assert sandbox.git("ls-tree", "-r", "--name-only", "HEAD").split() == ["a", "b/c"]
-    assert sandbox.git("status", "--porcelain") == ""
-
-
-def test_a_commit_on_an_unexpected_head_is_refused(sandbox: GitSandbox, history: GitHistory) -> None:
-    """F24."""
-    first = sandbox.commit()
-    sandbox.commit("the user's")
-    sandbox.write("a", "1")
-    result = history.commit(["a"], "T1", expected_head=first, hooks=True, allow_empty=False)
-    assert result.commit is None
-    assert "another commit was made" in result.words
-
-
-def test_a_locked_index_is_refused_with_git_s_message(sandbox: GitSandbox, history: GitHistory) -> None:
     """M10."""
-    sandbox.write("a", "1")
+    started, ends = tmp_path / "started", tmp_path / "ends"
+    os.mkfifo(started)
+    os.mkfifo(ends)
+    hook(sandbox, f"exec 9<> {ends}; echo > {started}; read x <&9")
+    tree = work(sandbox, {"a": "2\n"})
+    before = sandbox.ledger()
+    wait = subprocess.Popen.wait
+
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> Any:
+        if timeout is not None or "commit" not in process.args:  # type: ignore[operator]
+            return wait(process, timeout)
+        monkeypatch.undo()
+        started.read_bytes()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make(history, tree)
+    with pytest.raises(OSError, match="No such device"):
+        os.open(ends, os.O_WRONLY | os.O_NONBLOCK)  # nobody reads it
+    assert sandbox.ledger() == before
+
+
+def test_the_branch_moves_only_from_the_expected_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    """F24."""
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    other = sandbox.git("commit-tree", "-p", base, "-m", "the user's", checkouts.tree(sandbox))
+    sandbox.git("update-ref", "refs/heads/main", other)
+    before = sandbox.ledger()
+    words = history.advance(str(made.commit), base, "T1-01")
+    assert f"is at {other} but expected {base}" in words
+    assert sandbox.head() == other
+    assert sandbox.status() == [" M a"]
+    assert sandbox.ledger().changed_paths(before) == []
+
+
+def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHistory) -> None:
+    """F1, F5: for the commit's own paths, and for others."""
+    sandbox.write_all(dict.fromkeys(("both", "gone", "mod", "other", "partly"), "1\n"))
+    sandbox.commit()
+    sandbox.write_all({"both": "mine\n", "partly": "2\n", "new": "mine\n", "mine": "my own\n"})
+    sandbox.git("add", "both", "partly", "new", "mine")
+    sandbox.git("rm", "-q", "--cached", "other")
+    sandbox.write("partly", "3\n")
+    commit(history, work(sandbox, {"both": "2\n", "new": "1\n", "mod": "2\n", "gone": None, "created": "1\n"}))
+    assert sandbox.status() == ["MM both", "A  mine", "MM new", "D  other", "MM partly", "?? other"]
+    assert sandbox.git("show", ":both", ":new", ":partly") == "mine\nmine\n2"
+
+
+def test_an_announced_file_is_staged_with_its_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    sandbox.write_all({"new": "1\n", "later": "1\n"})
+    sandbox.git("add", "--intent-to-add", "new", "later")
+    commit(history, committed(sandbox, ["new"]))
+    assert sandbox.status() == [" A later"]
+
+
+@pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
+def test_other_formats_of_the_index_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
+    sandbox.write_all({"a": "1", "b": "1"})
+    sandbox.commit()
+    sandbox.git("update-index", *options)
+    sandbox.write("b", "2")
+    commit(history, work(sandbox, {"a": "2", "na\udcff": "1"}))
+    assert sandbox.status() == [" M b"]
+
+
+def test_a_lock_that_another_git_holds_on_the_index_is_waited_for(
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(history, work(sandbox, {"a": "2\n"}))
     lock = sandbox.write(".git/index.lock")
-    result = commit(history, ["a"])
-    assert result.commit is None
-    assert "index.lock" in result.words
-    assert lock.exists()
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink())
+    assert advance(history, made) == ""
+    assert sandbox.status() == []
+
+
+def test_while_the_index_is_locked_the_branch_does_not_move_and_a_later_call_moves_it(
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M10."""
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    lock = sandbox.write(".git/index.lock")
+    assert "index.lock" in advance(history, made)
+    assert (sandbox.head(), lock.exists()) == (base, True)
+    lock.unlink()
+    assert advance(history, made) == ""
+    assert (sandbox.head(), sandbox.status()) == (made.commit, [])
+
+
+def before_the_branch(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
+    """Call this once, after the index was written and before the branch moves."""
+    write = git_program.write
+
+    def late(root: str, arguments: Sequence[str], *more: Any, **options: Any) -> Any:
+        if arguments[0] == "update-ref":
+            monkeypatch.undo()
+            call()
+        return write(root, arguments, *more, **options)
+
+    monkeypatch.setattr(git_program, "write", late)
+
+
+def killed() -> None:
+    raise KeyboardInterrupt
+
+
+def test_after_a_kill_between_index_and_branch_the_next_commit_of_the_user_keeps_the_work(
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-2: the other way round, it would silently undo the work."""
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    before_the_branch(monkeypatch, killed)
+    with pytest.raises(KeyboardInterrupt):
+        advance(history, made)
+    sandbox.write("mine", "1\n")
+    sandbox.git("add", "mine")
+    sandbox.git("commit", "--quiet", "-m", "the user's")
+    assert sandbox.git("show", "HEAD:a", "HEAD:mine") == "2\n1"
+
+
+def test_moving_the_branch_can_be_repeated_after_a_kill(
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    before_the_branch(monkeypatch, killed)
+    with pytest.raises(KeyboardInterrupt):
+        advance(history, made)
+    assert sandbox.head() == base
+    for _ in range(2):
+        assert history.advance(str(made.commit), base, "T1-01") == ""
+        assert (sandbox.head(), sandbox.status()) == (made.commit, [])
+
+
+@pytest.mark.parametrize("theirs", ["all", "another file"])
+def test_if_the_user_commits_before_the_branch_moves_the_index_is_as_his_commit_has_it(
+    sandbox: GitSandbox, history: GitHistory, base: str, theirs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F24."""
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    sandbox.write("mine", "1\n")
+    sandbox.git("add", "mine")
+    arguments = {"all": (), "another file": ("mine",)}[theirs]
+    before_the_branch(monkeypatch, lambda: sandbox.git("commit", "--quiet", "-m", "the user's", *arguments))
+    assert "but expected" in advance(history, made)
+    assert sandbox.status() == ([] if theirs == "all" else [" M a"])
+
+
+def test_the_reflog_says_who_moved_the_branch(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+    made = commit(history, work(sandbox, {"a": "2\n"}))
+    for name in ("HEAD", "main"):
+        assert sandbox.git("log", "-1", "--walk-reflogs", "--format=%H %gs", name) == f"{made} idumb: T1-01"
 
 
 def test_many_paths_can_be_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     paths = [f"a-folder-with-a-long-name/{n // 100}/and-a-file-with-a-long-name-{n}" for n in range(3000)]
-    sandbox.write_all(dict.fromkeys(paths, ""))
-    sandbox.write("bystander", "1")
-    assert commit(history, paths).commit
+    commit(history, work(sandbox, dict.fromkeys(paths, "")))
     assert len(sandbox.tree()) == len(paths)
-    assert sandbox.status() == ["?? bystander"]
-
-
-def test_nothing_to_commit_is_reported(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a", "1")
-    sandbox.commit()
-    result = commit(history, ["a"])
-    assert result.commit is None
-    assert result.words
-
-
-def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox, tmp_path: Path) -> None:
-    """F10."""
-    first = sandbox.commit()
-    sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
-    (tmp_path / "side/a").write_text("1")
-    result = commit(GitHistory(discover.find(str(tmp_path / "side"))), ["a"])
-    assert sandbox.refs("refs/heads/") == {"refs/heads/main": first, "refs/heads/side": result.commit}
-
-
-@pytest.mark.parametrize("options", [("--split-index",), ("--index-version", "4")])
-def test_other_index_formats_work(sandbox: GitSandbox, history: GitHistory, options: tuple[str, ...]) -> None:
-    sandbox.write_all({"a": "1", "b": "1"})
-    sandbox.commit()
-    sandbox.git("update-index", *options)
-    sandbox.write_all({"a": "2", "b": "2", "na\udcff": "1"})
-    assert commit(history, ["a", "na\udcff"]).commit
-    assert sandbox.status() == [" M b"]
-
-
-def test_a_missing_untracked_file_is_nothing_to_commit(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write("a", "1")
-    assert commit(history, ["a", "was/untracked"]).commit
-    assert list(sandbox.tree()) == ["a"]
-    assert commit(history, ["was/untracked"]).commit is None
-    assert commit(history, ["was/untracked"], allow_empty=True).commit
-
-
-def test_a_staged_deletion_is_committed(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write_all({"a": "1", "b": "1"})
-    sandbox.commit()
-    sandbox.git("rm", "-q", "a", "b")
-    assert commit(history, ["a"]).commit
-    assert changed(sandbox) == ["D a"]
-    assert sandbox.status() == ["D  b"]
-
-
-def test_a_head_that_moves_during_a_commit_is_reported(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """F24: nothing is lost, and the run learns of the concurrent change."""
-    sandbox.commit()
-    sandbox.write("a", "1")
-    add = index_file.announce
-
-    def late(*arguments: Any) -> Any:
-        sandbox.git("commit", "-q", "--allow-empty", "-m", "the user's")
-        return add(*arguments)
-
-    monkeypatch.setattr(index_file, "announce", late)
-    result = commit(history, ["a"])
-    assert result.commit == sandbox.head()
-    assert "HEAD moved" in result.words
-
-
-def test_an_interrupted_commit_leaves_neither_lock_nor_index_entry(
-    sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """M10: git is asked to end, so that it removes its own lock."""
-    head = sandbox.commit()
-    sandbox.write("a", "1")
-    started = sandbox.root / "started"
-    os.mkfifo(started)
-    sandbox.write(".git/hooks/pre-commit", f"#!/bin/sh\necho > {started}\nexec sleep 30\n", mode=0o755)
-    communicate = subprocess.Popen.communicate
-
-    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> Any:
-        if "commit" not in str(process.args):
-            return communicate(process, timeout=timeout)
-        started.read_bytes()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        commit(history, ["a"])
-    monkeypatch.undo()
-    assert sandbox.head() == head
-    assert sandbox.status() == ["?? a", "?? started"] or sandbox.status() == ["?? a"]
-    assert not (sandbox.git_dir / "index.lock").exists()
+    assert sandbox.status() == []

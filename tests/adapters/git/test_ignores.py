@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idumb.git import discover, guarded_files
-from idumb.git.clones import clone
 from idumb.git.trees import GitTrees
+from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
 if TYPE_CHECKING:
@@ -39,21 +39,20 @@ def test_files_hidden_by_rules_are_listed_with_the_rule(sandbox: GitSandbox, tre
     assert trees.hidden_by([]) == {}
 
 
-def test_rules_written_into_the_git_folder_of_a_clone_do_not_apply(
-    sandbox: GitSandbox, trees: GitTrees, home: Path
-) -> None:
+def test_rules_written_into_the_git_folder_of_a_checkout_do_not_apply(sandbox: GitSandbox, home: Path) -> None:
     (home / "mine").write_text("*.swp\n")
     (home / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
     sandbox.write_all({"a": "a"})
     sandbox.write(".git/info/exclude", "*.log\n")
-    commit = sandbox.commit()
-    builder_clone = clone.Clone(discover.find(str(sandbox.root)), trees, "r1", commit)
-    root = Path(builder_clone.trees.root)
+    sandbox.commit()
+    build = checkouts.create(sandbox, "build")
+    root = checkouts.show(build, sandbox)
     (root / ".git/info/exclude").write_text("hidden\n")
     subprocess.run(["git", "config", "core.excludesFile", str(root / "rules")], cwd=root, check=True)
     for name in ("rules", "hidden", "x.swp", "x.log"):
         (root / name).write_text("hidden-too\n")
-    assert names(sandbox, builder_clone.trees.scan()) == ["a", "hidden", "rules"]
+    assert names(sandbox, build.trees.scan()) == ["a", "hidden", "rules"]
+    checkouts.close(build)
 
 
 def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:

@@ -329,33 +329,6 @@ def test_a_head_that_moved_forward_needs_no_second_ref_and_a_rewritten_one_is_ke
     assert source.refs(f"{WORKTREE}/former/") == {f"{WORKTREE}/former/{second[:16]}": second}
 
 
-def test_a_project_in_a_subfolder_watches_the_refs_of_head_too(sandbox: GitSandbox) -> None:
-    sandbox.write("sub/a", "1")
-    first = sandbox.commit()
-    place = discover.find(str(sandbox.root))
-    project = discover.Project(place, "sub")
-    history, trees = GitHistory(place, project=project), GitTrees(place)
-    name = f"refs/idumb/worktrees/{project.key}/runs/r/T1/1/base"
-    trees.snapshot(name, "before T1")
-    sandbox.git("commit", "--quiet", "--amend", "-m", "rewritten")
-    trees.snapshot(name, "before T2")
-    expected = history.kept_refs()
-    head, former = f"{WORKTREE}/head", f"{WORKTREE}/former/{first[:16]}"
-    assert expected.keys() == {name, head, former}
-    for ref in (head, former):
-        sandbox.git("update-ref", "-d", ref)
-        assert history.kept_refs() == {n: at for n, at in history.expected_refs().items() if n != ref}
-        sandbox.git("update-ref", ref, expected[ref])
-
-
-def test_names_of_finished_runs_are_expected_under_their_new_ref(source: GitSandbox) -> None:
-    run = Run(source)
-    run.history.kept_refs()
-    run.tasks(1)
-    run.fold()
-    assert run.history.kept_refs() == run.history.expected_refs() == source.refs(f"{WORKTREE}/")
-
-
 def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """`git pack-refs --prune` locks each ref while it removes its file."""
     run = Run(source)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idumb.app.ports.workspace import AbandonedClone
 from idumb.domain import paths
 from idumb.domain.runs import project_key
 from idumb.git import discover
-from idumb.git.clones.abandoned_clones import GitClones
-from idumb.git.clones.builder_clone import BuilderClone
-from idumb.git.clones.clone import Clone
 from idumb.git.history import GitHistory
 from idumb.git.objects import durable_files
 from idumb.git.projects import known_projects
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.git.trees import GitTrees
+from tests.support import checkouts
 from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
@@ -55,14 +51,10 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
     tree, head = trees.scan(), history.head().commit
     sandbox.write("apps/web/a", "edited\n")
     empty = history.tree_of(None)
-    commit = {"expected_head": head, "hooks": False, "allow_empty": True}
     calls: list[Callable[[], object]] = [
         lambda: trees.restore(empty, tree, [path], force=True),
         lambda: trees.overlay(tree, empty, [path]),
         lambda: trees.committed(head, empty, [path]),
-        lambda: history.commit([path], "message", **commit),  # type: ignore[arg-type]
-        lambda: history.settle_index(head or "", [path]),
-        lambda: history.unstage([path]),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="outside the project"):
@@ -111,17 +103,12 @@ def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSan
     for name in ("apps/api/inner", "apps/web/inner"):
         GitSandbox.create(sandbox.root / name).write("f", "1\n")
     trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    before = trees.snapshot(REF, "before")
+    trees.scan()
     assert trees.ignored() == ("log",)
     assert trees.repositories() == ("inner",)
     assert trees.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
     assert trees.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}
     assert trees.entry(trees.scan(["log"]), "log") is not None
-    sandbox.write_all({"apps/api/inner/f": "2\n", "apps/web/inner/f": "2\n"})
-    assert [(change.repository, change.path) for change in trees.nested_changes(before)] == [
-        ("inner", "inner/f"),
-        ("../web/inner", "../web/inner/f"),
-    ]
 
 
 def test_links_folders_and_files_of_a_project_are_found_from_its_folder(sandbox: GitSandbox) -> None:
@@ -166,94 +153,41 @@ def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbo
     sandbox.commit()
     place = discover.find(str(sandbox.root))
     history = GitHistory(place, project=discover.Project(place, "apps/api"))
-    before = GitTrees(place, folder="apps/api").snapshot(REF, "before").commit
     sandbox.write_all(dict.fromkeys(("apps/api/a", "apps/api/b", "apps/api/new", "apps/web/a", "apps/api/log"), "2\n"))
     sandbox.write("apps/api/.gitignore", "log\n")
     GitSandbox.create(sandbox.root / "apps/api/inner").write("f", "1\n")
     sandbox.git("add", "apps/api/a", "apps/web/a")
-    assert history.index_changes(before, history.index()) == ("a", "../web/a")
-    staged = history.staged(["a", "b"])
-    assert list(staged) == ["a"]
+    assert list(history.staged(["a", "b"])) == ["a"]
     assert history.differing_from_index(["a", "b"]) == {"b"}
     assert history.added(["a", "new"]) == ("new",)
     assert history.ignored(["a", "log"]) == {"log"}
     assert history.uncommitted(["a", "n*"]) == ("a", "new")
     assert history.repositories(["inner/f"]) == ("inner",)
     assert list(history.committed(None, ["a", "new"])) == ["a"]
-    assert [*history.index_at(before, ["a", "gone"])] == ["a", "gone"]
-    assert history.index_input(staged).endswith(b"\tapps/api/a\0")
-    assert history.unstage(["a"])
-    assert history.staged(["a"]) == {}
     sandbox.commit("of both", "apps/api/a", "apps/web/a")
     sandbox.commit("of another", "apps/web")
     assert [set(changed) for changed in history.recent_changes(3)] == [{"a"}, {"a", "b"}]
 
 
 def test_hooks_in_a_project_are_guarded_by_its_paths(sandbox: GitSandbox) -> None:
-    hook = sandbox.write("apps/api/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
+    sandbox.write("apps/api/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
     sandbox.git("config", "core.hooksPath", "apps/api/hooks")
-    head, place = sandbox.commit(), discover.find(str(sandbox.root))
+    sandbox.commit()
+    place = discover.find(str(sandbox.root))
     history = GitHistory(place, project=discover.Project(place, "apps/api"))
     assert history.hooks_in_tree() == {"hooks/pre-commit"}
     assert {".git/config", "hooks/pre-commit"} <= history.state().guarded.keys()
-    sandbox.write("apps/api/a", "1\n")
-    hook.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    planted = history.commit(["a"], "T1", expected_head=head, hooks=True, allow_empty=False)
-    assert planted.guarded == ("hooks/pre-commit",)
-    history.state()
-    wrote = {"hooks/pre-commit"}.__contains__
-    made = history.commit(["a"], "T1", expected_head=head, hooks=True, allow_empty=False, wrote=wrote)
-    assert made.unrun == ("hooks/pre-commit",)
-
-
-def test_commits_of_a_builder_name_paths_of_the_project(sandbox: GitSandbox) -> None:
-    """Its folder is there, although neither the commit nor the builder left a file in it."""
-    sandbox.write("apps/web/a", "1\n")
-    head, place = sandbox.commit(), discover.find(str(sandbox.root))
-    trees = GitTrees(place, folder="apps/api")
-    copy = Clone(place, trees, "r1", head)
-    commits = BuilderClone(place, trees, copy, str)
-    commits.begin(head)
-    inside = GitSandbox(Path(copy.trees.root))
-    inside.write_all({"a": "1\n", "../web/a": "2\n"})
-    inside.git("add", "a", "../web/a")
-    inside.git("-c", "user.name=B", "-c", "user.email=b@x.y", "commit", "--quiet", "-m", "Both")
-    inside.write_all({"a": "2\n"})
-    offered = commits.take()
-    assert [change.path for change in offered.commits[0].changes] == ["a", "../web/a"]
-    base, candidate = trees.scan(), copy.trees.scan()
-    assert commits.uncommitted(offered, base, candidate) == ("a",)
-    assert trees.restore(candidate, base, ["a"]) == ()
-    assert sandbox.read("apps/api/a") == "2\n"
-    inside.remove("")
-    commits.take()
-    assert Path(copy.trees.root).is_dir()
-
-
-def test_the_files_of_a_clone_are_kept_if_it_is_named_by_the_folder_of_a_project(sandbox: GitSandbox) -> None:
-    sandbox.write("apps/api/a", "1\n")
-    place = discover.find(str(sandbox.root))
-    copy = Clone(place, GitTrees(place, folder="apps/api"), "r1", sandbox.commit())
-    Path(copy.trees.root, "a").write_text("2\n", encoding="utf-8")
-    kept = GitClones(place, "apps/api").keep(AbandonedClone("r1", copy.trees.root), REF, "clone")
-    assert kept is not None
-    assert sandbox.git("cat-file", "blob", f"{kept.tree}:apps/api/a") == "2"
 
 
 def test_commits_of_two_projects_are_told_apart_by_a_trailer(sandbox: GitSandbox) -> None:
-    sandbox.write_all({"apps/api/a": "1\n", "b": "1\n"})
-    place = discover.find(str(sandbox.root))
-    top = GitHistory(place)
-    api = GitHistory(place, project=discover.Project(place, "apps/api"))
-    for history, path in ((api, "a"), (top, "b")):
-        head = history.head().commit
-        message = "Work\n\nIdumb-Task: T1-01\n"
-        assert history.commit([path], message, expected_head=head, hooks=False, allow_empty=False).commit
+    with checkouts.committing(sandbox) as top, checkouts.committing(sandbox, "apps/api") as api:
+        for history in (api, top):
+            head = history.head().commit
+            made = history.make(history.tree_of(head), head, "Work\n\nIdumb-Task: T1-01\n", hooks=False).commit
+            assert made is not None
+            assert history.advance(made, head, "Work") == ""
     assert [row["Idumb-Task"] for _, row in api.trailers_since(None)] == ["T1-01"]
     assert len(top.trailers_since(None)) == 1
-    assert (
-        sandbox.git("log", "-1", "--skip=1", "--format=%(trailers:key=Idumb-Project,valueonly)").strip() == "apps/api"
-    )
 
 
 @pytest.mark.parametrize(

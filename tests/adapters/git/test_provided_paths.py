@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
-from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 from tests.support.proving import create, show, tree
 
@@ -22,7 +21,7 @@ def test_provided_paths_are_those_of_the_user(sandbox: GitSandbox) -> None:
     sandbox.link("node_modules/@s/own", "../../packages/own")
     sandbox.link("node_modules/.bin/own", "../own/index.js")
     sandbox.write_all({"packages/own/index.js": "not committed\n"})
-    proving = create(sandbox, provided=("node_modules", "data/", "missing"))
+    proving = create(sandbox, rules=("node_modules", "data/", "missing"))
     root = show(proving, sandbox)
     assert (root / "node_modules/lib/index.js").read_text() == "lib\n"
     assert (root / "node_modules/@s/lib/index.js").read_text() == "s\n"
@@ -44,7 +43,7 @@ def test_git_ignores_provided_paths_as_the_user_s_rules_do(sandbox: GitSandbox) 
     sandbox.write_all({"a.txt": "a\n", ".gitignore": "node_modules/\nd[a]ta */\n"})
     sandbox.commit("one")
     sandbox.write_all({"node_modules/lib/index.js": "lib\n", "data */x": "x\n"})
-    proving = create(sandbox, provided=("node_modules", "data *"))
+    proving = create(sandbox, rules=("node_modules", "data *"))
     for _ in range(2):
         root = show(proving, sandbox)
         (root / "data x").write_text("not provided\n")
@@ -54,29 +53,6 @@ def test_git_ignores_provided_paths_as_the_user_s_rules_do(sandbox: GitSandbox) 
         proving.restore()
         proving.renew()
     proving.close()
-
-
-def test_packages_above_the_repository_are_found_as_they_were_before_the_work(tmp_path: Path) -> None:
-    """Node searches the folders above; a builder that installs something there proves nothing with it."""
-    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
-    for folder, names in ((nearest, ("near", "@s/near")), (farther, ("near", "far", "@s/far"))):
-        for name in names:
-            (folder / name).mkdir(parents=True)
-            (folder / name / "index.js").write_text(f"{folder}\n")
-    sandbox = GitSandbox.create(nearest.parent / "repo")
-    sandbox.write_all({"packages/own/index.js": "committed\n"})
-    sandbox.commit()
-    (nearest / "own").symlink_to(sandbox.root / "packages/own")
-    proving = create(sandbox)
-    (nearest / "later").mkdir()
-    sandbox.write_all({"packages/own/index.js": "not committed\n"})
-    above = show(proving, sandbox).parent / "node_modules"
-    for name, folder in (("near", nearest), ("@s/near", nearest), ("far", farther), ("@s/far", farther)):
-        assert (above / name / "index.js").read_text() == f"{folder}\n"
-    assert (above / "own/index.js").read_text() == "committed\n"
-    assert not (above / "later").exists()
-    proving.close()
-    assert (nearest / "near/index.js").exists()
 
 
 def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox: GitSandbox) -> None:
@@ -93,7 +69,7 @@ def test_an_editable_install_leads_to_the_tree_not_to_the_user_s_folder(sandbox:
             f"{site}/flat.pth": f"{sandbox.root}\n/usr/lib\n",
         }
     )
-    proving = create(sandbox, provided=(".venv",))
+    proving = create(sandbox, rules=(".venv",))
     variables = proving.show(tree(sandbox), None)
     assert variables["PYTHONPATH"].split(":") == [f"{proving.root}/src", f"{proving.root}/."]
     sandbox.write(f"{site}/odd.pth", f"import sys; sys.path.append({str(sandbox.root / 'src')!r})\n")
@@ -106,7 +82,7 @@ def test_links_of_the_tree_lead_no_provided_path_elsewhere(sandbox: GitSandbox, 
     (tmp_path / "elsewhere").mkdir()
     sandbox.write_all({"web/node_modules/pkg/index.js": "x\n", "other/data/x": "x\n"})
     sandbox.write(".gitignore", "node_modules\n/other/data\n")
-    made = create(sandbox, provided=("web/node_modules", ".git/hooks", "other/data"))
+    made = create(sandbox, rules=("web/node_modules", ".git/hooks", "other/data"))
     blob = sandbox.git("hash-object", "-w", "--stdin", given=os.fsencode(tmp_path / "elsewhere")).strip()
     sandbox.git("update-index", "--add", "--cacheinfo", f"120000,{blob},web")
     sandbox.git("add", ".gitignore")
@@ -119,27 +95,6 @@ def test_links_of_the_tree_lead_no_provided_path_elsewhere(sandbox: GitSandbox, 
     assert sandbox.read("other/data/x") == "x\n"
 
 
-@every("is_dangling", ["", "dangling"])
-def test_a_scope_of_packages_that_is_a_link_is_linked_as_it_is(tmp_path: Path, is_dangling: str) -> None:
-    """Farther packages of the same scope are not written through it into the user's folder."""
-    nearest, farther = tmp_path / "above" / "node_modules", tmp_path / "node_modules"
-    (farther / "@s/far").mkdir(parents=True)
-    nearest.mkdir(parents=True)
-    (nearest / "@s").symlink_to(tmp_path / "scope")
-    if not is_dangling:
-        (tmp_path / "scope").mkdir()
-    sandbox = GitSandbox.create(nearest.parent / "repo")
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "node_modules\n"})
-    sandbox.commit()
-    sandbox.write("node_modules/@s/own/index.js", "own\n")
-    proving = create(sandbox, provided=("node_modules",))
-    root = show(proving, sandbox)
-    assert os.readlink(root.parent / "node_modules/@s") == str(nearest / "@s")
-    assert (root / "node_modules/@s/own/index.js").read_text() == "own\n"
-    assert is_dangling or list((tmp_path / "scope").iterdir()) == []
-    proving.close()
-
-
 def test_a_link_of_the_tree_in_place_of_a_scope_stays(sandbox: GitSandbox) -> None:
     sandbox.write(".gitignore", "node_modules/*\n!node_modules/@s\n")
     sandbox.link("node_modules/@s", "../missing")
@@ -147,6 +102,6 @@ def test_a_link_of_the_tree_in_place_of_a_scope_stays(sandbox: GitSandbox) -> No
     sandbox.git("commit", "-qm", "a dangling link")
     sandbox.remove("node_modules/@s")
     sandbox.write("node_modules/@s/own/index.js", "own\n")
-    proving = create(sandbox, provided=("node_modules",))
+    proving = create(sandbox, rules=("node_modules",))
     assert os.readlink(show(proving, sandbox) / "node_modules/@s") == "../missing"
     proving.close()

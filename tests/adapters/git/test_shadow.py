@@ -592,15 +592,6 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     assert caught.value.code == "git.failed"
 
 
-def test_files_older_than_the_snapshot_are_distinguished_from_new_ones(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitignore": "*.log\n", "old.log": "old\n", "changed.log": "old\n"})
-    while trees._noted <= (sandbox.root / "old.log").stat().st_ctime_ns:  # until the clock of the files ticks
-        trees.snapshot("refs/idumb/worktrees/main/test", "before")
-    sandbox.write_all({".gitignore": "#\n", "new.log": "new\n", "changed.log": "changed\n"})
-    assert names(sandbox, trees.scan()) == [".gitignore", "changed.log", "new.log", "old.log"]
-    assert [name for name in ("changed.log", "new.log", "old.log", "absent") if trees.is_older(name)] == ["old.log"]
-
-
 @pytest.mark.parametrize("name", [".gitignore", "d/.gitattributes"])
 def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_it(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, name: str

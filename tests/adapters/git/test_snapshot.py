@@ -58,22 +58,6 @@ def test_a_snapshot_has_working_tree_index_and_metadata(sandbox: GitSandbox, tre
     assert sandbox.git("rev-parse", f"{snapshot.commit}:head") == sandbox.git("rev-parse", "HEAD^{tree}")
 
 
-def test_a_snapshot_has_the_user_s_refs_except_the_branch_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
-    assert trees.refs_at(trees.snapshot(REF, "before any commit").commit) == {}
-    first = sandbox.commit()
-    sandbox.git("branch", "other")
-    sandbox.git("pack-refs", "--all")
-    sandbox.git("tag", "v1")
-    sandbox.git("symbolic-ref", "refs/heads/link", "refs/heads/other")
-    refs = {"refs/heads/other": first, "refs/heads/link": "refs/heads/other", "refs/tags/v1": first}
-    before = trees.snapshot(REF, "before T1").commit
-    assert trees.refs_at(before) == refs
-    sandbox.git("tag", "-d", "v1")
-    sandbox.git("branch", "-D", "other")
-    assert trees.refs_at(trees.snapshot(REF, "after T1").commit) == {"refs/heads/link": "refs/heads/other"}
-    assert trees.refs_at(before) == refs
-
-
 def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
     sandbox: GitSandbox, trees: GitTrees, history: GitHistory, tmp_path: Path
 ) -> None:
@@ -330,18 +314,6 @@ def test_an_unchanged_tree_writes_no_object_again(sandbox: GitSandbox, trees: Gi
     trees.snapshot(REF + "2", "before T2")
     # one commit; the outer tree and meta.json are those of the first
     assert int(sandbox.git("count-objects").split()[0]) <= before + 1
-
-
-def test_index_changes_are_named(sandbox: GitSandbox, trees: GitTrees) -> None:
-    history = GitHistory(discover.find(str(sandbox.root)))
-    assert history.index_changes(trees.snapshot(REF, "before any index").commit, history.index()) == ()
-    sandbox.write_all({f"folder/file-{number}": "1" for number in range(9)})
-    sandbox.commit()
-    snapshot = trees.snapshot(REF, "nine files").commit
-    assert history.index_changes(snapshot, history.index()) == ()
-    sandbox.write("folder/file-0", "staged")
-    sandbox.git("add", "folder/file-0")
-    assert history.index_changes(snapshot, history.index()) == ("folder/file-0",)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: fsync calls are NOT counted")
