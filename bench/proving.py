@@ -18,7 +18,7 @@ def proving(effort: Effort) -> Iterator[Figure]:
     """Ten files change in a repository; their tree is shown, and then compared after a check."""
     for count in (100, 2000) if effort.quick else (100, 2000, 20_000):
         times = _times(effort, material.repository(f"{effort.folder}/proving{count}", count))
-        label = f"proving tree, {count:,} files"
+        label = f"checkout, {count:,} files"
         cases = (
             ("first", "git worktree add", "the first tree of a run"),
             ("next", "git worktree add", f"the next tree, {_CHANGED} files differ"),
@@ -33,12 +33,15 @@ def proving(effort: Effort) -> Iterator[Figure]:
 
 def _times(effort: Effort, place: material.Place) -> measure.Times:
     from idumb.git import discover
-    from idumb.git.proving_tree import ProvingTree
+    from idumb.git.checkouts.checkout import PROOF
+    from idumb.git.checkouts.opened import Checkouts
+    from idumb.git.trees import GitTrees
 
     numbers = itertools.count()
-    top = f"{place.root}.proving"
+    os.environ["IDUMB_CLONES"] = f"{place.root}.checkouts"
     repository = discover.find(place.root)
-    shown = ProvingTree(repository, top)
+    command = Checkouts(repository, lambda: GitTrees(repository))
+    shown = command.open(PROOF)
     linked = f"{place.root}.linked"
 
     def commit() -> tuple[str, str]:
@@ -56,8 +59,14 @@ def _times(effort: Effort, place: material.Place) -> measure.Times:
 
     def first() -> float:
         head, tree = commit()
-        fresh = ProvingTree(repository, f"{top}-first")
-        return _timed(lambda: fresh.show(tree, head), fresh.close)
+        another = Checkouts(repository, lambda: GitTrees(repository))
+        fresh = another.open(PROOF)
+
+        def removed() -> None:
+            shutil.rmtree(fresh.top)
+            another.close()
+
+        return _timed(lambda: fresh.show(tree, head), removed)
 
     def added() -> float:
         after()
@@ -85,7 +94,7 @@ def _times(effort: Effort, place: material.Place) -> measure.Times:
         "git status": lambda: _timed(lambda: place.git("-C", linked, "status", "--porcelain")),
     }
     times = measure.turns(cases, effort.rounds)
-    shown.close()
+    command.close()
     shutil.rmtree(linked)
     return times
 

@@ -117,7 +117,7 @@ class Session:
 
     @_with_ways
     async def show_task(self, task: str) -> Answer:
-        """Show a task with its attempts: check results, undeclared files, and commands that show their old content."""
+        """Show a task with its attempts, the results of its checks, and what it changed."""
         return await self._idumb("show", "--", task)
 
     @_with_ways
@@ -127,11 +127,7 @@ class Session:
 
     @_with_ways
     async def retry_task(self, task: str) -> Answer:
-        """Start one more attempt at a failed task, with the feedback on the last one.
-
-        After an undeclared change, first undo it with your own tools: `show_task` has the commands that show the
-        previous content (`bring_back`). A change that you did not make may be the person's: leave it, and ask them.
-        """
+        """Start one more attempt at a failed task, with the feedback on the last one."""
         return await self._idumb("start", "--retry", f"--by={self.by}", "--", task)
 
     @_with_ways

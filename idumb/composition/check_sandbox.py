@@ -1,4 +1,4 @@
-"""Limits where a check writes: in the proving tree, in its private folders, and in the caches of its tools."""
+"""Limits where a check writes: in the proof checkout, in its private folders, and in the caches of its tools."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from idumb.gates.registry import StepGates
     from idumb.git.checkouts.checkout import Additions, Checkout
     from idumb.git.checkouts.opened import Checkouts
-    from idumb.git.clones.fresh_clone import FreshClone
     from idumb.git.history import GitHistory
     from idumb.git.refs import GitKeptRefs
     from idumb.git.trees import GitTrees
@@ -304,9 +303,9 @@ class Container:
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
         """A temporary copy of all files that are not ignored; yields its absolute path."""
-        from idumb.git.clones import dry_run_clone
+        from idumb.git.checkouts import rehearsal
 
-        with dry_run_clone.present_files(self.repository, self.history.head()) as copy:
+        with rehearsal.present_files(self.repository, self.history.head()) as copy:
             yield discover.Project(copy, self.folder).root
 
     @contextlib.contextmanager
@@ -315,10 +314,10 @@ class Container:
 
         The copy is removed at the end.
         """
-        from idumb.git.clones import dry_run_clone
+        from idumb.git.checkouts import rehearsal
 
         copied = [f"{self.folder}/{path}" if self.folder else path for path in (*also, configuration.PATH)]
-        with dry_run_clone.present_files(self.repository, self.history.head(), copied) as repository:
+        with rehearsal.present_files(self.repository, self.history.head(), copied) as repository:
             os.makedirs(discover.Project(repository, self.folder).root, exist_ok=True)
             with contextlib.closing(RehearsalContainer(self, repository)) as services:
                 yield services
@@ -371,7 +370,7 @@ class Container:
     def _checks(self) -> RunChecks:
         from idumb.composition.run_checks import RunChecks
 
-        checks = RunChecks(self)
+        checks = RunChecks(self, self.checkouts)
         self._closing.callback(checks.close)
         return checks
 
@@ -379,12 +378,14 @@ class Container:
         """The checks of a run; `continued` if an attempt of it began in another process and has not ended."""
         return self._checks.open(workspace, run, continued=continued)
 
-    def open_fresh_clone(self, work: Collection[str]) -> AbstractContextManager[tuple[FreshClone, Checks]]:
-        """A temporary place for a clone outside the repository, and the checks that run in it.
+    def open_as_stranger(
+        self, head: str | None, work: Collection[str]
+    ) -> AbstractContextManager[tuple[Checkout, Checks]]:
+        """A checkout with files as in a fresh clone, and the checks that run in it, on top of the commit `head`.
 
         A check that changes a path of `work` fails.
         """
-        return self._checks.in_fresh_clone(work)
+        return self._checks.as_a_stranger(head, work)
 
     def close(self) -> None:
         """Remove what only checks need, and end the free guardians."""

@@ -37,13 +37,13 @@ def machine_checks(repository: str = "") -> tuple[Check, ...]:
 def health_checks(services: Container) -> tuple[Check, ...]:
     """The checks of `idumb doctor` on the machine, the repository and the store."""
     from idumb.git import doctor_checks
-    from idumb.git.clones import clone_places
+    from idumb.git.checkouts import places
     from idumb.store import doctor_checks as store
     from idumb.store import local_data
 
     repository = services.repository
     folder = os.path.join(repository.common_dir, "idumb")
-    is_clone = partial(clone_places.is_clone_of, repository.common_dir)
+    is_clone = partial(places.is_checkout_of, repository.common_dir)
     machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
     return (
         *machine_checks(services.root),

@@ -153,12 +153,12 @@ def surrounding_agent(start: str) -> str | None:
 
 
 def _belongs_to(repository: discover.Repository, folder: str) -> bool:
-    """Whether a folder is a working tree of this repository or one of idumb's private clones of it."""
+    """Whether a folder is a working tree of this repository or one of idumb's checkouts of it."""
     from idumb.domain.errors import Refusal
-    from idumb.git.clones import clone_places
+    from idumb.git.checkouts import places
 
     real = os.path.realpath(folder)
-    if f"{real}/".startswith(f"{repository.root}/") or clone_places.is_copy_of(repository.common_dir, real):
+    if f"{real}/".startswith(f"{repository.root}/") or places.is_copy_of(repository.common_dir, real):
         return True
     try:
         return discover.find(real).common_dir == repository.common_dir

@@ -1,37 +1,25 @@
 """Runs checks on the tree before the work, in a thread and a working tree of their own, while a builder works.
 
-Results are remembered by tree, command and environment, so that an unchanged base costs nothing.
+Results are remembered by tree, command and environment, so that an unchanged base costs nothing in one command.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from idumb.domain import canonical_json
 from idumb.domain.proof import evidence
-from idumb.system.files import atomic_write
 
+if TYPE_CHECKING:
+    from idumb.gates.checks import ShellChecks
+    from idumb.gates.proving import Proving
 
-class _Tree(Protocol):
-    def renew(self) -> None: ...
-
-
-class _Checks(Protocol):
-    def command(
-        self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None
-    ) -> evidence.Evidence: ...
-
-    def close(self) -> None: ...
-
-
-TreeT = TypeVar("TreeT", bound=_Tree)
 
 _LATE = f"{evidence.NOT_RUN}: it had not ended when the task was judged"
 _KILLED = 2.0
@@ -40,8 +28,6 @@ _KILLED = 2.0
 
 _SIGNALS = 0.5
 """Seconds after which the wait for a thread lets a signal through that arrived right before it."""
-_MOST_REMEMBERED = 200
-"""Results in the record: each result rewrites all of them, and only tasks that are tried again ask for one."""
 _IDLE = 0.05
 """Seconds in which a thread ends that runs no check, unless it checks out the tree."""
 
@@ -50,15 +36,15 @@ class _StoppedError(Exception):
     """A check was started although the checks were stopped."""
 
 
-class BaseChecks(Generic[TreeT]):
-    """The checks of a run before the work. `record` is the file that remembers their results for this `run`.
+class BaseChecks:
+    """The checks of a run before the work.
 
     `opened` returns the working tree in which they run; it is called in the thread of the caller.
     """
 
-    def __init__(self, opened: Callable[[], TreeT], *, record: str, run: str) -> None:
+    def __init__(self, opened: Callable[[], Proving]) -> None:
         self._opened = opened
-        self._record, self._run = record, run
+        self._remembered: dict[str, str] = {}
         self._results: dict[str, str] = {}
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -66,7 +52,7 @@ class BaseChecks(Generic[TreeT]):
 
     def start(
         self,
-        beside: Callable[[TreeT, str | None, Callable[[int], None]], _Checks],
+        beside: Callable[[Proving, str | None, Callable[[int], None]], ShellChecks],
         commands: Mapping[str, str],
         *,
         tree: str,
@@ -85,9 +71,8 @@ class BaseChecks(Generic[TreeT]):
             self._results = dict.fromkeys(commands, f"{evidence.NOT_RUN}: an earlier one had not ended")
             return
         keys = {command: canonical_json.digest([tree, command, environment]) for command in commands}
-        remembered = self._remembered()
-        self._results = {command: remembered[key] for command, key in keys.items() if key in remembered}
-        waiting = {command: key for command, key in keys.items() if key not in remembered}
+        self._results = {c: self._remembered[key] for c, key in keys.items() if key in self._remembered}
+        waiting = {command: key for command, key in keys.items() if command not in self._results}
         if not waiting:
             return
         proving = self._opened()
@@ -103,7 +88,7 @@ class BaseChecks(Generic[TreeT]):
         self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
         self._thread.start()
 
-    def _run_all(self, checks: _Checks, waiting: Mapping[str, tuple[str, str]], tree: str, timeout: float) -> None:
+    def _run_all(self, checks: ShellChecks, waiting: Mapping[str, tuple[str, str]], tree: str, timeout: float) -> None:
         for command, (subject, key) in waiting.items():
             if self._stopped.is_set():
                 return
@@ -119,8 +104,7 @@ class BaseChecks(Generic[TreeT]):
             if made is None or (made.result == evidence.FAILED and made.exit_code is None):
                 self._results[command] = f"{evidence.NOT_RUN}: {problem}"
             else:
-                self._results[command] = made.result
-                self._remember(key, made.result)
+                self._results[command] = self._remembered[key] = made.result
 
     def _started(self, pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has ended, and its guardian knows that already
@@ -167,17 +151,3 @@ class BaseChecks(Generic[TreeT]):
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-
-    def _remembered(self) -> dict[str, str]:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            with open(self._record, encoding="utf-8") as stream:
-                content = json.load(stream)
-            if content["run"] == self._run:
-                return {str(key): str(result) for key, result in content["results"].items()}
-        return {}
-
-    def _remember(self, key: str, result: str) -> None:
-        newest = dict([*self._remembered().items()][1 - _MOST_REMEMBERED :])
-        content = {"run": self._run, "results": {**newest, key: result}}
-        with contextlib.suppress(OSError):  # without the file, the check only runs again
-            atomic_write.write(self._record, json.dumps(content).encode("ascii"), durable=False, mode=0o600)

@@ -21,16 +21,16 @@ _MOST = 20
 
 
 def names(
-    command: str, search_path: Sequence[str], files: Iterable[str], above: Iterable[str], since: int
+    command: str, search_path: Sequence[str], files: Iterable[str], above: Iterable[str], since: int, base: str = ""
 ) -> tuple[str, ...]:
     """Return the paths that can decide what `command` runs and that changed after `since`, in nanoseconds.
 
-    These are programs in `search_path`, the packages of its Python, programs that the command names by a whole path,
-    `files`, and manifests in the folders `above` the tree.
+    These are programs in `search_path`, the packages of its Python and of the folder `base`, programs that the command
+    names by a whole path, `files`, and manifests in the folders `above` the tree.
     """
     own = (word for word in shell.read(command).programs if word.startswith("/"))
     manifests = (f"{folder}/{name}" for folder in above for name in _ABOVE)
-    paths = itertools.chain(own, _programs(search_path, since), _packages(search_path), files, manifests)
+    paths = itertools.chain(own, _programs(search_path, since), _packages(search_path, base), files, manifests)
     changed = dict.fromkeys(path for path in paths if _changed_at(path) > since)
     return tuple(changed)[:_MOST]
 
@@ -43,13 +43,13 @@ def _programs(search_path: Sequence[str], since: int) -> Iterator[str]:
             yield from (p for p in paths if _changed_at(p) > since and os.path.isfile(p) and os.access(p, os.X_OK))
 
 
-def _packages(search_path: Sequence[str]) -> Iterator[str]:
-    """Yield the folders of packages of the interpreters on PATH."""
-    for folder in search_path:
-        program = os.path.realpath(f"{folder}/python3")
-        if folder not in _SYSTEM and os.path.exists(program):
-            library = f"{os.path.dirname(os.path.dirname(program))}/lib"
-            yield from (f"{library}/{name}/site-packages" for name in _list(library) if name.startswith("python3"))
+def _packages(search_path: Sequence[str], base: str) -> Iterator[str]:
+    """Yield the folders of packages of the interpreters on PATH, and those below `base`."""
+    programs = (os.path.realpath(f"{folder}/python3") for folder in search_path if folder not in _SYSTEM)
+    prefixes = (os.path.dirname(os.path.dirname(program)) for program in programs if os.path.exists(program))
+    for prefix in (*prefixes, *([base] if base else ())):
+        names_in = _list(f"{prefix}/lib")
+        yield from (f"{prefix}/lib/{name}/site-packages" for name in names_in if name.startswith("python3"))
 
 
 def _list(folder: str) -> list[str]:

@@ -241,9 +241,10 @@ class CheckEnvironment:
     def _changed(self, command: str) -> tuple[str, ...]:
         if not self._inputs.since:
             return ()
-        files = toolchains.configuration(self._computed.kept)
-        search_path = self._computed.folders("")[0]
-        return changed_programs.names(command, search_path, files, self._inputs.above, self._inputs.since)
+        kept, search_path = self._computed.kept, self._computed.folders("")[0]
+        files = toolchains.configuration(kept)
+        base = kept.get("PYTHONUSERBASE", "")
+        return changed_programs.names(command, search_path, files, self._inputs.above, self._inputs.since, base)
 
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""

@@ -43,7 +43,7 @@ class Hints(NamedTuple):
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
         yield from (Hint(words, words) for words in proving.missing)
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
-        is_private = os.path.dirname(home) == os.path.dirname(temporary)
+        is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
         if is_private and (_HOME.search(made.command or "") or _lacks(made.output, home)):
             line = check_lines.of_checks(self.checks, {"home": USER_HOME}, verb="add")
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
@@ -74,13 +74,13 @@ def _lacks(output: str, folder: str) -> bool:
     return any(f"{folder}/" in line and _MISSING.search(line) for line in output.splitlines())
 
 
-def _named(made: Evidence, paths: Sequence[str]) -> list[str]:
+def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
     words = f"{made.command}\n{made.output}"
-    named = [path for path in paths if _names(words, path)]
+    named = [path for path in absent if _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _LACKING.search(made.output)):
         return named
-    return [path for path in paths if path.rpartition("/")[2] in dependency_setup.FOLDERS]
+    return [path for path in absent if path.rpartition("/")[2] in dependency_setup.FOLDERS]
 
 
 def _names(words: str, path: str) -> bool:

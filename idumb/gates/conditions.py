@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from idumb.domain import paths
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
+from idumb.gates.languages import symbols
 
 _LONGEST = 32 * 1024 * 1024
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Judged = tuple[bool, str]
@@ -49,9 +50,9 @@ def _exists(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     return kind is not None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
 
 
-def _absent(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    kind = _kind(root, condition.subject)
-    return kind is None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
+def _absent(condition: Condition, root: str, environment: Mapping[str, str]) -> Judged:
+    held, words = _exists(condition, root, environment)
+    return not held, words
 
 
 def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
@@ -69,7 +70,10 @@ def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     if data is None:
         return False, f"{path} is not a file in the workspace"
     text = data.decode("utf-8", "replace")
-    held = defines(text, condition.subject) if path.endswith((".py", ".pyi")) else mentions(text, condition.subject)
+    if path.endswith((".py", ".pyi")):
+        held = condition.subject.removesuffix("()") in symbols.python_names(text)
+    else:
+        held = mentions(text, condition.subject)
     return held, f"{path} {'has' if held else 'does not have'} {condition.subject}"
 
 
@@ -78,27 +82,27 @@ def _variable(condition: Condition, _: str, environment: Mapping[str, str]) -> J
     return held, f"{condition.subject} is {'set' if held else 'not set'}"
 
 
-def _context(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
-    """Return whether the builder can read a context file or folder."""
-    kind = _kind(root, condition.subject)
-    return kind is not None, f"{condition.subject} is {kind}" if kind else f"{condition.subject} does not exist"
-
-
 _JUDGES: Mapping[str, Callable[[Condition, str, Mapping[str, str]], Judged]] = {
     "file-exists": _exists,
     "file-absent": _absent,
     "file-contains": _contains,
     "symbol": _symbol,
     "env": _variable,
-    "context": _context,
+    "context": _exists,
 }
 
 
 def read(root: str, path: str) -> bytes | None:
     """Return the bytes of a regular file below `root`, or None. No symbolic link is followed."""
-    opened = _open(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if opened is None:
+    folder = _parent(root, path)
+    if folder is None:
         return None
+    try:
+        opened = os.open(path.rpartition("/")[2], _FILE, dir_fd=folder)
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
     status = os.fstat(opened)
     if not stat.S_ISREG(status.st_mode):
         os.close(opened)
@@ -126,18 +130,6 @@ def _kind(root: str, path: str) -> str | None:
     )
 
 
-def _open(root: str, path: str, flags: int) -> int | None:
-    folder = _parent(root, path)
-    if folder is None:
-        return None
-    try:
-        return os.open(path.rpartition("/")[2], flags, dir_fd=folder)
-    except OSError:
-        return None
-    finally:
-        os.close(folder)
-
-
 def _parent(root: str, path: str) -> int | None:
     """Return a descriptor of the folder that contains `path`; None if it is missing or behind a link."""
     problem = paths.problem(path)
@@ -154,46 +146,6 @@ def _parent(root: str, path: str) -> int | None:
             os.close(folder)
         folder = below
     return folder
-
-
-def defines(source: str, name: str) -> bool:
-    """Return whether Python source defines `name`: a function, class, import or assignment, or a `Class.method`."""
-    import ast
-
-    try:
-        scope: list[ast.stmt] = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    *owners, last = name.removesuffix("()").split(".")
-    for owner in owners:
-        classes = [s for s in _statements(scope) if isinstance(s, ast.ClassDef) and s.name == owner]
-        if not classes:
-            return False
-        scope = classes[-1].body
-    return any(last in _names(statement) for statement in _statements(scope))
-
-
-def _statements(body: list[Any]) -> Iterator[Any]:
-    """Return the statements of a scope, including those under `if`, `try` and `with`."""
-    for statement in body:
-        yield statement
-        if not hasattr(statement, "name"):
-            for block in ("body", "orelse", "finalbody", "handlers"):
-                for inner in getattr(statement, block, ()) or ():
-                    yield from _statements([inner] if not hasattr(inner, "type") else inner.body)
-
-
-def _names(statement: Any) -> set[str]:
-    import ast
-
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
-    if isinstance(statement, ast.Assign | ast.AnnAssign):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-    return set()
 
 
 def mentions(text: str, name: str) -> bool:

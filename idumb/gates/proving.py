@@ -40,8 +40,6 @@ class Proving(Protocol):
     @property
     def missing(self) -> Sequence[str]: ...
 
-    def close(self) -> None: ...
-
 
 class Sandbox(Protocol):
     """Limits what a check writes and reaches."""

@@ -138,14 +138,6 @@ def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None 
     _required(arguments, write(root, arguments, extra=extra))
 
 
-def in_temporary_folder(
-    root: str, folder: str, arguments: Sequence[str], stdin: bytes, extra: Mapping[str, str]
-) -> Result:
-    """Run a command in a folder that idumb will remove: nothing is forced to disk, no hook runs, paths are literal."""
-    variables = {**environment(folder), "GIT_LITERAL_PATHSPECS": "1", **extra}
-    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, variables, cwd=folder)
-
-
 def beside(
     root: str,
     arguments: Sequence[str],

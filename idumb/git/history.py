@@ -25,12 +25,11 @@ from idumb.git import (
     names,
     nested_repositories,
     open_repository,
-    proving_folders,
     stale_locks,
     status,
 )
 from idumb.git import refs as own_refs
-from idumb.git.clones import dry_run_clone, fresh_clone
+from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.object_writer import Writer
@@ -102,6 +101,13 @@ class GitHistory:
         if present is None or commit not in self.repository or present not in self.repository:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
+
+    def is_named(self, commit: str) -> bool:
+        """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
+        if git_program.read(self._place.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
+            return True
+        arguments = ["for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"]
+        return bool(git_program.read(self._place.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         staged = index_file.staged(self._place, self.repository, self._paths.all_stored(paths))
@@ -260,8 +266,7 @@ class GitHistory:
         Files of a live process stay. With None, only idumb's own files are removed.
         """
         removed = stale_locks.clear(self._place, self.head().branch, since)
-        proving_folders.clear()
-        return (*removed, *dry_run_clone.clear(self._place), *fresh_clone.clear())
+        return (*removed, *rehearsal.clear(self._place))
 
     def _head_commit(self) -> str | None:
         try:

@@ -42,19 +42,40 @@ class Blocked(Exception):
     """Git waited for a pipe, which is gone now."""
 
 
-class ShadowFolder:
-    """The git folder for the working tree of `place`. Objects go to the store of `objects`.
+class OwnFolder:
+    """A git folder of idumb's own at `path`, and its files."""
 
-    `rules` is the repository whose ignore rules and settings outside the tree apply.
-    """
+    def __init__(self, path: str) -> None:
+        self.path = path
 
-    def __init__(self, place: Repository, objects: Repository, rules: Repository) -> None:
-        self.path = folder(place, objects)
-        self.is_of_clone = place.common_dir != objects.common_dir
+    def read(self, name: str) -> str:
+        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
+        try:
+            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
+                return stream.read()
+        except (OSError, ValueError):
+            return ""
+
+    def write(self, name: str, data: str | bytes) -> None:
+        with open(
+            os.path.join(self.path, name), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)
+        ) as stream:
+            stream.write(data if isinstance(data, bytes) else data.encode("utf-8"))
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.path, name))
+
+
+class ShadowFolder(OwnFolder):
+    """The git folder for the working tree of `place`. Objects go to `objects`, whose ignore rules apply."""
+
+    def __init__(self, place: Repository, objects: Repository) -> None:
+        super().__init__(os.path.join(objects.common_dir, "idumb", "shadow", place.worktree_id))
         self._place = place
         self._store = objects
-        self._guarded = guarded_files.of_repository(rules)
-        self._excludes = os.path.join(rules.common_dir, "info", "exclude")
+        self._guarded = guarded_files.of_repository(objects)
+        self._excludes = os.path.join(objects.common_dir, "info", "exclude")
         self._lock = -1
 
     @contextlib.contextmanager
@@ -126,14 +147,8 @@ class ShadowFolder:
         )
 
     def look_for_pipes(self) -> None:
-        """Refuse if a file of rules is a pipe: git waits for it forever. In a clone it is nobody's, and goes."""
-        try:
-            rule_pipes.refuse(self._place.root)
-        except errors.Refusal as refusal:
-            if not self.is_of_clone:
-                raise
-            os.unlink(refusal.details["path"])
-            raise Blocked(refusal.details["path"]) from None
+        """Refuse if a file of rules is a pipe: git waits for it forever."""
+        rule_pipes.refuse(self._place.root)
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
@@ -142,22 +157,6 @@ class ShadowFolder:
             raise git_program.failure(arguments, result)
         return result.out
 
-    def read(self, name: str) -> str:
-        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
-        try:
-            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
-                return stream.read()
-        except (OSError, ValueError):
-            return ""
-
-    def write(self, name: str, text: str) -> None:
-        with open(os.path.join(self.path, name), "w", encoding="utf-8", opener=_private) as stream:
-            stream.write(text)
-
-    def remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.path, name))
-
     def _prepare(self) -> None:
         if all(self.read(name) == text for name, text in _FILES.items()):
             return
@@ -165,26 +164,3 @@ class ShadowFolder:
             private_folders.make_below(self._store.common_dir, os.path.join(self.path, name))
         for name, text in _FILES.items():
             self.write(name, text)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def folder(place: Repository, objects: Repository) -> str:
-    """Return the git folder in which a working tree is scanned. That of a clone is beside those of the user's trees."""
-    own = place.common_dir == objects.common_dir
-    return os.path.join(_all(objects), place.worktree_id if own else _of_clone(place.root))
-
-
-def discard(root: str, objects: Repository) -> None:
-    """Remove the folder of a clone at `root`, before the clone itself."""
-    private_folders.remove_tree(os.path.join(_all(objects), _of_clone(os.path.realpath(root))))
-
-
-def _all(objects: Repository) -> str:
-    return os.path.join(objects.common_dir, "idumb", "shadow")
-
-
-def _of_clone(root: str) -> str:
-    return f"of-{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}"

@@ -29,9 +29,9 @@ _OFF = ("false", "no", "off", "0")
 
 
 class GitTrees:
-    """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a clone).
+    """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a checkout).
 
-    `rules` is the repository whose ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
+    Its ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
     They do not remember names in which `has_secret` finds a known value. `folder` is that of the project, "" for the
     top. Trees and snapshots are of the whole repository. Nothing outside the folder is ever written: such a path raises
     ValueError.
@@ -41,7 +41,6 @@ class GitTrees:
         self,
         repository: Repository,
         objects: Repository | None = None,
-        rules: Repository | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         has_secret: Callable[[bytes], bool] = lambda _: False,
         folder: str = "",
@@ -50,7 +49,6 @@ class GitTrees:
         self.root = self.paths.root(repository.root)
         self._place = repository
         self._objects = objects or repository
-        self._rules = rules or repository
         self.has_secret = has_secret
         self.limit = limit
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
@@ -65,7 +63,7 @@ class GitTrees:
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        folder = ShadowFolder(self._place, self._objects, self._rules)
+        folder = ShadowFolder(self._place, self._objects)
         return Shadow(self._place, self._objects, folder, self.writer.has, self.limit(), self.has_secret)
 
     @functools.cached_property
@@ -130,7 +128,7 @@ class GitTrees:
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         files, shown = frozenset(self.paths.all_stored(rules)), self.paths.shown
         hidden = self.paths.all_stored(self.ignored()) if files else ()
-        hiding = status.deciding(self._place.root, hidden, self._rules)
+        hiding = status.deciding(self._place.root, hidden, self._objects)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:

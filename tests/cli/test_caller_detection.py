@@ -125,7 +125,7 @@ def said_by_builder(project: Project, tmp_path: Path, how: str) -> Answer:
         words=words, said=output_file, door=tmp_path / "door", path=os.environ["PATH"], home=os.environ["HOME"]
     )
     lock = project.repo.common_dir / "idumb/worktrees/main/owner.lock"
-    argv = json.dumps(["sh", "-c", f"echo bad > a.txt; rm {lock}; {script}"])
+    argv = json.dumps(["sh", "-c", f"echo bad > a.txt; rm {lock}; cd $IDUMB_REPOSITORY; {script}"])
     names = ", ".join(sorted(name for name in os.environ if name.startswith(("XDG_", "GIT_", "PYTHON"))))
     project.configure(
         "run: {max_attempts: 1}\nbuilder: agent\n"

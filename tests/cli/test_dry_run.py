@@ -216,13 +216,12 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(project: Project,
         project.repo.write(PLAN, plan)
     assert running.wait().code == -signal.SIGKILL  # it was alive until the end of this block
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith(("state/idumb-clones", "state/idumb-proving")) for path in leftovers), leftovers
+    assert all(path.startswith("state/idumb-clones") for path in leftovers), leftovers
     project.plan([making("T1-01", "a.txt")], commit=False)
     answer = project.execute()
     assert answer.code == 0
     assert any("rehearsals" in warning for warning in answer.object["warnings"])
     assert not copies.exists()
-    assert {path for path in everything(project) if path.startswith("state/idumb-proving/")} == set()
 
 
 def rehearsals(folder: Path) -> list[str]:
@@ -302,9 +301,9 @@ def test_a_dry_run_and_a_run_agree_on_an_undeclared_file(sandbox: GitSandbox) ->
     assert (details["evidence"], details["run"]) == (["stray.txt"], None)
     assert {event["kind"] for event in details["audit_trail"]} > {"attempt.started", "step.finished"}
     commands = {row["id"]: row["command"] for row in details["choices"]}
-    assert set(commands) == {"correct", "accept"}
+    assert set(commands) == {"correct", "keep"}
     assert project.json(*commands["correct"].split()[1:]).code == 0
-    accepted = project.json(*commands["accept"].split()[1:], "--approve", project.approval())
+    accepted = project.json(*commands["keep"].split()[1:], "--approve", project.approval())
     assert (accepted.code, [f["path"] for f in accepted.data["dry_run"]["files"]]) == (0, ["a.txt", "stray.txt"])
     assert project.json("decisions").data["decisions"] == []
     run = project.execute()

@@ -257,9 +257,9 @@ def test_work_that_git_refused_to_commit_can_be_submitted_again(project: Project
     """R-ADAPT-7: the refusal has git's message, and every command names the one that continues."""
     hook = project.folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntest ! -e .git/held || { echo not so >&2; exit 1; }\n")
+    blocker = project.folder.parent / "held"
+    hook.write_text(f"#!/bin/sh\ntest ! -e {blocker} || {{ echo not so >&2; exit 1; }}\n")
     hook.chmod(0o755)
-    blocker = project.folder / ".git/held"
     blocker.touch()
     assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
     put(project, "a.txt", "right\n")

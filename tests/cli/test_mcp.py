@@ -212,7 +212,6 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
             assert (await call("submit_task", task="T1-01"))["data"]["accepted"]
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(tools["retry_task"].input_schema["properties"]) == {"task"}
-            assert "bring_back" in (tools["retry_task"].description or "")
 
     asyncio.run(speak())
 
@@ -270,30 +269,6 @@ def put(project: Project, path: str, text: str) -> None:
     (project.folder / path).write_text(text, encoding="utf-8")
 
 
-def test_every_step_after_an_undeclared_change_is_a_tool_or_a_person_s_command(opened: Tools) -> None:
-    """R-ADAPT-7, R-ASK-1: look, undo it and try again; to take it into the task is a person's."""
-    put(opened.project, "a.txt", "right\n")
-    put(opened.project, "README.md", "after\n")
-    refused = opened.call("submit_task", task="T1-01")
-    assert (refused["ok"], refused["error"]["code"]) == (False, "task.not-accepted")
-    by_choice = {one["id"]: one["tool"] for one in refused["error"]["details"]["choices"]}
-    assert by_choice["look"] == {"name": "show_changes", "arguments": {"task": "T1-01"}}
-    assert by_choice["retry"] == {"name": "retry_task", "arguments": {"task": "T1-01"}}
-    assert (by_choice["amend"], by_choice["accept"]) == (None, None)
-    assert {"retry_task", "show_changes", "show_task"} <= set(tools_of(refused))
-    assert "+after" in opened.call("show_changes", task="T1-01")["data"]["diff"]
-    (back,) = opened.call("show_task", task="T1-01")["data"]["attempts"][-1]["bring_back"]
-    assert "README.md" in back
-    decision = opened.call("ask_person", task="T1-01")
-    assert decision["ok"]
-    assert [one["id"] for one in decision["data"]["choices"]] == ["amend", "accept"]
-    assert "idumb amend 1 --accept-deviation T1-01 README.md" in persons(decision)
-    put(opened.project, "README.md", "# A project\n")
-    again = opened.call("retry_task", task="T1-01")
-    assert (again["data"]["open"]["by"], "README.md" in again["data"]["task"]["feedback"]) == ("a client", True)
-    assert opened.call("submit_task", task="T1-01")["data"]["accepted"]
-
-
 def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened: Tools) -> None:
     """R-ADAPT-7, R-RUN-5."""
     put(opened.project, "a.txt", "wrong\n")
@@ -308,7 +283,7 @@ def test_after_the_last_attempt_a_tool_can_retry_and_a_person_can_decide(opened:
     assert "retry_task" in tools_of(none)
     decision = opened.call("ask_person", task="T1-01")
     assert [one["id"] for one in decision["data"]["decisions"]] == ["T1-01.exhausted.2"]
-    assert [one["id"] for one in decision["data"]["choices"]] == ["accept", "skip", "start-fresh"]
+    assert [one["id"] for one in decision["data"]["choices"]] == ["take", "accept", "skip", "start-fresh"]
     for choice in ("retry", "accept", "skip", "roll-back"):
         no = opened.call("decide", decision="T1-01.exhausted.2", choice=choice)
         assert (no["ok"], no["error"]["code"]) == (False, "decision.at-terminal")

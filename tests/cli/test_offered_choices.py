@@ -46,9 +46,9 @@ def offered(answer: Answer) -> list[str]:
     ("path", "ways"),
     seed.one_on_a_push(
         [
-            (PLAN, ["look", "retry"]),
-            (".env", ["look", "amend", "retry"]),
-            ("stray.txt", ["look", "amend", "accept", "retry"]),
+            (PLAN, ["look", "leave-out", "retry"]),
+            (".env", ["look", "amend", "leave-out", "retry"]),
+            ("stray.txt", ["look", "amend", "keep", "leave-out", "retry"]),
         ],
         "a changed path",
     ),
@@ -68,7 +68,10 @@ def test_after_a_task_changed_its_plan_or_a_protected_path(project: Project, pat
 @pytest.mark.parametrize(
     ("deed", "ways"),
     seed.one_on_a_push(
-        [("echo x > stray.txt", ["look", "accept", "retry"]), ("echo '# x' >> web.yaml", ["look", "retry"])],
+        [
+            ("echo x > stray.txt", ["look", "keep", "leave-out", "retry"]),
+            ("echo '# x' >> web.yaml", ["look", "leave-out", "retry"]),
+        ],
         "a step's change",
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, edit, making, shell, task, write
 
 
-def proofs() -> list[str]:
-    """Return what is left of working trees for checks."""
-    return [str(path) for path in Path(os.environ["XDG_STATE_HOME"]).glob("idumb-proving/*/*")]
-
-
 def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
     """R-RUN-3: the builder's real work is in an ignored file, so a clone of the commit does not do it."""
     command = "echo 'echo done' > hidden.log; echo '. ./hidden.log' > app.sh"
@@ -26,13 +20,12 @@ def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
     answer = project.execute("--max-attempts", "1")
     assert answer.code == 1
     assert project.statuses() == {"T1-01": "failed"}
-    assert proofs() == []
 
 
 def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(project: Project) -> None:
     """R-RUN-3: an ignored file is where it was, so a check can read it by its whole path; no other machine has it."""
     place = f"{project.folder}/hidden.log"
-    command = f"echo 'echo done' > hidden.log; echo '. {place}' > app.sh"
+    command = f"echo 'echo done' > {place}; echo '. {place}' > app.sh"
     again = [shell("echo '# more' >> app.sh")]
     project.plan(
         [
@@ -96,7 +89,6 @@ def test_a_check_that_changes_a_tracked_file_fails_and_the_next_one_judges_the_c
     assert rows["verify 1"]["changed"] == ["a.txt"]
     assert "verify 1 changed a.txt, which it should judge" in answer.data["tasks"][0]["reason"]
     assert rows["verify 2"]["result"] == "passed"
-    assert project.read("a.txt") == "made\n"
 
 
 REWRITES = "`sh build.sh` changed stamp.txt, which idumb restored"
@@ -164,7 +156,7 @@ def test_what_a_check_leaves_never_enters_the_user_s_folder(project: Project) ->
 
 @pytest.mark.parametrize(("hook", "code"), [("a.txt", 0), ("bad", 1)])
 def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hook: str, code: int) -> None:
-    """R-RUN-3: a formatter is welcome; one that breaks the work is found, although the commit exists."""
+    """R-RUN-3: a formatter is welcome; of one that breaks the work, nothing is committed."""
     text = "grep -q formatted a.txt || echo formatted >> a.txt" if hook == "a.txt" else "echo broken > a.txt"
     hook_text = f"#!/bin/sh\n{text}\ngit add a.txt\n"
     project.plan([task("T1-01", files="create `a.txt`", check="grep -q made a.txt", steps=[write("a.txt", "made\n")])])
@@ -173,23 +165,8 @@ def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hoo
     assert project.execute("--max-attempts", "1").code == code
     trees = [row["payload"]["tree"] for row in project.events("--kind", "evidence.recorded")]
     assert len(set(trees)) >= 2
-    commit = project.repo.git("log", "-1", "--format=%H", "--", "a.txt").strip()
-    assert project.repo.git("rev-parse", f"{commit}^{{tree}}").strip() in trees
-
-
-@pytest.mark.parametrize(("saved", "code"), [("made by two", 0), ("broken", 1)])
-def test_a_save_after_the_proof_is_committed_only_with_a_proof_of_its_own(
-    project: Project, saved: str, code: int
-) -> None:
-    check = f"echo {saved} > {project.repo.root}/a.txt; grep -q made a.txt"
-    project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "made\n")])])
-    project.commit_own()
-    answer = project.execute("--max-attempts", "1", "--no-verify")
-    assert answer.code == code, answer.err
-    commit = project.repo.git("log", "-1", "--format=%H", "--", "a.txt").strip()
-    assert project.repo.git("show", f"{commit}:a.txt").strip() == saved
-    judged = [row["payload"]["tree"] for row in project.events("--kind", "evidence.recorded")]
-    assert project.repo.git("rev-parse", f"{commit}^{{tree}}").strip() in judged
+    commits = project.repo.git("log", "--format=%T", "--", "a.txt").split()
+    assert (commits, project.exists("a.txt")) == (trees[-1:], True) if code == 0 else ([], False)
 
 
 def test_a_file_that_a_hook_adds_to_the_commit_is_proven_too(project: Project) -> None:

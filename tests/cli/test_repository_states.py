@@ -14,7 +14,7 @@ from tests.support import project as projects
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
-from tests.support.project import Project, making, shell, task, write
+from tests.support.project import Project, making, shell, task
 
 TASKS = (
     making("T1-01", "sub/a.txt", "one\n"),
@@ -185,19 +185,6 @@ def test_a_hook_may_change_the_message_or_add_files(project: Project) -> None:
     run_and_take_back(project)
     assert any(subject.startswith("[x] Task") for subject in project.subjects())
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-
-
-def test_a_branch_switched_during_the_run_stops_it(project: Project) -> None:
-    """R-GIT-6, F24: detected before the next task; no later task commits on the other branch."""
-    steps = [shell("git -C $IDUMB_REPOSITORY switch -q -c other"), write("a.txt", "a\n")]
-    project.plan([making("T1-01", "a.txt", steps=steps), making("T1-02", "b.txt", after="T1-01")])
-    answer = run(project)
-    assert answer.code in {1, 4}
-    assert not project.exists("b.txt")
-    assert "other" in answer.error["message"]
-    refused = project.quick("resume", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
-    project.repo.git("switch", "--quiet", "main")
 
 
 # -- at a terminal ------------------------------------------------------------------------------------------------

@@ -144,8 +144,9 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(asking: Pr
         ("T1-01.secret.1", "secret", ["a.py:3: the value of API_TOKEN"])
     ]
     assert project.repo.git("log", "--format=%H", "--", "a.py") == ""
-    theirs = frozenset([project.read("a.py").encode()])
+    theirs = frozenset([f"import os\n\nkey = '{VALUE}'\n".encode()])
     assert shown(project, VALUE, answers=tuple(asked_of(project)), theirs=theirs) == []
+    assert not project.exists("a.py")
     assert project.quick("decide", "T1-01.secret.1", "yes").code == 0
     gone_on = project.quick("resume", "1", "--no-verify", "--json")
     assert gone_on.code == 0, gone_on.out
@@ -208,12 +209,12 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(na
 
 
 def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[str]:
-    """As `shown`, without the trees of snapshots: they have the user's files under the names that these have."""
+    """As `shown`, without snapshots and the private copy, where files have the names that the builder chose."""
     looks = [
         project.quick(*line.split()) for line in ("show T1-01", "status", "log --json --limit 100000", "diff T1-01")
     ]
     places = shown(project, secret, answers=(*answers, *looks))
-    return [name for name in places if name != "objects of git"]
+    return [name for name in places if name != "objects of git" and "/idumb-clones/" not in name]
 
 
 def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(project: Project) -> None:
@@ -269,11 +270,13 @@ def test_an_ordinary_word_is_not_certainly_a_secret_whatever_its_variable_is_cal
     assert ended["builder"]["output"].count("as [redacted:value:") == len(names)
 
 
-def test_files_with_a_secret_name_of_a_killed_attempt_are_removed(project: Project) -> None:
+def test_files_with_a_secret_name_of_a_killed_attempt_are_not_there_for_the_next(project: Project) -> None:
     """R-LOG-3, R-LOG-6."""
     script = """mkdir -p out; p="out/$API_TOKEN.txt"
-if [ -e ../went ]; then [ -e "$p" ] && echo there > out/plain.txt || echo gone > out/plain.txt; exit; fi
-touch "$p" ../went; kill -9 $(grep -o '"pid": *[0-9]*' .git/idumb/worktrees/main/owner.json | grep -o '[0-9]*')
+went="$IDUMB_REPOSITORY/../went"
+if [ -e "$went" ]; then [ -e "$p" ] && echo there > out/plain.txt || echo gone > out/plain.txt; exit; fi
+touch "$went" "$p"
+kill -9 $(grep -o '"pid": *[0-9]*' "$IDUMB_REPOSITORY/.git/idumb/worktrees/main/owner.json" | grep -o '[0-9]*')
 """
     made_by(project, script)
     project.plan([built(files="create `out/*.txt`", check="test -f out/plain.txt")])
@@ -313,13 +316,21 @@ def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
     assert "Task T1-01" not in project.subjects()
 
 
+def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None:
+    """Let a person write these files for a task that fails, so that they stay."""
+    bound(project)
+    project.plan([task("T1-01", files=files, check="false", fields="- **Builder:** human\n")])
+    assert run(project, "--no-verify").code == 5
+    project.repo.write_all(written)
+    assert project.json("decide", "T1-01.work", "done").code == 0
+    assert project.resume("--max-attempts", "1", "--no-verify").code == 1
+
+
 def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:
     """R-LOG-3, R-GIT-3: in a file that HEAD has too, and in a name."""
     project.repo.write("b.py", "b\n")
     project.repo.commit("b")
-    bound(project, ("b.py", "VALUE\n"), ("VALUE.txt", "x\n"))
-    project.plan([built(files="modify `b.py`, create `*.txt`", check="false")])
-    assert run(project, "--max-attempts", "1", "--no-verify").code == 1
+    built_by_hand(project, "modify `b.py`, create `*.txt`", {"b.py": f"{VALUE}\n", f"{VALUE}.txt": "x\n"})
     before = project.repo.status()
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.quick("undo", "--yes").code == 0
@@ -328,11 +339,11 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
 
 
 def test_a_name_with_a_currently_unknown_secret_is_refused_before_anything_changes(
-    named: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-3, R-GIT-3: rollback and undo neither leave the file in silence nor show its name."""
-    project = named
     name = f"out/{VALUE}.txt"
+    built_by_hand(project, "create `out/*.txt`", {name: "x\n"})
     for words in (("rollback", "1", "--to", "start", "--yes"), ("undo", "--yes")):
         before, existed = project.repo.ledger(), project.exists(name)
         for value in ("", "another-value-9"):

@@ -28,7 +28,7 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     assert all(choice["consequence"] and "command" in choice for choice in answer.error["details"]["choices"])
     (question,) = project.quick("decisions", "--json").data["decisions"]
     assert (question["id"], question["evidence"]) == ("T1-01.deviation.1", ["stray.txt"])
-    assert [choice["id"] for choice in question["choices"]] == ["accept", "retry", "halt"]
+    assert [choice["id"] for choice in question["choices"]] == ["keep", "leave-out", "stop"]
     assert [path for path in ("stray.txt", "a.txt") if project.exists(path)] == []
     assert project.trailers("Idumb-Task") == []
     assert project.statuses()["T1-02"] == "pending"
@@ -47,7 +47,7 @@ def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer
     """R-ASK-2: neither idumb's record of the answer nor an edit of the user's is a fault of the checks."""
     project.plan(straying())
     assert run(project).code == 5
-    assert project.quick("decide", "T1-01.deviation.1", "accept").code == 0
+    assert project.quick("decide", "T1-01.deviation.1", "keep").code == 0
     project.repo.write("README.md", "mine\n")
     resumed = project.quick("resume", "1", "--no-verify", "--json")
     assert resumed.code == 0, resumed.out
@@ -56,13 +56,17 @@ def test_an_accepted_change_is_judged_as_it_was_although_the_plan_has_the_answer
     assert project.read("README.md") == "mine\n"
 
 
-def test_a_protected_path_among_undeclared_changes_halts_the_run_without_a_question(project: Project) -> None:
+def test_a_protected_path_among_undeclared_changes_can_only_be_left_out(project: Project) -> None:
     """R-LOCK-5."""
     steps = [write("a.txt", "a\n"), shell("echo s > stray.txt; echo x >> .planning/notes.md")]
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
-    assert (run(project).code, project.quick("decisions", "--json").data["decisions"]) == (1, [])
-    assert project.quick("resume", "1", "--on-deviation", "keep", "--retry-failed", "--json").code == 1
-    assert project.statuses() == {"T1-01": "failed"}
+    assert run(project).code == 5
+    (question,) = project.quick("decisions", "--json").data["decisions"]
+    assert [choice["id"] for choice in question["choices"]] == ["leave-out", "stop"]
+    assert project.quick("resume", "1", "--on-deviation", "keep", "--json").code != 0
+    assert project.quick("resume", "1", "--on-deviation", "leave-out", "--no-verify", "--json").code == 0
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt"]
+    assert [path for path in ("stray.txt", ".planning/notes.md") if project.exists(path)] == []
 
 
 def test_a_failed_task_has_a_checkpoint_too(project: Project) -> None:

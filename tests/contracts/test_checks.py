@@ -12,6 +12,7 @@ from idumb.app.ports.checks import Checks
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates.checks import ShellChecks
+from idumb.gates.shell_command import Shell
 from tests.support.cases import every
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_repository import MemoryRepository
@@ -41,8 +42,7 @@ class MemoryPlace:
 class ShellPlace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.checks: Checks = ShellChecks(os.fspath(folder), ["PATH"], str, "run")
-        self.tree = "t"
+        self.checks: Checks = ShellChecks(root=os.fspath(folder), allowed=["PATH"], shell=Shell(str), run_id="run")
 
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).write_bytes(data)
@@ -57,8 +57,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return checked_place
 
 
-def check(place: Place, command: str, tree: str | None = None) -> Evidence:
-    return place.checks.command("AC-1", "it works", command, timeout=60, tree=tree)
+def check(place: Place, command: str) -> Evidence:
+    return place.checks.command("AC-1", "it works", command, timeout=60, tree=None)
 
 
 @every(
@@ -80,12 +80,12 @@ def test_the_exit_code_of_a_command_decides(place: Place, command: str, result: 
     assert (judged.result, judged.exit_code) == (result, code)
 
 
-def test_evidence_names_what_was_asked_and_the_tree_it_was_asked_of(place: Place) -> None:
-    judged = check(place, "true", place.tree)
-    assert (judged.subject, judged.text, judged.command, judged.tree) == ("AC-1", "it works", "true", place.tree)
+def test_evidence_names_what_was_asked(place: Place) -> None:
+    judged = check(place, "true")
+    assert (judged.subject, judged.text, judged.command, judged.tree) == ("AC-1", "it works", "true", None)
 
 
-def test_a_check_works_in_the_files_themselves(place: Place) -> None:
+def test_a_check_without_a_tree_works_in_the_files_themselves(place: Place) -> None:
     place.write("a", b"one\n")
     assert check(place, "touch a").passed
     assert place.read("a") == b"one\n"

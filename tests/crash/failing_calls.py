@@ -115,9 +115,7 @@ def play(stage: Stage, faults: Shim, scene: Scene, point: Point, tally: Tally, *
         locks = point.kind == UNLINK
         if answer.code != 0:
             trial.finish(stage, saw, may_leave_locks=locks)
-        # Nor can a working tree of checks be removed if no folder can be opened. The next one removes it with its lock.
-        closed = point.kind == OPEN and error.for_good and answer.code == 0
-        trial.judge_end(saw, leftovers=not locks, spared="idumb-proving" if closed else None)
+        trial.judge_end(saw, leftovers=not locks)
     trial.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -270,7 +271,7 @@ def _is_rest(path: Path) -> bool:
     name = path.name
     if (
         path.parent.name == "clones"
-        or path.parents[1].name == "idumb-clones"
+        or (path.parents[1].name == "idumb-clones" and not re.search("-[a-z]+-[0-9a-f]{5}$", name))
         or name.startswith(".idumb-")
         or name.endswith(".tmp")
     ):

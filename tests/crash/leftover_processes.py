@@ -184,7 +184,6 @@ def _judge(warm: Warm, begun: Begun, tally: Tally) -> None:
         assert answer.code == CODES[case.end], words
     with tally.case(f"{case}: temporary files"):
         assert os.listdir(place / "tmp") == [], words
-        assert not (place / "state/idumb-proving").exists(), words
         assert [str(path) for path in (place / "repo/.git/idumb").rglob("idumb-*")] == [], words
     pids = _noted(place)
     for name in escapes.NAMES:

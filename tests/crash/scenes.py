@@ -295,10 +295,10 @@ class Trial:
             self.kept = harness.acknowledged(self.project)
             self._judge_log(saw)
 
-    def judge_end(self, saw: str, *, leftovers: bool = True, spared: str | None = None) -> None:
+    def judge_end(self, saw: str, *, leftovers: bool = True) -> None:
         """Assert that the command, run again without the fault, reaches the state of an undisturbed run.
 
-        Without `leftovers`, temporary files and locks may stay; below a folder named `spared`, they may anyway.
+        Without `leftovers`, temporary files and locks may stay.
         """
         difference = differs(harness.present(self.project), self.scene.undisturbed)
         require(not difference, f"another end: {difference} {saw}", LOST_BYTES)
@@ -310,8 +310,7 @@ class Trial:
         require(not remaining, f"left: {remaining} {saw}", LEFT_PROCESS)
         case = self.project.folder.parent
         below = (Path(folder, name) for folder, folders, files in os.walk(case) for name in folders + files)
-        names = (path.relative_to(case) for path in below if is_rest(path.name))
-        rest = [str(path) for path in names if spared not in path.parts]
+        rest = [str(path.relative_to(case)) for path in below if is_rest(path.name)]
         require(not leftovers or not rest, f"leftover files {rest} {saw}")
 
     def _judge_log(self, saw: str) -> None:
@@ -344,8 +343,11 @@ def sound(answer: Answer, saw: str) -> None:
 
 
 def is_rest(name: str) -> bool:
-    """Return temporary files and locks. The ownership lock file stays permanently; git collects its own `tmp_obj_*`."""
-    lock = name.endswith(".lock") and name != "owner.lock"
+    """Return temporary files and locks; git collects its own `tmp_obj_*`.
+
+    The lock files of the owner and of checkouts stay permanently.
+    """
+    lock = name.endswith(".lock") and name != "owner.lock" and not name.removesuffix(".lock").isdecimal()
     return name.startswith(".idumb-") or lock or name.endswith(".tmp")
 
 

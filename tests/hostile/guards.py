@@ -70,8 +70,8 @@ def _processes_live() -> None:
 
 def _in_the_working_tree() -> Callable[[], None]:
     def place(self: ShellChecks, _: str | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
-        self._proving = None
-        return self._root, {}, ()
+        self.proving = None
+        return self.root, {}, ()
 
     return lambda: setattr(ShellChecks, "_place", place)
 

@@ -274,6 +274,9 @@ class MemoryHistory:
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
 
+    def is_named(self, commit: str) -> bool:
+        return self.descends(commit)
+
     def uncommitted(self, paths_: Sequence[str]) -> tuple[str, ...]:
         head, present = self._repository.trees[self.tree_of(self._repository.head)], self._repository.present()
         covers = paths.cover(paths_)

@@ -123,6 +123,8 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     present = snapshot.tree if context.workspace.in_place else _shown(context, attempt)
     if not attempt.base:
         attempt = dataclasses.replace(attempt, base=present)
+    elif context.workspace.in_place:
+        attempt = dataclasses.replace(attempt, base=task_base.with_work_of_others(context, attempt))
     kept = {}
     if attempt.base != snapshot.tree:  # no snapshot has it, and git could collect it
         why = f"what {task.id} starts from"

@@ -21,7 +21,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.proof.symbols import NOT_JUDGED
-from idumb.domain.settings import Settings
+from idumb.domain.settings import CONTROL_BEFORE, Settings
 
 _MOST_READ = 1024 * 1024
 """Bytes of a changed file that may name paths of this machine; larger ones are data."""
@@ -89,7 +89,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
 
         state, base = context.journal.state, attempt.base
         checked = broken_invariants.explain(services, context.checks, state, checked, task.id, base)
-    if context.strict or CONTROLS in context.notes:
+    settings = services.settings.checks
+    if context.strict or CONTROLS in context.notes or (settings is not None and settings.control == CONTROL_BEFORE):
         from idumb.app.attempt import negative_control  # most tasks with steps need none
 
         return negative_control.compare(context, attempt, checked)

@@ -17,7 +17,6 @@ from idumb.domain.proof import gate_table, ledger, levels, symbols
 from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.ledger import LINK, SUBMODULE, Change, Entry, Ledger
 
-_NEVER = Entry(0, "")
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_RECORDED = 1024 * 1024
 """How many bytes are read to judge the declared symbols of a file, and to record the others of all files."""
@@ -91,18 +90,11 @@ def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tupl
     """
     changes = context.work.changes(attempt.base, candidate)
     if context.workspace.in_place:
-        covers, others = paths.cover((*attempt.written, *attempt.accepted_paths)), _by_other_tasks(context, attempt)
-        changes = tuple(c for c in changes if covers(c.path) and others.get(c.path, _NEVER) != c.new)
+        covers = paths.cover((*attempt.written, *attempt.accepted_paths))
+        changes = tuple(c for c in changes if covers(c.path))
     if any(tool_files.PATTERN.search(change.path) for change in changes):
         return tool_leftovers.split(context, attempt, changes, candidate)
     return changes, ()
-
-
-def _by_other_tasks(context: RunContext, attempt: Attempt) -> Mapping[str, Entry | None]:
-    """Return what other tasks left in their files: they may have ended since a person began this one."""
-    entry, tasks = context.work.entry, context.journal.state.tasks.values()
-    done = (task for task in tasks if task.status in outcome.DONE and task.id != attempt.task.id)
-    return {path: entry(task.work.left_tree or attempt.base, path) for task in done for path in task.work.touched}
 
 
 def _hidden(context: RunContext, changes: Sequence[Change]) -> Mapping[str, str]:

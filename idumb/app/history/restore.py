@@ -347,7 +347,6 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
     except Refusal:  # the files are already restored, so this only skips the checks
         return ()
     checks = services.open_checks(services.here, state.id).given(contract.variables)
-    tree = task_base.tree_between_attempts(services, state, services.trees.scan())
     limit = float(services.settings.run.check_timeout)
     tree = task_base.tree_between_attempts(services, state, services.trees.scan())
     results = []

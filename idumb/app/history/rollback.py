@@ -17,7 +17,7 @@ from idumb.app.history.restore import Intent
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.session import operation
 from idumb.app.worktree import exposed_secrets, preconditions
-from idumb.domain import paths
+from idumb.domain import agent, paths
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
@@ -231,6 +231,11 @@ def _touched_paths(task_state: TaskState) -> tuple[str, ...]:
     return tuple(path for path in task_state.work.touched if not paths.matches_any(path, paths.OWN_FILES))
 
 
+def _in_tree_of_user(services: Services, task_state: TaskState, base: str, paths: Sequence[str]) -> str:
+    """Return what a task started from, with the bytes that git gives these files in the user's working tree."""
+    return base if task_state.attempt.adapter in agent.BY_PERSON else services.open_checkout().raw(base, paths)
+
+
 def _target(services: Services, undone: Sequence[TaskState], words: str) -> Target:
     """Return, for each path, its state before the first task that touched it, and after the last one."""
     covered: set[str] = set()
@@ -240,7 +245,7 @@ def _target(services: Services, undone: Sequence[TaskState], words: str) -> Targ
         fresh = [p for p in touched if p not in covered]
         covered.update(fresh)
         if fresh and task_state.work.base:
-            before.append((task_state.work.base, fresh))
+            before.append((_in_tree_of_user(services, task_state, task_state.work.base, fresh), fresh))
         if touched and task_state.work.left_tree:
             after.append((task_state.work.left_tree, touched))
     head = services.history.tree_of(services.history.head().commit)

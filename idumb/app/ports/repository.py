@@ -182,6 +182,9 @@ class History(Protocol):
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Return whether HEAD, or `tip`, is or descends from this commit."""
 
+    def is_named(self, commit: str) -> bool:
+        """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
+
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
 

@@ -30,7 +30,7 @@ from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from idumb.git.clones.fresh_clone import FreshClone
+    from idumb.git.checkouts.checkout import Checkout
 
 PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 
@@ -41,6 +41,7 @@ _BY_ITSELF = "only the step's own result proves it, and running it again would d
 _LATER = "a later task changed {}; --each proves every task at its own commit"
 
 _SAID = ("validator", evidence.SECRET)
+_OWN = ".idumb/"
 
 Row = dict[str, Any]
 
@@ -63,7 +64,7 @@ class _Proof:
     contract: Contract
     plans: Mapping[str, Plan]
     tree: str
-    clone: FreshClone
+    clone: Checkout
     checks: Checks
     ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -142,27 +143,42 @@ def _prove(
     services: Services, state: RunState, contract: Contract, target: _Target
 ) -> tuple[list[Row], list[Row], list[str]]:
     """Return the rows of the tasks, those of the phase, and notes."""
-    place = target.place
-    with services.interrupts.armed(), services.open_fresh_clone(work_of_run.paths(state)) as (clone, checks):
-        if place.commit is not None:
-            there = clone.check_out(place.commit)
-        else:
-            there = clone.check_out_tree(place.snapshot or "", task_commits.FILES, place.head, place.paths)
-        if there.missing:
-            return [_without_commit(task, there.missing, place) for task in target.tasks], [], []
-        tree, plans = place.commit or place.snapshot or "", contract.plan_by_task()
-        proof = _Proof(
-            services, state, contract, plans, tree, clone, checks.given(contract.variables), notes=list(there.notes)
-        )
+    place, notes = target.place, list[str]()
+    if place.commit is not None and not services.history.is_named(place.commit):
+        why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
+        return [_without_commit(task, why, place) for task in target.tasks], [], []
+    opened = services.open_as_stranger(place.commit or place.head, work_of_run.paths(state))
+    with services.interrupts.armed(), opened as (clone, checks):
+        tree = _tree(services, clone, place)
+        if tree is None:
+            why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
+            return [_without_commit(task, why, place) for task in target.tasks], [], []
+        clone.show(tree, place.commit or place.head)
+        provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
+        notes += [f"{provided}; another clone does not have it"] if clone.provided else []
+        notes += clone.missing
+        plans = contract.plan_by_task()
+        proof = _Proof(services, state, contract, plans, tree, clone, checks.given(contract.variables), notes=notes)
         newest = _newest(state) if len(target.tasks) > 1 or target.phase else {}
         rows = [_task(proof, task, place, newest) for task in target.tasks]
         criteria = list(_phase(proof)) if target.phase else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
-        ignored = clone.ignored() if failing else ()
+        ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
         if ignored:
             words = wording.listed(ignored)
             proof.notes.append(f"The clone has none of the files that git ignores in your working tree: {words}")
         return rows, criteria, proof.notes
+
+
+def _tree(services: Services, clone: Checkout, place: Place) -> str | None:
+    """Return the tree to prove: that of the commit, or what a commit of a checkpoint's paths would hold; or None."""
+    if place.commit is not None:
+        return services.history.tree_of(place.commit)
+    try:
+        kept = services.trees.tree_at(place.snapshot or "")
+    except (Refusal, KeyError):
+        return None
+    return clone.committed(place.head, kept, place.paths)
 
 
 def _newest(state: RunState) -> Mapping[str, int]:
@@ -298,7 +314,7 @@ def _by_bytes(
 def _is_stored(proof: _Proof, tree: str, path: str) -> bool:
     entry = proof.services.trees.entry(tree, path)
     if entry is None:
-        return not proof.clone.has(path)
+        return proof.services.trees.entry(proof.tree, path) is None
     return proof.clone.stored(path, proof.services.trees.read(entry.oid))
 
 

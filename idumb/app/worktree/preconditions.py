@@ -202,7 +202,7 @@ def commit(services: Services, state: RunState, paths: Sequence[str], message: s
 def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], message: str, failed: str) -> str | None:
     """Return the commit, None if there is nothing to commit; WorkFailed with git's words if it refuses."""
     committed = commit(services, state, paths, message)
-    if paths and committed.commit is None:
+    if committed.words:
         raise WorkFailed(
             "git.commit-refused", f"{failed}: {committed.words}", hint="Fix what git names, then run the command again"
         )

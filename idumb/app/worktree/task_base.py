@@ -11,7 +11,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.worktree import tool_leftovers
 from idumb.domain import contract as contracts
-from idumb.domain import paths, wording
+from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
@@ -36,6 +36,17 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
         missing = (path for path in attempt.literal_paths if trees.entry(tree, path) is None)
         added += [path for path in missing if trees.entry(present, path) is not None]
     return trees.committed(head, present, added) if added else tree
+
+
+def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
+    """Return the base with what other tasks of the run left in the files of this one since it was begun."""
+    state, covers = context.journal.state, paths.cover(attempt.written)
+    begun, base = state.attempted.get(attempt.task.id, 0), attempt.base
+    ended = [(t.checkpoint.seq, t.work) for t in state.tasks.values() if t.checkpoint and t.status in outcome.DONE]
+    for seq, work in sorted(ended, key=lambda each: each[0]):
+        theirs = [path for path in work.touched if covers(path)] if seq > begun else []
+        base = context.work.overlay(base, work.left_tree or base, theirs) if theirs else base
+    return base
 
 
 def tree_between_attempts(services: Services, state: RunState, present: str) -> str:

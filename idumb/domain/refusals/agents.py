@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from idumb.domain import failures, outcome
 from idumb.domain.refusals.row import STATUS, Row, look, row, way
 
 _START = "Start the agent"
@@ -76,6 +77,7 @@ ROWS: Mapping[str, Row] = {
         ),
         look("do not call the agent", "idumb status", "leave"),
     ),
+    **{f"role.{kind}": _NO_ANSWER for kind in (*failures.KINDS, *(o.replace("_", "-") for o in outcome.OUTCOMES))},
     "role.unbound": row(
         _ASK,
         way("bind", "name an agent for the role in .idumb/config.yaml", "the agent is called after you consent"),

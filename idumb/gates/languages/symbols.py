@@ -8,7 +8,7 @@ languages a type stands for its members.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb import lazy_pattern
@@ -68,40 +68,57 @@ def places(path: str, data: bytes) -> list[Place] | None:
         return None
 
 
-def _python(text: str) -> list[Place] | None:
+def python_names(text: str) -> frozenset[str]:
+    """Return every name that Python source defines or imports, members as `Class.member`; none if it is no Python."""
+    return frozenset(name for name, _, _ in _python(text, wide=True) or ())
+
+
+def _python(text: str, *, wide: bool = False) -> list[Place] | None:
     import ast
     import warnings
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in the user's strings
-            return list(_of_scope(ast.parse(text).body, ""))
+            return list(_of_scope(ast.parse(text).body, "", wide=wide))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _of_scope(body: list[Any], owner: str) -> Iterator[Place]:
-    """Return definitions of a module or class, including those under `if`, `try` and `with`."""
+def _of_scope(body: list[Any], owner: str, *, wide: bool) -> Iterator[Place]:
+    """Return definitions of a module or class, including those under `if`, `try` and `with`.
+
+    With `wide`, imports and the attributes of classes count too.
+    """
     import ast
 
-    definitions, assignments = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), (ast.Assign, ast.AnnAssign)
     for statement in body:
-        if isinstance(statement, assignments):  # most statements of many modules
+        place = statement.lineno - 1, statement.end_lineno
+        if isinstance(statement, ast.Assign | ast.AnnAssign):  # most statements of many modules
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            for target in () if owner else targets:
-                for node in (target,) if isinstance(target, ast.Name) else ast.walk(target):
-                    if isinstance(node, ast.Name):
-                        yield node.id, statement.lineno - 1, statement.end_lineno
-            continue
-        if isinstance(statement, definitions):
+            yield from ((owner + name, *place) for name in (_names(targets) if wide or not owner else ()))
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            aliases = statement.names if wide else ()
+            yield from ((owner + (alias.asname or alias.name).split(".")[0], *place) for alias in aliases)
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = min([statement, *statement.decorator_list], key=lambda node: node.lineno)
             yield owner + statement.name, first.lineno - 1, statement.end_lineno
             if isinstance(statement, ast.ClassDef):
-                yield from _of_scope(statement.body, f"{owner}{statement.name}.")
-            continue
-        for block in ("body", "orelse", "finalbody", "handlers"):
-            for inner in getattr(statement, block, ()) or ():
-                yield from _of_scope(inner.body if isinstance(inner, ast.ExceptHandler) else [inner], owner)
+                yield from _of_scope(statement.body, f"{owner}{statement.name}.", wide=wide)
+        else:
+            blocks = (getattr(statement, name, ()) or () for name in ("body", "orelse", "finalbody", "handlers"))
+            for inner in (inner for block in blocks for inner in block):
+                below = inner.body if isinstance(inner, ast.ExceptHandler) else [inner]
+                yield from _of_scope(below, owner, wide=wide)
+
+
+def _names(targets: Iterable[Any]) -> Iterator[str]:
+    import ast
+
+    for target in targets:
+        for node in (target,) if isinstance(target, ast.Name) else ast.walk(target):
+            if isinstance(node, ast.Name):
+                yield node.id
 
 
 def _by_lines(*patterns: str) -> Callable[[str], list[Place] | None]:

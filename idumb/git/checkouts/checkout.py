@@ -17,7 +17,7 @@ from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.git.checkouts import untracked, user_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
-from idumb.git.checkouts.git_folder import INDEX, SHOWN, GitFolder
+from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd, Pair
 from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
@@ -26,11 +26,13 @@ from idumb.git.checkouts.tree_files import ATTRIBUTES, Item, TreeFiles
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
+from idumb.git.shadow_folder import INDEX
 from idumb.git.trees import GitTrees
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
 
-BUILD, PROOF, PROVE = "build", "proof", "prove"
+BUILD, PROOF, BASE, PROVE = "build", "proof", "base", "prove"
+"""The uses of a checkout: BASE for checks before the work, PROVE for those of a stranger."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
 _CHECKED, _PREPARED = "checked", "prepared"
@@ -55,7 +57,7 @@ class Additions(NamedTuple):
 
 
 class Checkout:
-    """`user` are the trees of the user's working tree, `use` is BUILD or PROOF.
+    """`user` are the trees of the user's working tree, `use` is one of the names above.
 
     `top` is the checkout, `root` the project's folder in it. `missing` has a sentence for each submodule without files,
     `cached` are the caches that stayed from earlier trees. Paths are those of the repository. `own` is idumb's
@@ -75,13 +77,15 @@ class Checkout:
         self._paths = user.paths
         self._settings = user_git.of_stranger(place) if additions.plain else user_git.read(place)
         self._git = GitFolder(own, self._own_root, os.path.join(place.common_dir, "objects"), self._settings)
+        if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
+            self._git.remove(SHOWN)
         self._files = TreeFiles(self._git, user.repository)
         modules = os.path.join(place.common_dir, "modules")
         self._submodules = Submodules(self._git, place.root, modules, self._settings)
         self._visible = VisibleGit(place, user.repository, self._settings, own)
         self._provided = Provided(additions.lender or place, additions.provided, additions.limit, own)
         self._prepared = Prepared(own)
-        self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}")
+        self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None
         self._is_used = self._is_ready = False
         self.provided: tuple[str, ...] = ()
@@ -141,6 +145,7 @@ class Checkout:
         if not self._folder.is_known:
             self._make()
         private_folders.require_no_mounts(self._own_root())
+        self._folder.clear_beside()
         self._files.show(tree)
         self._submodules.show(self._files.submodules())
         self.provided = self._provided.bring(self.top, self._tracked())
@@ -193,7 +198,7 @@ class Checkout:
         """Add what `run` makes of the tree shown, unless it is there from an earlier time.
 
         That is so if `identity` and the lock files are the same; without lock files, the whole tree counts. Refusal
-        `checks.prepare` if `run` changes files of the tree.
+        `checkout.prepare` if `run` changes files of the tree.
         """
         if self._is_ready or self._shown is None:
             return
@@ -202,8 +207,8 @@ class Checkout:
             run()
             if changed := self.restore():
                 raise errors.Refusal(
-                    "checks.prepare",
-                    f"checks.prepare changed {wording.listed(changed)}, which the commit holds.",
+                    "checkout.prepare",
+                    f"checkout.prepare changed {wording.listed(changed)}, which the commit holds.",
                     hint="Use a command that installs exactly what the lock file says, such as `npm ci`",
                 )
 
@@ -252,6 +257,14 @@ class Checkout:
             return tree
         entries = self._files.checked_out(tree, self._paths.all_own(paths))
         return tree_objects.put(self.trees.repository, self.trees.writer.tree, tree, entries)
+
+    def committed(self, head: str | None, kept: str, paths: Sequence[str]) -> str:
+        """Return the tree that a commit of these paths on top of `head` has, with their bytes from the tree `kept`."""
+        base = tree_objects.tree_of(self.trees.repository, head)
+        self.show(base, head)
+        GitTrees.restore(self.trees, kept, base, paths, force=True)  # with these bytes, whatever git checks out
+        self._is_used = True
+        return self.trees.overlay(base, self.trees.scan(paths), paths)
 
     def begin(self, ref: str) -> None:
         """Note that an attempt works here. If it is killed, whoever uses the checkout next keeps its files as `ref`.

@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from idumb.app.ports.repository import Conflict
 from idumb.git import git_program, guarded_files
-from idumb.git.checkouts.git_folder import INDEX, SHOWN, GitFolder
+from idumb.git.checkouts.git_folder import SHOWN, GitFolder, Waiting
 from idumb.git.checkouts.places import Odd
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.shadow import Shadow
-from idumb.git.shadow_folder import Blocked, ShadowFolder
+from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 from idumb.git.trees import GitTrees
 
 if TYPE_CHECKING:
     from idumb.app.ports.repository import Snapshot
 
 
+_CHANGED = "was changed since"
+
+
 class CheckoutTrees(GitTrees):
     """`user` are the trees of the user's working tree, `git` is idumb's git folder for the checkout at `top`.
+
+    `raw` returns a tree with some of its files as git checks them out.
 
     A scan begins with the index of the tree that is shown, so git reads only what differs. Names and objects are in the
     user's repository.
     """
 
-    def __init__(self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str) -> None:
+    def __init__(
+        self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[..., str]
+    ) -> None:
         place = Repository(top, git.path, git.path, name)
-        super().__init__(place, user_place, user_place, user.limit, user.has_secret, user.paths.folder)
+        super().__init__(place, user_place, user.limit, user.has_secret, user.paths.folder)
         self._git = git
+        self._raw = raw
 
     @functools.cached_property
     def shadow(self) -> Shadow:
@@ -40,6 +50,18 @@ class CheckoutTrees(GitTrees):
         """Keep the scanned tree alone: the index of a checkout is nobody's work."""
         return self.keep(ref, self.scan(also), reason)
 
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
+        """Compare what git would commit, and write what git checks out."""
+        paths = tuple(paths)
+        if not force:
+            present = self.scan(paths)
+            trees = (expected, target)
+            wrong = [p for p in paths if self.entry(present, p) not in [self.entry(tree, p) for tree in trees]]
+            if wrong:
+                return tuple(Conflict(path, _CHANGED) for path in wrong)
+        written = self._raw(target, paths)
+        return super().restore(written, written, paths, force=True)
+
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         """Scans are what git commits already."""
         return self.overlay(tree_objects.tree_of(self.repository, head), source, paths)
@@ -49,14 +71,20 @@ class _ScanFolder(ShadowFolder):
     """The scanner's git in a checkout: with the user's filters, and the files of the tree as tracked."""
 
     def __init__(self, place: Repository, objects: Repository, git: GitFolder) -> None:
-        super().__init__(place, objects, objects)
+        super().__init__(place, objects)
         self.path = git.path
-        self.is_of_clone = True
         self._own = git
 
     def git(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+        return self._run(arguments, stdin, INDEX)
+
+    def _run(self, arguments: Sequence[str], stdin: bytes, index: str) -> git_program.Result:
+        """Run git. A pipe in the place of rules, for which it would wait forever, is a program's, and goes."""
         try:
-            return self._own.git(arguments, stdin, index=INDEX, keep=(self._lock,), watch=self.look_for_pipes)
+            return self._own.git(arguments, stdin, index=index, keep=(self._lock,))
+        except Waiting as pipe:
+            os.unlink(str(pipe))
+            raise Blocked(str(pipe)) from pipe
         except Odd as odd:
             raise Blocked(str(odd)) from odd
 
@@ -64,10 +92,7 @@ class _ScanFolder(ShadowFolder):
         return guarded_files.stat_key(f"{self.path}/{SHOWN}")
 
     def tracked(self, arguments: Sequence[str]) -> bytes:
-        try:
-            return self._own.git(arguments, watch=self.look_for_pipes).out
-        except Odd as odd:
-            raise Blocked(str(odd)) from odd
+        return self._run(arguments, b"", SHOWN).out
 
     def by_rules(self) -> list[str]:
         return ["--exclude-standard"]

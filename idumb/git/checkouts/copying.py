@@ -49,14 +49,18 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 class Copier:
-    """Copies paths of the working tree `user` for the checkout `root`, whose environments are to lead there."""
+    """Copies paths of the working tree `user` for the checkout `root`, whose environments are to lead there.
 
-    def __init__(self, user: str, root: str, environments: Environments) -> None:
+    `originals` is all that the checkout gets.
+    """
+
+    def __init__(self, user: str, root: str, originals: Mapping[str, os.stat_result]) -> None:
         self._user = user
         self._root = root
-        self._environments = environments
+        self._originals = originals
+        self._environments = Environments(user, originals)
 
-    def copy(self, base: str, paths: Iterable[str], originals: Mapping[str, os.stat_result]) -> None:
+    def copy(self, base: str, paths: Iterable[str]) -> None:
         """Make these paths below the folder `base`, in place of what is there; folders come before their content.
 
         A file that vanished or was replaced, or that the user may not read, is left out.
@@ -64,7 +68,7 @@ class Copier:
         for folder, group in itertools.groupby(paths, os.path.dirname):
             with manifest.opened(base, folder) as descriptor:
                 for path in group:
-                    mode = originals[path].st_mode
+                    mode = self._originals[path].st_mode
                     if stat.S_ISDIR(mode):
                         with manifest.opened(base, path) as own:
                             os.fchmod(own, stat.S_IMODE(mode) | stat.S_IRWXU)
@@ -74,7 +78,7 @@ class Copier:
     def _place(self, base: str, path: str, folder: int, *, is_link: bool) -> None:
         try:
             if is_link:
-                os.symlink(link_text(self._user, path), os.path.basename(path), dir_fd=folder)
+                os.symlink(self._link_text(path), os.path.basename(path), dir_fd=folder)
             else:
                 self._copy_file(path, folder)
         except FileExistsError:
@@ -84,6 +88,14 @@ class Copier:
             if problem.errno not in _GONE:
                 raise
             manifest.remove(base, path)
+
+    def _link_text(self, path: str) -> str:
+        """Refusal `checkout.leads-back` for a program of an environment that the checkout does not get."""
+        text = link_text(self._user, path)
+        target = os.path.normpath(os.path.join(os.path.dirname(path), text))
+        if not os.path.isabs(text) and target not in self._originals and self._environments.is_startup(path):
+            relocated.refuse(os.path.join(self._user, path))
+        return text
 
     def _copy_file(self, path: str, folder: int) -> None:
         place = os.path.join(self._user, path)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain import errors
-from idumb.git import git_program, rule_pipes
+from idumb.git import git_program, guarded_files, rule_pipes
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import EXCLUDE, UserGit
+from idumb.git.shadow_folder import OwnFolder
 from idumb.system.files import private_folders
 
 SHOWN = "shown"
 """The index of the tree that is shown."""
-INDEX = "index"
-"""The index of scans. It begins as a copy of that of the tree."""
 _CRYPT = "git-crypt"
 _OPTIONAL = frozenset(
     ("info/attributes", "info/sparse-checkout", "info/user-attributes", "info/user-excludes", "shallow")
 )
 
 
-class GitFolder:
+class Waiting(Odd):
+    """git waits for a pipe at this path, which a program put in the place of rules."""
+
+
+class GitFolder(OwnFolder):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Odd.
 
     Objects are those of the store `objects`. git reads neither the user's nor the system's configuration: what
@@ -31,11 +33,12 @@ class GitFolder:
     """
 
     def __init__(self, path: str, root: Callable[[], str], objects: str, user: UserGit) -> None:
-        self.path = path
+        super().__init__(path)
         self.root = root
         self._objects = objects
         self._user = user
-        self._prepare()
+        self._written: tuple[int, ...] | None = None
+        self.prepare()
 
     def git(
         self,
@@ -45,9 +48,8 @@ class GitFolder:
         index: str = SHOWN,
         variables: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
-        watch: Callable[[], None] | None = None,
     ) -> git_program.Result:
-        """Run git. Raises Odd if it waits for a pipe that a program put in the place of rules."""
+        """Run git. Raises Waiting, after it was stopped."""
         root = self.root()
         named = {
             "GIT_DIR": self.path,
@@ -58,13 +60,13 @@ class GitFolder:
             "GIT_CONFIG_NOSYSTEM": "1",
             **(variables or {}),
         }
-        return git_program.beside(root, arguments, stdin, named, keep=keep, watch=watch or self._look_for_pipes)
+        return git_program.beside(root, arguments, stdin, named, keep=keep, watch=self._look_for_pipes)
 
     def _look_for_pipes(self) -> None:
         try:
             rule_pipes.refuse(self.root())
         except errors.Refusal as refusal:
-            raise Odd(refusal.details["path"]) from refusal
+            raise Waiting(refusal.details["path"]) from refusal
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Mapping[str, str] | str) -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
@@ -79,7 +81,16 @@ class GitFolder:
         Nothing is forced to disk: after a power cut, the folder is made anew.
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
-        return self.git(["-c", "core.fsync=none", *self._user.optional_filters, *arguments], stdin)
+        self._require_own_index()
+        result = self.git(["-c", "core.fsync=none", *self._user.optional_filters, *arguments], stdin)
+        self._written = guarded_files.stat_key(os.path.join(self.path, SHOWN))
+        return result
+
+    def _require_own_index(self) -> None:
+        """Raise Odd if a program wrote the index: it could say that a file is as in the tree."""
+        present = guarded_files.stat_key(os.path.join(self.path, SHOWN))
+        if present is not None and self._written not in (None, present):
+            raise Odd(SHOWN)
 
     def hide(self, paths: Sequence[str]) -> bytes:
         """Let git ignore untracked paths; return all rules of that file."""
@@ -89,35 +100,18 @@ class GitFolder:
         self.write(EXCLUDE, rules)
         return rules
 
-    def read(self, name: str) -> str:
-        """Return the text of a file in the folder; "" if there is none, or it is damaged."""
-        try:
-            with open(os.path.join(self.path, name), encoding="utf-8") as stream:
-                return stream.read()
-        except (OSError, ValueError):
-            return ""
-
-    def write(self, name: str, data: bytes) -> None:
-        with open(os.path.join(self.path, name), "wb") as stream:
-            stream.write(data)
-
-    def remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.path, name))
-
-    def _prepare(self) -> None:
-        """Write what git needs. If any of it changed, every file is checked out again."""
+    def prepare(self) -> None:
+        """Write what git needs, unless it is there. If any of it changed, every file is checked out again."""
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
         files = {"HEAD": b"ref: refs/heads/none\n", **self._user.in_folder(self.path, {"core.safecrlf": "false"})}
-        written = files.pop(EXCLUDE, b"")
+        files.pop(EXCLUDE, None)  # `hide` writes it
         for name in (*files, *(_OPTIONAL - files.keys())):
             place, data = os.path.join(self.path, name), files.get(name)
             present = _bytes(place) if os.path.isfile(place) else None
             if present != data:
                 self.remove(name) if data is None else self.write(name, data)
                 self.remove(SHOWN)
-        self.write(EXCLUDE, written)
         keys = os.path.join(os.path.dirname(self._objects), _CRYPT)
         if os.path.isdir(keys) and not os.path.lexists(os.path.join(self.path, _CRYPT)):
             os.symlink(keys, os.path.join(self.path, _CRYPT))

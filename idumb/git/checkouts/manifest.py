@@ -52,9 +52,9 @@ class Manifest:
         return [path for path, facts in self.copies.items() if present.get(path) != facts]
 
     def added(self, present: Iterable[str]) -> list[str]:
-        """Return the topmost paths that are neither idumb's nor, as far as recorded, somebody else's."""
+        """Return what is neither idumb's nor, as far as recorded, somebody else's."""
         expected = {*self.copies, *self.others, *(above for path in self.others for above in parents(path))}
-        return topmost(path for path in present if path not in expected)
+        return [path for path in present if path not in expected]
 
 
 def load(place: str) -> Manifest:
@@ -121,12 +121,6 @@ def parents(path: str) -> Iterator[str]:
         yield path
 
 
-def topmost(paths: Iterable[str]) -> list[str]:
-    """Return those paths that are below none of the others."""
-    chosen = dict.fromkeys(paths)
-    return [path for path in chosen if not any(above in chosen for above in parents(path))]
-
-
 def has_room(root: str, path: str) -> bool:
     """Return whether each folder above a path is one, or missing: not a link, not a file."""
     for above in parents(path):
@@ -169,10 +163,11 @@ def remove(root: str, path: str) -> None:
 
     Raises OSError if something is mounted there, or stays.
     """
-    if not has_room(root, path) or not os.path.lexists(os.path.join(root, path)):
+    place = os.path.join(root, path)
+    if not has_room(root, path) or not os.path.lexists(place):
         return
-    if os.path.isdir(os.path.join(root, path)):
-        private_folders.require_no_mounts(os.path.join(root, path))
+    if stat.S_ISDIR(os.lstat(place).st_mode):
+        private_folders.require_no_mounts(place)
     with opened(root, os.path.dirname(path)) as folder:
         name = os.path.basename(path)
         shutil.rmtree(name, ignore_errors=True, dir_fd=folder)

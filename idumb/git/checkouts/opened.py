@@ -33,18 +33,24 @@ class Checkouts:
         self._pair: Pair | None = None
         self._opened: dict[str, Checkout] = {}
 
-    def open(self, use: str, additions: Additions | None = None) -> Checkout:
-        """Return the checkout for this use; all of a command are of one pair. Refusal `checkout.busy`."""
+    def open(self, use: str, *, plain: bool = False) -> Checkout:
+        """Return the checkout for this use; all of a command are of one pair. Refusal `checkout.busy`.
+
+        It is `plain` if nothing of the user's git settings, and no cache, takes part.
+        """
         if use not in self._opened:
             if self._pair is None and self.left():
                 self.keep_left()
             self._pair = self._pair or places.take(self._place)
-            self._opened[use] = Checkout(self._place, self._trees(), self._pair, use, additions or self._additions())
+            additions = self._additions()
+            if plain:
+                additions = additions._replace(plain=True, is_cached=lambda _: False)
+            self._opened[use] = Checkout(self._place, self._trees(), self._pair, use, additions)
         return self._opened[use]
 
     def require_place(self) -> None:
         """Refusal `checkout.unusable` if there is no place for checkouts."""
-        places.prepare(self._place)
+        places.tidy(places.prepare(self._place))
 
     def place(self) -> str:
         """Return the folder of the checkouts."""

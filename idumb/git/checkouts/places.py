@@ -7,12 +7,14 @@ sandbox can write.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator
 
+from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git.discover import Repository
 from idumb.system import host_identity
@@ -22,8 +24,12 @@ MOST = 4
 """Pairs of checkouts of one repository."""
 REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
+COPIES = "rehearsals"
+"""The folder of the repositories of dry runs, beside the checkouts."""
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
 _ASIDE = ".aside-"
+_OURS = lazy_pattern.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals")
+"""Names beside a checkout: of others, and of dry runs."""
 
 
 class Odd(Exception):
@@ -100,6 +106,14 @@ def prepare(user: Repository) -> str:
     return place
 
 
+def tidy(place: str) -> None:
+    """Remove the folder of a repository's checkouts if it holds nothing. A folder that the user chose stays."""
+    with contextlib.suppress(OSError):
+        os.rmdir(place)
+        if not user_folders.clones()[1]:
+            os.rmdir(os.path.dirname(place))
+
+
 def folder_of(user: Repository) -> str:
     """Return the folder of a repository's checkouts: outside the working tree and, if possible, below no manifest.
 
@@ -125,6 +139,16 @@ def own_folders(user: Repository) -> dict[str, str]:
     names = sorted(os.listdir(_state(user))) if os.path.isdir(_state(user)) else []
     records = {os.path.join(_state(user), name): _read(os.path.join(_state(user), name, "folder")) for name in names}
     return {record.partition("\n")[2]: own for own, record in records.items() if record}
+
+
+def is_copy_of(common_dir: str, path: str) -> bool:
+    """Return whether a path is in a checkout or another private copy of this repository, wherever that is."""
+    return path.startswith(common_dir + os.sep) or user_folders.repository_id(common_dir)[:_SHORT] in path.split("/")
+
+
+def is_checkout_of(common_dir: str, path: str) -> bool:
+    """Return whether a path is in a private copy that is not of a dry run."""
+    return is_copy_of(common_dir, path) and COPIES not in path.split("/")
 
 
 class Folder:
@@ -159,6 +183,13 @@ class Folder:
         return (
             len(known) == len(present) and known[1] == present[1] and (known[0] == present[0] or known[2] != present[2])
         )
+
+    def clear_beside(self) -> None:
+        """Remove what programs put beside it, where tools that search upward, or a path with `../`, would find it."""
+        above = os.path.dirname(self.path)
+        for name in os.listdir(above):
+            if not _OURS.fullmatch(name):
+                private_folders.try_to_remove(os.path.join(above, name))
 
     def make(self) -> None:
         """Make it an empty folder. What a program put in its place is moved aside: it may be the user's."""

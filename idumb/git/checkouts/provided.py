@@ -60,7 +60,7 @@ class Provided:
 
     def variables(self, root: str) -> Mapping[str, str]:
         """Return the variables by which programs find the checkout's sources instead of the user's."""
-        folders = relocated.python_path(self._user, root, self._search_path)
+        folders = relocated.python_path(self._user, root, self._search_path, self._manifest.paths)
         return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
 
     def describe(self, root: str) -> tuple[Amount, ...]:
@@ -121,7 +121,7 @@ class Provided:
         ignored = self._listed("--exclude-standard") if named else set()
         both = [path for path in named if path in ignored or any(above in ignored for above in manifest.parents(path))]
         both += [path for path in ignored if any(above in named for above in manifest.parents(path))]
-        paths = sorted(manifest.topmost(both))
+        paths = sorted({*both})
         self.left_out, tree = tuple(path for path in paths if copying.leads_out(self._user, path)), frozenset(tracked)
         free = (path for path in paths if tree.isdisjoint((path, *manifest.parents(path))))
         return tuple(path for path in free if path not in self.left_out)
@@ -173,13 +173,13 @@ class Provided:
         A folder that is not there yet is copied aside, and comes into the checkout as a whole.
         """
         aside, settled = os.path.join(self._state, _ASIDE), clock.nanoseconds() - clock.TICK
-        copier = copying.Copier(self._user, root, Environments(self._user, originals))
+        copier = copying.Copier(self._user, root, originals)
         private_folders.remove_tree(aside)
         private_folders.make(aside)
         tops = frozenset(paths)
         for top, group in itertools.groupby(names, lambda name: _top_of(name, tops)):
             is_new = stat.S_ISDIR(originals[top].st_mode) and not os.path.lexists(os.path.join(root, top))
-            copier.copy(aside if is_new else root, group, originals)
+            copier.copy(aside if is_new else root, group)
             if is_new:
                 with manifest.opened(root, os.path.dirname(top)) as folder:
                     os.rename(os.path.join(aside, top), os.path.basename(top), dst_dir_fd=folder)

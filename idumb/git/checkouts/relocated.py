@@ -29,8 +29,8 @@ _STARTUP = lazy_pattern.compile(
     rf"{_SITE}(?:_[^/]*\.py|[^/]+\.(?:pth|egg-link)|[^/]+\.dist-info/direct_url\.json)"
 )
 _BYTECODE = lazy_pattern.compile(rf"{_SITE}__pycache__/_[^/]*")
-_ABSOLUTE = lazy_pattern.compile(rb"(?<![\w.\-/])/[^\s'\"`:;,<>(){}\[\]|&$\\]+")
-_FINDER = lazy_pattern.compile(r"import (\w+)")
+_ABSOLUTE = rb"(?<![\w.\-/])/(?!/)[^\s'\"`:;,<>(){}\[\]|&$\\]+"
+_FINDER = lazy_pattern.compile(r"import\s+(\w+)")
 _MAPPING = lazy_pattern.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 _LONGEST_FIRST_LINE = 127
 _PYTHON = lazy_pattern.compile(rb"#!([^\n]*/python[\w.]*)[ \t]*\r?\n")
@@ -68,18 +68,20 @@ def relocate(data: bytes, user: str, root: str, name: str) -> bytes:
 
     `name` is for Refusal `checkout.leads-back`: of a program that is not text, nothing can be changed.
     """
-    moved = _replaced(_replaced(data, user, root), quote(user), quote(root))
+    plain, quoted = (re.escape(os.fsencode(path)) for path in (user, quote(user)))
+    named = re.compile(rb"(?<![\w.\-])(?:(%b)|(%b))(?![\w.\-])|%b" % (plain, quoted, _ABSOLUTE))
     if b"\0" in data:
-        if moved != data:
+        if any(match.lastindex for match in named.finditer(data)):
             refuse(name)
         return data
-    moved = _ABSOLUTE.sub(lambda match: _by_real_path(match[0], user, root), moved)
-    return _with_usable_first_line(moved) if moved != data else data
 
+    def moved(match: re.Match[bytes]) -> bytes:
+        if match.lastindex is None:
+            return _by_real_path(match[0], user, root)
+        return os.fsencode(root if match[1] else quote(root))
 
-def _replaced(data: bytes, old: str, new: str) -> bytes:
-    pattern = rb"(?<![\w.\-])" + re.escape(os.fsencode(old)) + rb"(?![\w.\-])"
-    return re.sub(pattern, lambda _: os.fsencode(new), data)
+    result = named.sub(moved, data)
+    return data if result == data else _with_usable_first_line(result)
 
 
 def _by_real_path(path: bytes, user: str, root: str) -> bytes:
@@ -111,27 +113,26 @@ def refuse(name: str) -> NoReturn:
     )
 
 
-def python_path(user: str, root: str, search_path: str) -> tuple[str, ...]:
+def python_path(user: str, root: str, search_path: str, copied: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of the checkout that Python must search before the editable installs of other environments.
 
-    Those are the environments whose programs are in a folder of `search_path`. Refusal `checkout.leads-back`.
+    Those are the environments whose programs are in a folder of `search_path`, and that are not below a path which is
+    `copied`. Refusal `checkout.leads-back`.
     """
-    folders: dict[str, None] = {}
-    for site in dict.fromkeys(_sites(user, search_path)):
+    folders, own = dict[str, None](), tuple(f"{user}/{path}/" for path in copied)
+    for site in dict.fromkeys(site for site in _sites(search_path) if not site.startswith(own)):
         for path in sorted(glob.glob(os.path.join(glob.escape(site), "*.pth"))):
             for line in _lines(path):
                 folders |= dict.fromkeys(_led_to(user, site, line, path))
     return tuple(os.path.normpath(root + folder[len(user) :]) for folder in folders)
 
 
-def _sites(user: str, search_path: str) -> Iterator[str]:
+def _sites(search_path: str) -> Iterator[str]:
     for folder in filter(None, search_path.split(os.pathsep)):
-        above = os.path.realpath(os.path.dirname(folder.rstrip("/")))
-        prefixes = glob.glob(f"{glob.escape(above)}/versions/*") if folder.endswith("/shims") else [above]
-        for prefix in prefixes:
-            if not f"{prefix}/".startswith(f"{user}/"):
-                for pattern in SITES:
-                    yield from map(os.path.realpath, glob.glob(f"{glob.escape(prefix)}/{pattern}"))
+        above = glob.escape(os.path.realpath(os.path.dirname(folder.rstrip("/"))))
+        prefix = f"{above}/versions/*" if folder.endswith("/shims") else above
+        for pattern in SITES:
+            yield from map(os.path.realpath, glob.glob(f"{prefix}/{pattern}"))
 
 
 def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:

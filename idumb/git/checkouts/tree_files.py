@@ -24,7 +24,7 @@ from idumb.system.files import private_folders
 ATTRIBUTES = ".gitattributes"
 _TREE = "tree"
 _MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
-_ROW = lazy_pattern.compile(rb"(.) (\d+) ([0-9a-f]+) 0\t(.*)", re.DOTALL)
+_ROW = lazy_pattern.compile(rb"(\d+) ([0-9a-f]+) 0\t(.*)", re.DOTALL)
 _LINK, _SUBMODULE = 0o120000, 0o160000
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _AT_ONCE = 500
@@ -40,7 +40,7 @@ class Item(NamedTuple):
 class TreeFiles:
     """`folder` is idumb's own git folder for the files; `repository` has their objects.
 
-    `tracked` are the files of the tree, without those that the user's sparse checkout omits.
+    `tracked` are the files of the tree, with those that the user's sparse checkout omits.
     """
 
     def __init__(self, folder: GitFolder, repository: pygit2.Repository) -> None:
@@ -53,6 +53,7 @@ class TreeFiles:
 
         Refusal `git.object-missing`, `system.full` or `git.failed`. If it is killed, the next call writes every file.
         """
+        self._folder.prepare()
         before = self._folder.read(_TREE)
         self._folder.remove(_TREE)
         if not before:
@@ -97,9 +98,9 @@ class TreeFiles:
         disk_space.require_room((int(size) for size in sizes if size.isdigit()), self._folder.root())
 
     def _listed(self) -> dict[str, Item]:
-        rows = self._folder.required(["ls-files", "-s", "-t", "-z"]).split(b"\0")
-        matches = (_ROW.fullmatch(row) for row in rows if not row.startswith(b"S"))
-        return {os.fsdecode(row[4]): Item(int(row[2], 8), row[3].decode("ascii")) for row in matches if row}
+        rows = self._folder.required(["ls-files", "-s", "-z"]).split(b"\0")
+        matches = map(_ROW.fullmatch, rows)
+        return {os.fsdecode(row[3]): Item(int(row[1], 8), row[2].decode("ascii")) for row in matches if row}
 
     def submodules(self) -> dict[str, str]:
         """Return path to commit."""

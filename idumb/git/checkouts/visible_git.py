@@ -57,7 +57,7 @@ class VisibleGit:
             **({branch: head.encode("ascii") + b"\n"} if branch and head else {}),
         }
 
-    def write(self, opened: int, index: str) -> None:
+    def write(self, opened: int, index: str | None = None) -> None:
         """Write it into the open checkout, in the place of what programs left there; `index` is a file to copy."""
         try:
             private_folders.remove_at(GIT, opened)
@@ -68,9 +68,11 @@ class VisibleGit:
         try:
             for folder in sorted({*_FOLDERS, *(each for name in self._files for each in paths.folders_above(name))}):
                 os.mkdir(folder, dir_fd=at)
-            with open(index, "rb") as stream:
-                data = stream.read()
-            for name, content in (*self._files.items(), ("index", data)):
+            files = dict(self._files)
+            if index is not None:
+                with open(index, "rb") as stream:
+                    files["index"] = stream.read()
+            for name, content in files.items():
                 with open(
                     os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=at), "wb"
                 ) as target:

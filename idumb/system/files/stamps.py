@@ -8,20 +8,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable
-from typing import NamedTuple
-
-
-class Stamp(NamedTuple):
-    """Times are in nanoseconds. The device is no part of it: its number may differ after a restart of the machine."""
-
-    inode: int
-    mode: int
-    size: int
-    mtime: int
-    ctime: int
-
 
 facts: Callable[[os.stat_result], tuple[int, int, int, int, int]] = operator.attrgetter(
     "st_ino", "st_mode", "st_size", "st_mtime_ns", "st_ctime_ns"
 )
-"""Returns the fields of a stamp, in order."""
+"""Times are in nanoseconds. The device is no part of it: its number may differ after a restart of the machine."""

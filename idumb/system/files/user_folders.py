@@ -36,11 +36,6 @@ def clones() -> tuple[str, bool]:
     return os.path.join(_base("XDG_STATE_HOME", *default), "idumb-clones"), False
 
 
-def beside_state() -> str:
-    """Return `$XDG_STATE_HOME`, else `~/.local/state`."""
-    return _base("XDG_STATE_HOME", ".local", "state")
-
-
 def repository_id(common_dir: str, project: str = "") -> str:
     """Return the SHA-256 of real path, device and inode: a copied or replaced repository has a different one.
 

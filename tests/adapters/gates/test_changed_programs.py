@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from idumb.gates import changed_programs
@@ -39,13 +38,18 @@ def test_a_link_is_as_new_as_what_it_leads_to(tmp_path: Path) -> None:
     target, link = program(tmp_path / "elsewhere/tool"), tmp_path / "bin/tool"
     link.parent.mkdir()
     link.symlink_to(target)
-    since = link.lstat().st_ctime_ns
-    assert names("tool", link.parent, since=since) == []
-    (tmp_path / "elsewhere/other").symlink_to(target)
-    os.utime(target)
-    os.chmod(target, 0o700)
-    assert now(target) >= since
-    assert names("tool", link.parent, since=now(target) - 1) == [str(link)]
+    made = link.lstat().st_ctime_ns
+    assert names("tool", link.parent, since=made) == []
+    while now(target) <= made:  # the file system's clock ticks slowly
+        target.chmod(0o755)
+    assert names("tool", link.parent, since=made) == [str(link)]
+
+
+def test_a_folder_of_path_that_leads_to_another_place_now_is_named(tmp_path: Path) -> None:
+    program(tmp_path / "v1/tool")
+    current = tmp_path / "current"
+    current.symlink_to(tmp_path / "v1")
+    assert names("tool", current, since=current.lstat().st_ctime_ns - 1)[0] == str(current)
 
 
 @every("place", ["package.json", "node_modules", ".cargo/config.toml", "conftest.py"])
@@ -63,6 +67,14 @@ def test_packages_that_were_installed_for_python_are_named(tmp_path: Path) -> No
     assert names("pytest", tmp_path / "bin", since=since) == []
     (packages / "installed").mkdir()
     assert names("pytest", tmp_path / "bin", since=now(packages) - 1) == [str(packages)]
+
+
+def test_packages_of_the_user_are_named(tmp_path: Path) -> None:
+    packages = tmp_path / "lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    changed = changed_programs.names("pytest", [], [], [], now(packages) - 1, str(tmp_path))
+    assert changed == (str(packages),)
+    assert changed_programs.names("pytest", [], [], [], now(packages), str(tmp_path)) == ()
 
 
 def test_files_of_toolchains_and_a_folder_that_is_missing(tmp_path: Path) -> None:

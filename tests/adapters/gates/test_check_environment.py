@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import check_environment, toolchains
 from idumb.gates.check_environment import CheckEnvironment, Computed, Inputs
 from idumb.gates.checks import ShellChecks
+from idumb.gates.shell_command import Shell
 from idumb.system.files import private_folders
 from tests.support.cases import every
 
@@ -43,6 +45,7 @@ def computed(environment: Mapping[str, str], *existing: str, home: str = "/home/
         ("GOPATH", "go"),
         ("GOCACHE", ".cache/go-build"),
         ("PYENV_ROOT", ".pyenv"),
+        ("PYTHONUSERBASE", ".local"),
         ("NVM_DIR", ".nvm"),
         ("VOLTA_HOME", ".volta"),
         ("GRADLE_USER_HOME", ".gradle"),
@@ -142,7 +145,7 @@ def start(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         root = str(tmp_path / "repo")
         inputs = Inputs(dict(os.environ), ALLOWED, str(home), (root, f"{root}/.git"), home_of_checks=home_of_checks)
         environments.append(CheckEnvironment(inputs, lambda: git or {}))
-        return ShellChecks(root, ALLOWED, str, "run", private=environments[-1])
+        return ShellChecks(root=root, allowed=ALLOWED, shell=Shell(str), run_id="run", private=environments[-1])
 
     yield begin
     for environment in environments:
@@ -230,3 +233,8 @@ def test_the_user_s_locations_are_in_the_evidence(start: Start, home: Path) -> N
     result = run(start(), "printf %s $CARGO_HOME")
     assert result.output == str(home / ".cargo")
     assert result.as_dict()["locations"] == [f"CARGO_HOME={home}/.cargo"]
+
+
+def test_python_leaves_no_bytecode_for_later_checks(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "repo/module.py").touch()
+    assert run(start(), f"{sys.executable} -c 'import module'; ls").output == "module.py\n"

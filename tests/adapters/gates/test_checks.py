@@ -9,24 +9,31 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.gates import conditions
+from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
+from idumb.gates.languages import symbols
+from idumb.gates.shell_command import Shell
 from idumb.system.processes import process_tree
 from tests.support.cases import every
 
 ALLOWED = ("PATH", "HOME")
 
 
-def checks(root: Path, run_id: str = "run-1") -> ShellChecks:
-    return ShellChecks(str(root), ALLOWED, lambda text: text.replace("s3cret", "[redacted]"), run_id)
+def redact(text: str) -> str:
+    return text.replace("s3cret", "[redacted]")
+
+
+def checks(root: Path, run_id: str = "run-1", **more: Any) -> ShellChecks:
+    return ShellChecks(root=str(root), allowed=ALLOWED, shell=Shell(redact), run_id=run_id, **more)
 
 
 def command(root: Path, text: str, timeout: float | None = 30) -> Evidence:
@@ -234,18 +241,18 @@ def function():
         ("Outer.Inner.field", True),
         ("Outer.field", False),
         ("Inner", False),
-        ("function()", True),
+        ("function", True),
         ("local", False),
         ("function.local", False),
     ],
 )
 def test_python_symbols_are_the_definitions_of_a_module(name: str, *, is_defined: bool) -> None:
-    assert conditions.defines(PYTHON, name) is is_defined
+    assert (name in symbols.python_names(PYTHON)) is is_defined
 
 
 @every("source", ["def broken(:", "x = \0", "(" * 5000])
 def test_invalid_python_defines_nothing(source: str) -> None:
-    assert not conditions.defines(source, "broken")
+    assert symbols.python_names(source) == frozenset()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
@@ -320,7 +327,7 @@ def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path,
 def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     tree = tmp_path / "1" / "work"
     tree.mkdir(parents=True)
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=_Proving(tree))
+    judge = checks(tmp_path, proving=_Proving(tree))
     command = "pwd; echo $PWD/a.txt; echo $PWD-x; dirname $PWD; echo ${PWD%/*}/lib"
     record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
     assert record.output.split("\n")[:-1] == [".", "a.txt", "../work-x", f"{tmp_path}/1", "../lib"]
@@ -330,7 +337,9 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
     proving = _Proving(tmp_path)
     proving.provided, proving.prepared, proving.cached = (".env",), ("node_modules",), ("target",)
     proving.missing = ("submodule lib: fetch it",)
-    judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", proving=proving, hints=Hints())
+    judge = ShellChecks(
+        root=str(tmp_path), allowed=ALLOWED, shell=Shell(str), run_id="run-1", proving=proving, hints=Hints()
+    )
     passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
     assert passed.weaker == (
         "may use .env, which the commit does not hold (checkout.provide)",
@@ -366,7 +375,15 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     (tree / "out.log").touch()
     hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
-        judge = ShellChecks(str(tmp_path), ALLOWED, str, "run-1", private=private, proving=_Proving(tree), hints=hints)
+        judge = ShellChecks(
+            root=str(tmp_path),
+            allowed=ALLOWED,
+            shell=Shell(str),
+            run_id="run-1",
+            private=private,
+            proving=_Proving(tree),
+            hints=hints,
+        )
         failed, passed = (
             judge.command("AC-1", "", text, timeout=30, tree="t" * 40)
             for text in (f"{command} && false", f"true {command}")
@@ -374,3 +391,11 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     assert line in failed.output
     assert ("(it may need " in failed.words, line in failed.words) == (bool(line), True)
     assert passed.output == ""
+
+
+def test_a_check_with_the_user_s_home_is_not_told_that_it_is_private(tmp_path: Path, home: Path) -> None:
+    inputs = Inputs({"PATH": "/usr/bin:/bin", "HOME": str(home)}, ALLOWED, str(home), (), home_of_checks=USER_HOME)
+    with contextlib.closing(CheckEnvironment(inputs)) as private:
+        judge = checks(tmp_path, private=private, proving=_Proving(tmp_path), hints=Hints())
+        record = judge.command("AC-1", "", "cat ~/.netrc", timeout=30, tree="t" * 40)
+    assert record.words == "AC-1 failed"

@@ -9,6 +9,8 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import DEFAULT_ENVIRONMENT
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
+from idumb.gates.shell_command import Shell
 
 Run = Callable[[str], Evidence]
 
@@ -46,12 +49,44 @@ def run(tmp_path: Path, home: Path) -> Iterator[Run]:
             environments.append(
                 CheckEnvironment(inputs, lambda: {"user.name": "Pat", "user.email": "p@example.invalid"})
             )
-        checks = ShellChecks(str(root), DEFAULT_ENVIRONMENT, str, "run", private=environments[0])
+        checks = ShellChecks(
+            root=str(root), allowed=DEFAULT_ENVIRONMENT, shell=Shell(str), run_id="run", private=environments[0]
+        )
         return checks.command("AC-1", "", command, timeout=50, tree=TREE)
 
     yield check
     for environment in environments:
         environment.close()
+
+
+def python() -> str:
+    """Return an interpreter with pip that is no virtual environment, because those have no user site."""
+    base = os.path.join(sys.base_prefix, "bin", "python3")
+    if subprocess.run([base, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("pip is not installed")
+    return base
+
+
+@pytest.mark.nightly
+def test_a_package_of_pip_user_can_be_imported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter = python()
+    wheel = tmp_path / "homely-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("homely.py", "WORD = 'from the user site'\n")
+        archive.writestr("homely-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: homely\nVersion: 1.0\n")
+        archive.writestr("homely-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("homely-1.0.dist-info/RECORD", "")
+    install = [interpreter, "-m", "pip", "install", "--user", "--no-index", "--quiet", "--break-system-packages"]
+    if "--break-system-packages" not in _help(interpreter):
+        install.pop()
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True)
+    monkeypatch.setenv("PATH", f"{os.path.dirname(interpreter)}:{SYSTEM_PATH}")
+    assert run("python3 -c 'import homely; print(homely.WORD)'").output == "from the user site\n"
+
+
+def _help(interpreter: str) -> str:
+    command = [interpreter, "-m", "pip", "install", "--help"]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 @pytest.mark.nightly

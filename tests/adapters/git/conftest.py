@@ -8,11 +8,9 @@ import pytest
 
 from idumb.git import discover
 from idumb.git.history import GitHistory
-from idumb.git.proving_tree import ProvingTree
 from idumb.git.trees import GitTrees
 from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
-from tests.support.proving import create
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 
@@ -32,10 +30,3 @@ def history(sandbox: GitSandbox) -> Iterator[GitHistory]:
 def listing(sandbox: GitSandbox) -> Callable[[str], dict[str, tuple[str, str]]]:
     """Path to (mode, id) of a tree, as git lists it."""
     return sandbox.tree
-
-
-@pytest.fixture
-def proving(sandbox: GitSandbox) -> Iterator[ProvingTree]:
-    proving_tree = create(sandbox, cached=lambda path: path.startswith("cache/"))
-    yield proving_tree
-    proving_tree.close()

@@ -219,6 +219,7 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
     assert checkout.restore() == ("a.key",)
 
 
+@pytest.mark.usefixtures("on_disk")
 def test_attributes_of_a_new_tree_apply_to_files_that_it_does_not_change(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({".gitattributes": "*.bat eol=crlf\n", "a.bat": "x\n"})
     sandbox.commit()
@@ -318,14 +319,15 @@ def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proof: Take, k
 
 
 def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", "top.txt": "t\n"})
+    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", ".gitattributes": "*.txt eol=crlf\n"})
     sandbox.commit()
     sandbox.git("sparse-checkout", "set", "in")
     checkout = proof(BUILD)
     root = show(checkout, sandbox)
-    assert set(shown(checkout)) == {"in/a.txt", "top.txt"}
+    assert set(shown(checkout)) == {"in/a.txt", ".gitattributes"}
     assert (checkout.restore(), checkout.trees.scan()) == ((), tree(sandbox))
     assert run("git status --porcelain", checkout) == ""
+    assert sandbox.git("cat-file", "blob", f"{checkout.raw(tree(sandbox), ['out/b.txt'])}:out/b.txt") == "b\r"
     (root / "out").mkdir()
     (root / "out/b.txt").write_text("changed all the same\n")
     assert sandbox.tree(checkout.trees.scan())["out/b.txt"] != sandbox.tree()["out/b.txt"]
@@ -415,6 +417,7 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
         checkout.renew()
         show(checkout, sandbox)
         assert shown(checkout) == files
+        assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
         checkouts.close(checkout)
 
 
@@ -430,7 +433,7 @@ def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof:
 
     with pytest.raises(Refusal, match=r"a\.txt") as refused:
         checkout.prepare("x", install)
-    assert refused.value.code == "checks.prepare"
+    assert refused.value.code == "checkout.prepare"
     show(checkout, sandbox)
     assert shown(checkout) == {"a.txt": b"a\n"}
 

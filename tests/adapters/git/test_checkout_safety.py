@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from idumb.domain.errors import Refusal
@@ -17,6 +20,7 @@ from idumb.git import discover
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.system import host_identity
+from idumb.system.files import private_folders
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
 from tests.support.gitrepo import GitSandbox
 
@@ -48,6 +52,7 @@ def everything(checkout: Checkout, repository: GitSandbox) -> None:
     checkout.trees.scan()
     checkout.restore()
     assert shown(checkout) == FILES
+    assert [*Path(checkout.top).rglob(".git")] == [Path(checkout.top, ".git")]
     assert checkout.trees.scan() == tree(repository)
 
 
@@ -139,6 +144,37 @@ def test_git_s_folder_is_as_new_for_the_next_check(repository: GitSandbox, check
     assert {path: path.read_bytes() for path in sorted((root / ".git").rglob("*")) if path.is_file()} == before
 
 
+def forge(root: Path, own: Path) -> None:
+    """Change a file, and let the index say that it is as in the tree."""
+    (root / "a.txt").write_text("forged\n")
+    environment = {**os.environ, "GIT_DIR": str(own), "GIT_INDEX_FILE": str(own / "shown"), "GIT_WORK_TREE": str(root)}
+    environment["GIT_OBJECT_DIRECTORY"] = str(root / ".git/objects")
+    subprocess.run(["git", "update-index", "a.txt"], cwd=root, env=environment, check=True)
+    other, right = (pygit2.hash(data).raw for data in (b"forged\n", FILES["a.txt"]))
+    data = (own / "shown").read_bytes()[:-20].replace(other, right)
+    (own / "shown").write_bytes(data + hashlib.sha1(data, usedforsecurity=False).digest())
+    later = time.time() + 5
+    os.utime(own / "shown", (later, later))  # otherwise git compares the bytes
+
+
+@pytest.mark.parametrize("command", ["the same command", "the next one"])
+def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
+    checkout = create(repository)
+    root, own = show(checkout, repository), repository.git_dir / "idumb/checkouts/proof-1"
+    forge(root, own)
+    if command == "the same command":
+        assert set(checkout.restore()) == set(FILES)
+    else:
+        close(checkout)
+        checkout = create(repository)
+    show(checkout, repository)
+    assert shown(checkout) == FILES
+    close(checkout)
+
+
 @pytest.mark.parametrize("name", ["shown", "index", "folder", "tree", "config"])
 @pytest.mark.parametrize("content", [None, b"", b"damaged"])
 def test_what_idumb_knows_of_a_checkout_may_be_lost(repository: GitSandbox, name: str, content: bytes | None) -> None:
@@ -154,11 +190,12 @@ def test_after_a_restart_of_the_machine_every_file_is_written_again(
     repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A power cut may have truncated files that were never forced to disk."""
-    checkout = create(repository)
+    monkeypatch.setattr(private_folders, "hides_writes", lambda _: False)
+    checkout = create(repository, BUILD)
     os.link(show(checkout, repository) / "a.txt", tmp_path / "before")
     close(checkout)
     monkeypatch.setattr(host_identity, "boot_id", lambda: "another")
-    checkout = create(repository)
+    checkout = create(repository, BUILD)
     assert not os.path.samefile(show(checkout, repository) / "a.txt", tmp_path / "before")
     assert names(Path(checkout.top).parent) == [Path(checkout.top).name]
     close(checkout)
@@ -182,6 +219,15 @@ def test_what_is_mounted_in_a_checkout_is_not_removed(repository: GitSandbox, tm
     assert (mine / "file").read_text() == "mine\n"
     close(checkout)
     close(create(repository))
+    assert names(root.parent) == [root.name]
+
+
+def test_what_programs_put_beside_a_checkout_goes(repository: GitSandbox, checkout: Checkout) -> None:
+    """Tools search upward, and a path of the work may begin with `../`."""
+    root = show(checkout, repository)
+    (root.parent / "node_modules/impl").mkdir(parents=True)
+    (root.parent / "impl.py").touch()
+    everything(checkout, repository)
     assert names(root.parent) == [root.name]
 
 

@@ -45,14 +45,14 @@ def test_rules_written_into_the_git_folder_of_a_checkout_do_not_apply(sandbox: G
     sandbox.write_all({"a": "a"})
     sandbox.write(".git/info/exclude", "*.log\n")
     sandbox.commit()
-    build = checkouts.create(sandbox, "build")
-    root = checkouts.show(build, sandbox)
+    checkout = checkouts.create(sandbox)
+    root = checkouts.show(checkout, sandbox)
     (root / ".git/info/exclude").write_text("hidden\n")
     subprocess.run(["git", "config", "core.excludesFile", str(root / "rules")], cwd=root, check=True)
     for name in ("rules", "hidden", "x.swp", "x.log"):
         (root / name).write_text("hidden-too\n")
-    assert names(sandbox, build.trees.scan()) == ["a", "hidden", "rules"]
-    checkouts.close(build)
+    assert names(sandbox, checkout.trees.scan()) == ["a", "hidden", "rules"]
+    checkouts.close(checkout)
 
 
 def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import shutil
 import signal
@@ -18,8 +19,7 @@ from idumb.git import discover
 from idumb.git.checkouts import copying, manifest
 from idumb.git.checkouts.provided import Amount, Provided
 from idumb.system import clock
-from idumb.system.files import file_systems
-from tests.support.cases import every
+from idumb.system.files import file_systems, private_folders
 from tests.support.gitrepo import GitSandbox
 
 _PLENTY = 1 << 30
@@ -68,14 +68,17 @@ def checkout(sandbox: GitSandbox) -> Checkout:
 
 
 def test_only_ignored_paths_that_the_rules_name_are_copied(checkout: Checkout) -> None:
-    checkout.user.write_all({"new/node_modules/y/i": "y\n", "new/file": "new\n", "untracked": "u\n", "web/.env": "w\n"})
+    checkout.user.write_all(
+        {"new/node_modules/y/i": "y\n", "new/file": "new\n", "untracked": "u\n", "web/.env": "w\n", "only/.env": "o\n"}
+    )
     checkout.rules = ("node_modules", "/data/models", "untracked", "new/file", ".env", "!web/.env", "# .gitignore")
-    assert checkout.bring() == (".env", "data/models", "new/node_modules", "node_modules")
+    assert checkout.bring() == (".env", "data/models", "new/node_modules", "node_modules", "only/.env")
     assert checkout.files() == {
         ".env": "e\n",
         "data/models/m": "m\n",
         "new/node_modules/y/i": "y\n",
         "node_modules/lib/index.js": "lib\n",
+        "only/.env": "o\n",
     }
 
 
@@ -148,12 +151,13 @@ def test_what_a_program_changed_is_put_back(checkout: Checkout) -> None:
     (modules / "file").write_text("a file instead of a folder\n")
     (modules / ".cache/deep").mkdir(parents=True)
     (modules / ".cache/deep/result").write_text("added\n")
+    (modules / "everything").symlink_to("/")
     assert sorted(checkout.restore()) == [
         *("node_modules/edited/index.js", "node_modules/file", "node_modules/file/index.js"),
         *("node_modules/gone", "node_modules/gone/index.js", "node_modules/mode/index.js"),
     ]
     assert checkout.files() == before
-    assert not (modules / ".cache").exists()
+    assert sorted(os.listdir(modules)) == ["edited", "file", "gone", "lib", "mode"]
     assert (modules / "mode/index.js").stat().st_mode & 0o777 == 0o644
     assert checkout.restore() == ()
 
@@ -162,7 +166,50 @@ def test_another_command_puts_back_what_a_program_changed(checkout: Checkout) ->
     before = (checkout.bring(), checkout.files())[1]
     (checkout.root / "node_modules/lib/index.js").write_text("bad\n")
     (checkout.root / "node_modules/lib/more.js").write_text("bad\n")
+    (checkout.root / "node_modules/lib").chmod(0o777)
     checkout.bring()
+    assert checkout.files() == before
+    assert (checkout.root / "node_modules/lib").stat().st_mode & 0o777 == 0o755
+
+
+def test_what_a_program_hid_is_found(checkout: Checkout) -> None:
+    """Without permissions, nobody but root can list a folder."""
+    before = (checkout.bring(), checkout.files())[1]
+    lib = checkout.root / "node_modules/lib"
+    (lib / "hidden.js").write_text("bad\n")
+    lib.chmod(0)
+    checkout.restore()
+    assert checkout.files() == before
+
+
+def test_a_changed_copy_whose_original_is_gone_is_removed(checkout: Checkout) -> None:
+    checkout.bring()
+    checkout.user.remove("data/models/m")
+    (checkout.root / "data/models/m").write_text("bad\n")
+    assert checkout.restore() == ("data/models/m",)
+    assert checkout.files() == {"node_modules/lib/index.js": "lib\n"}
+
+
+def test_a_link_of_the_tree_stays_where_a_folder_of_copies_was(checkout: Checkout) -> None:
+    checkout.user.write_all({"web/node_modules/x": "x\n", "packages/web/node_modules/x": "x\n"})
+    checkout.bring()
+    shutil.rmtree(checkout.root / "web")
+    (checkout.root / "web").symlink_to("packages/web")
+    checkout.tracked = (".gitignore", "web")
+    assert checkout.bring() == ("data/models", "node_modules", "packages/web/node_modules")
+    assert os.readlink(checkout.root / "web") == "packages/web"
+    assert content(checkout.root / "web/node_modules/x") == "x\n"
+
+
+def test_what_is_mounted_in_a_copy_is_not_removed(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: str) -> None:
+        raise OSError(errno.EBUSY, "something is mounted here", folder)
+
+    before = (checkout.bring(), checkout.files())[1]
+    monkeypatch.setattr(private_folders, "require_no_mounts", refuse)
+    checkout.rules = ()
+    with pytest.raises(OSError, match="mounted"):
+        checkout.bring()
     assert checkout.files() == before
 
 
@@ -269,6 +316,7 @@ def test_a_link_that_leads_out_is_not_followed(checkout: Checkout, tmp_path: Pat
 
 def test_pipes_are_not_copied(checkout: Checkout) -> None:
     os.mkfifo(checkout.user.root / "node_modules/pipe")
+    assert [amount.files for amount in checkout.provided.describe(str(checkout.root))] == [1, 1]
     checkout.bring()
     assert checkout.files().keys() == {"data/models/m", "node_modules/lib/index.js"}
 
@@ -287,11 +335,13 @@ def _pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-@every("change", [_removed, _linked, _pipe])
+@pytest.mark.parametrize("change", [_removed, _linked, _pipe])
 def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
     """A working tree is alive: the user may install something meanwhile."""
+    checkout.bring()
+    checkout.user.write("node_modules/lib/index.js", "newer\n")
     copy = copying.Copier.copy
 
     def copied(*arguments: object) -> object:
@@ -351,10 +401,25 @@ def test_a_copy_that_a_kill_cut_is_not_taken_for_whole(
             os._exit(0)
         assert os.waitpid(process, 0)[1] == signal.SIGKILL
     assert not (checkout.root / "node_modules").exists()
+    checkout.user.remove("node_modules/lib/other.js")
     checkout.bring()
-    assert checkout.files()["node_modules/lib/index.js"] == "lib\n"
-    assert len(checkout.files()) == 4
+    assert checkout.files() == {
+        "data/models/m": "m\n",
+        "node_modules/lib/index.js": "lib\n",
+        "node_modules/lib/more.js": "more\n",
+    }
     assert not (checkout.state / "aside").exists()
+
+
+def test_a_file_system_that_shares_no_blocks_gets_the_bytes(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> int:
+        raise OSError(errno.EXDEV, "another file system")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
+    checkout.bring()
+    assert content(checkout.root / "node_modules/lib/index.js") == "lib\n"
 
 
 def test_the_limit_refuses_before_the_first_byte(checkout: Checkout) -> None:

@@ -48,11 +48,12 @@ class Checkout:
         (self.root / "src/pkg").mkdir(parents=True)
         (self.root / "src/pkg/__init__.py").write_text("user = False\n")
         self.search_path = ""
+        self.rules = [".venv"]
 
     @property
     def provided(self) -> Provided:
         repository = discover.find(str(self.user.root))
-        return Provided(repository, [".venv"], 1 << 30, str(self.state), self.search_path)
+        return Provided(repository, self.rules, 1 << 30, str(self.state), self.search_path)
 
     def bring(self) -> None:
         self.provided.bring(str(self.root), ())
@@ -114,7 +115,8 @@ def test_no_startup_file_names_the_working_tree(checkout: Checkout, tmp_path: Pa
     Path(other).symlink_to(user)
     texts = {
         "pyvenv.cfg": f"home = /usr/bin\ncommand = /usr/bin/python3 -m venv {user}/.venv\n",
-        "bin/activate": f'VIRTUAL_ENV="{user}/.venv"\nOTHER={user}-2/.venv\nALIAS={other}/.venv\n',
+        "bin/activate": f'VIRTUAL_ENV="{user}/.venv"\nOTHER={user}-2/.venv:/mnt{user}/.venv:x{user}\n'
+        f"ALIAS={other}/.venv\n",
         "bin/tool": f"#!{other}/.venv/bin/python\n",
         f"{_LIB}/own-1.dist-info/direct_url.json": json.dumps(
             {"url": f"file://{user}", "dir_info": {"editable": True}}
@@ -127,10 +129,14 @@ def test_no_startup_file_names_the_working_tree(checkout: Checkout, tmp_path: Pa
     checkout.bring()
     copies = {path: (checkout.root / ".venv" / path).read_text() for path in texts}
     root = str(checkout.root)
-    assert copies == {
-        path: text.replace(f"{user}-2", "\0").replace(user, root).replace("\0", f"{user}-2").replace(other, root)
-        for path, text in texts.items()
-    }
+
+    def moved(text: str) -> str:
+        for number, stays in enumerate((f"{user}-2", f"/mnt{user}", f"x{user}")):
+            text = text.replace(stays, f"\0{number}")
+        text = text.replace(user, root).replace(other, root)
+        return text.replace("\x000", f"{user}-2").replace("\x001", f"/mnt{user}").replace("\x002", f"x{user}")
+
+    assert copies == {path: moved(text) for path, text in texts.items()}
 
 
 @every("folder", ["with space", "ünïcode", "long" * 40])
@@ -174,6 +180,23 @@ def test_what_leads_back_and_cannot_be_changed_is_refused(checkout: Checkout, pa
     assert "checkout.prepare" in str(refused.value.hint)
 
 
+def test_an_interpreter_of_the_working_tree_must_be_provided_too(checkout: Checkout) -> None:
+    checkout.user.write_all({".gitignore": ".venv\n.python\n", ".python/bin/python": "", ".venv/pyvenv.cfg": ""})
+    checkout.user.link(".venv/bin/python", f"{checkout.user.root}/.python/bin/python")
+    checkout.user.link(".venv/bin/python3", "python")
+    with pytest.raises(Refusal, match=r"\.venv/bin/python leads programs"):
+        checkout.bring()
+    checkout.rules = [".venv", ".python"]
+    checkout.bring()
+    assert os.readlink(checkout.root / ".venv/bin/python") == "../../.python/bin/python"
+    assert os.readlink(checkout.root / ".venv/bin/python3") == "python"
+
+
+def test_a_checkout_below_the_working_tree_is_led_to_once(tmp_path: Path) -> None:
+    """HOME can be a repository that ignores idumb's folder."""
+    assert relocated.relocate(b"#!/home/x/.venv/tool\n", "/home/x", "/home/x/y", "") == b"#!/home/x/y/.venv/tool\n"
+
+
 def test_a_program_that_is_not_text_is_copied_as_it_is(checkout: Checkout) -> None:
     checkout.user.write_all({".venv/pyvenv.cfg": "", ".venv/bin/python": b"\x7fELF\0/usr/lib\0\xff"})
     checkout.bring()
@@ -184,17 +207,20 @@ def test_editable_installs_of_other_environments_lead_to_the_checkout(checkout: 
     """An environment outside of the working tree is used where it is."""
     site, user = tmp_path / "venv/lib/python3.11/site-packages", checkout.user.root
     shims = tmp_path / "pyenv/versions/3.12/lib/python3.12/site-packages"
-    for folder in (site, shims, user / "flat", user / "lib/a"):
+    for folder in (site, shims, user / "flat", user / "lib/a", user / "shimmed", user / _SITE):
         folder.mkdir(parents=True)
     mapping = {"pkg": f"{user}/src/pkg", "one": f"{user}/one.py", "a.b": f"{user}/lib/a/b", "other": "/usr/lib/other"}
     (site / "__editable___pkg_finder.py").write_text(_FINDER.format(mapping=mapping))
     (site / "__editable__.pkg.pth").write_text("import __editable___pkg_finder; __editable___pkg_finder.install()\n")
     (site / "flat.pth").write_text(f"{user}/flat\n/usr/lib\n{user}-other\n")
-    (shims / "src.pth").write_text(f"{user}/src\n")
+    (shims / "src.pth").write_text(f"{user}/shimmed\n")
+    (user / _SITE / "own.pth").write_text(f"{user}/lib/a\n")
+    (user / ".venv/pyvenv.cfg").touch()
+    checkout.bring()
     checkout.search_path = f"{tmp_path}/venv/bin:{tmp_path}/pyenv/shims:{user}/.venv/bin"
-    folders = ["src", "", "lib", "flat", "src"]
+    folders = ["src", "", "lib", "flat", "shimmed"]
     assert checkout.provided.variables(str(checkout.root)) == {
-        "PYTHONPATH": ":".join(dict.fromkeys(str(checkout.root / folder) for folder in folders))
+        "PYTHONPATH": ":".join(str(checkout.root / folder) for folder in folders)
     }
 
 

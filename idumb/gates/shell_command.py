@@ -1,0 +1,90 @@
+"""Runs one command string with `/bin/sh -c` and says what its end proves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from idumb.domain.proof import evidence, test_counts
+from idumb.domain.proof.evidence import Evidence
+from idumb.lazy_dataclass import dataclass
+from idumb.system.processes import child_process
+
+SHELL = "/bin/sh"
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+NO_PROOF = ("precondition", "setup", "rollback of ")
+"""Subjects of commands that prepare or undo work and prove nothing about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """`limits`, `idle_timeout` (seconds) and `beside` are those of `child_process.run`."""
+
+    redact: Callable[[str], str]
+    idle_timeout: float | None = None
+    limits: Mapping[str, int] | None = None
+    beside: Callable[[int], None] | None = None
+
+    def run(
+        self,
+        asked: Evidence,
+        root: str,
+        environment: Mapping[str, str],
+        timeout: float | None,
+        launcher: Sequence[str] = (),
+    ) -> Evidence:
+        """Return the evidence `asked` with the result of its command in `root`, an absolute path.
+
+        `launcher` are the arguments of a program that becomes the shell.
+        """
+        command = asked.command or ""
+        asked = dataclasses.replace(asked, result=evidence.ERRORED, argv=(SHELL, "-c", command))
+        if "\0" in command:
+            return dataclasses.replace(asked, output="the command contains a NUL character")
+        try:
+            finished = child_process.run(
+                (*launcher, *asked.argv),
+                cwd=root,
+                environment=environment,
+                timeout=timeout,
+                idle_timeout=self.idle_timeout,
+                limits=self.limits,
+                guarded=True,
+                beside=self.beside,
+            )
+        except OSError as problem:
+            return dataclasses.replace(asked, output=f"{SHELL} could not be started in {root}: {problem.strerror}")
+        output = finished.output.text(self.redact)
+        result, note = _judged(asked, finished, output)
+        return dataclasses.replace(
+            asked,
+            result=result,
+            exit_code=finished.exit_code,
+            output=f"{output.rstrip()}\n[{note}]".lstrip() if note else output,
+            output_sha256=finished.output.sha256,
+            truncated=finished.output.truncated,
+            seconds=finished.seconds,
+            cause=finished.cause,
+        )
+
+
+def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> tuple[str, str]:
+    """Return the result, and a note that explains what the exit code does not."""
+    if finished.timed_out:
+        return evidence.TIMED_OUT, finished.words()
+    if finished.exit_code == NOT_FOUND:
+        words = "exit 127: the shell could not find a program, so nothing was checked"
+        return evidence.ERRORED, finished.words() or words
+    if finished.exit_code == NOT_EXECUTABLE:
+        words = "exit 126: the shell could not execute a program, so nothing was checked"
+        return evidence.ERRORED, finished.words() or words
+    if finished.exit_code != 0:
+        return evidence.FAILED, finished.words()
+    if output and not asked.subject.startswith(NO_PROOF):
+        no_tests = test_counts.find(asked.command or "", output, truncated=finished.output.truncated)
+        if no_tests is not None:
+            # An invariant also holds in a project that has no test yet.
+            is_invariant = "invariant" in asked.subject.split(" ")
+            return evidence.UNPROVEN if is_invariant else evidence.FAILED, no_tests.words
+    return evidence.PASSED, finished.words()

@@ -1,0 +1,82 @@
+"""A temporary repository with the present working tree: nothing that runs in it reaches the user's files.
+
+It is beside the checkouts, and stores its own objects, so none is added to the user's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
+from idumb.app.ports.repository import Head
+from idumb.domain.errors import Refusal
+from idumb.git import discover, git_program, open_repository
+from idumb.git.checkouts import places, user_git
+from idumb.git.checkouts.user_git import EXCLUDE
+from idumb.git.checkouts.visible_git import VisibleGit
+from idumb.git.discover import Repository
+from idumb.git.trees import GitTrees
+from idumb.system.files import private_folders
+
+_COPY, _ATTRIBUTES = "work", "info/attributes"
+_RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
+"""Attributes with which git writes the bytes of files as they are."""
+
+
+@contextlib.contextmanager
+def present_files(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[Repository]:
+    """Make a copy with this HEAD and all files that are not ignored; `also` are ignored files to include."""
+    clear(user)
+    top = os.path.join(places.prepare(user), places.COPIES)
+    folder, lock = private_folders.lock(top)
+    try:
+        yield _copied(user, head, folder, also)
+    finally:
+        private_folders.unlock(folder, lock)
+        _tidy(top)
+
+
+def clear(user: Repository) -> tuple[str, ...]:
+    """Remove the copies that killed processes left. Return their folders."""
+    removed: list[str] = []
+    try:
+        top = os.path.join(places.folder_of(user), places.COPIES)
+    except Refusal:
+        return ()  # most commands need no copy, so they do not require a place for one
+    for folder in private_folders.abandoned(top):
+        user.guard()
+        if private_folders.remove(folder):
+            removed.append(folder)
+    _tidy(top)
+    return tuple(removed)
+
+
+def _tidy(top: str) -> None:
+    private_folders.remove_empty(top)
+    places.tidy(os.path.dirname(top))
+
+
+def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
+    root, settings = os.path.join(os.path.realpath(folder), _COPY), user_git.read(user)
+    private_folders.make(root)
+    git = VisibleGit(user, open_repository.repository(user), settings, folder)
+    git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
+    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        git.write(opened)
+    finally:
+        os.close(opened)
+    copy = discover.at(root)
+    copy.worktree_id = places.REHEARSAL
+    # A scan's objects go to the copy.
+    scanned = Repository(user.root, user.git_dir, copy.common_dir, places.REHEARSAL)
+    tree = GitTrees(scanned, copy).scan(also)
+    attributes = os.path.join(copy.git_dir, _ATTRIBUTES)
+    with open(attributes, "wb") as stream:
+        stream.write(_RAW)
+    git_program.change(root, ["read-tree", "--reset", "-u", tree])
+    with open(attributes, "wb") as stream:
+        stream.write(settings.files.get(_ATTRIBUTES, b""))
+    git_program.change(root, ["read-tree", head.commit or "--empty"])
+    return copy

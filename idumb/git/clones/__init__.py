@@ -1,1 +1,0 @@
-"""Private copies of a repository, where builders and dry runs work."""
