@@ -75,7 +75,6 @@ def take_command(task: str, by: str | None, **flags: Any) -> Result:
 @options.command("submit")
 @click.argument("task")
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
-@options.on_deviation
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
 @options.approve("Consent to this contract (see check-plan).")
 @options.accept_git

@@ -187,11 +187,6 @@ class ShellChecks:
         if self.proving is not None:
             self.proving.renew()
 
-    def on_top_of(self, commit: str) -> ShellChecks:
-        checks = copy.copy(self)
-        checks.head = lambda: commit
-        return checks
-
     def given(self, variables: Mapping[str, str]) -> ShellChecks:
         checks = copy.copy(self)
         checks._given = dict(variables)  # noqa: SLF001 - its own class

@@ -253,9 +253,6 @@ class GitHistory:
         """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
         return own_refs.bytes_on_disk(self._place)
 
-    def delete_ref(self, ref: str, expected: str) -> None:
-        own_refs.delete(self.repository, self._place, ref, expected)
-
     @functools.cached_property
     def _writer(self) -> Writer:
         return Writer(self._place, self.repository)

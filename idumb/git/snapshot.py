@@ -14,7 +14,7 @@ from typing import Any
 import pygit2
 
 from idumb.app.ports.repository import Snapshot
-from idumb.domain import canonical_json, errors
+from idumb.domain import errors
 from idumb.git import guarded_files, index_file, names, open_repository, status
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
@@ -27,9 +27,6 @@ from idumb.git.shadow import Shadow
 WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
-
-Noted = tuple[str, Mapping[str, Any]]
-"""A snapshot's tree of files, and what it records beside them."""
 
 
 class Snapshots:
@@ -183,11 +180,3 @@ class Snapshots:
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
         items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
         return Item(FOLDER, self._writer.tree(items)) if items else None
-
-
-def _meta(repository: pygit2.Repository, snapshot: str) -> Noted | None:
-    items = tree_objects.rows_of(repository, snapshot)
-    if META not in items or WORKTREE not in items:
-        return None
-    data = repository.read(pygit2.Oid(items[META].oid))[1]
-    return items[WORKTREE].oid.hex(), canonical_json.decode(data)

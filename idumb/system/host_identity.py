@@ -48,15 +48,6 @@ def sees_all_processes() -> bool:
     return process_namespace() == _WHOLE
 
 
-def booted_at() -> float | None:
-    """Return the boot time in seconds since the epoch; no live process is older. None if unknown."""
-    try:
-        with open("/proc/stat", encoding="ascii") as stream:
-            return next((float(line.split()[1]) for line in stream if line.startswith("btime ")), None)
-    except (OSError, ValueError):
-        return None
-
-
 def process_started(pid: int) -> int | None:
     """Return clock ticks between the boot and the start of a process, or None.
 

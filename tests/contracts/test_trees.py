@@ -395,6 +395,3 @@ def test_a_ref_is_kept_for_an_existing_commit_only(folder: Folder) -> None:
     assert folder.history.kept(REF) == head
     with pytest.raises(Refusal):
         folder.history.keep_ref(f"{REF}-gone", "0" * 39 + "1")
-    folder.history.delete_ref(REF, head)
-    assert folder.history.kept(REF) is None
-    assert folder.history.refs("refs/idumb/") == {}

@@ -31,9 +31,6 @@ class MemoryChecks:
     def stop_controls(self) -> None:
         pass
 
-    def on_top_of(self, commit: str) -> MemoryChecks:
-        return self
-
     def given(self, variables: Mapping[str, str]) -> MemoryChecks:
         self.variables = dict(variables)
         return self

@@ -259,11 +259,6 @@ class MemoryHistory:
         self._repository.effect("keep")
         self._repository.refs[ref] = self._repository.expected[ref] = commit
 
-    def delete_ref(self, ref: str, expected: str) -> None:
-        if self._repository.refs.get(ref) == expected:
-            del self._repository.refs[ref]
-            self._repository.expected.pop(ref, None)
-
     def head_tree(self) -> str | None:
         head = self._repository.head
         return None if head is None else self._repository.commits[head].tree

@@ -35,8 +35,3 @@ def kept_at(services: Services, snapshot: str, path: str) -> str:
 def from_top(services: Services, path: str) -> str:
     """Return a path of the project, or outside it, as a path from the top of the repository."""
     return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
-
-
-def role_ref(services: Services, operation: str, name: str) -> str:
-    """Return a ref of what a role did outside a run."""
-    return f"refs/idumb/worktrees/{services.worktree}/roles/{operation}/{name}"

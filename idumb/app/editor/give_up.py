@@ -40,7 +40,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         work = state.tasks[task_id].work
         conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
         if conflicts:
-            raise _changed(task_id, [conflict.path for conflict in conflicts])
+            raise _changed(state.phase, task_id, [conflict.path for conflict in conflicts])
         projections.write_progress(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
@@ -56,6 +56,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     )
 
 
-def _changed(task: str, paths: list[str]) -> Refusal:
+def _changed(phase: str, task: str, paths: list[str]) -> Refusal:
     words = f"{task} is given up, but these files changed while they were restored: {wording.listed(paths)}"
-    return Refusal("task.changed-since", words, hint="git status", details={"task": task, "paths": paths})
+    details = {"phase": phase, "task": task, "paths": paths}
+    return Refusal("task.changed-since", words, hint="git status", details=details)

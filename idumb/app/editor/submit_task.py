@@ -22,7 +22,7 @@ from idumb.app.running import run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
-from idumb.domain import agent, errors, outcome
+from idumb.domain import agent, errors, outcome, paths
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Task
@@ -118,7 +118,7 @@ def _submitted(
         "accepted": accepted,
         "task": next_steps.task_row(state, contract, task.id, shown),
         "attempt": task_state.attempt.number,
-        **_verdict(attempt),
+        **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
         "ended": None if ended is None else dict(ended.data),
         "next": _after(services, contract, state, task, ending, following, ended),
@@ -138,17 +138,21 @@ def _submitted(
     return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
 
 
-def _verdict(attempt: Attempt | None) -> dict[str, Any]:
-    """Return what was judged and how; empty if an earlier submit was judged and only finished now."""
+def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
+    """Return what was judged and how; empty if an earlier submit was judged and only finished now.
+
+    `undeclared` are the other files that changed since the attempt began: they are left alone.
+    """
     if attempt is None:
         return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": [], "residue": []}
-    lines = attempt.ledger
+    changes = services.trees.changes(attempt.base, attempt.candidate) if attempt.candidate else ()
+    others = (change.path for change in changes if change.path not in attempt.changed)
     return {
         "outcome": attempt.outcome,
         "verdict": attempt.verdict,
         "evidence": [e.as_dict() for e in attempt.evidence],
-        "ledger": lines.as_list(),
-        "undeclared": list(lines.paths("undeclared", "protected")),
+        "ledger": attempt.ledger.as_list(),
+        "undeclared": [path for path in others if not paths.matches_any(path, paths.OWN_FILES)],
         "residue": list(attempt.residue),
     }
 

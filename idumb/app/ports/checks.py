@@ -38,9 +38,6 @@ class Checks(Protocol):
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""
 
-    def on_top_of(self, commit: str) -> Checks:
-        """Return the same checks, except that HEAD is this commit where a check judges a tree."""
-
     def given(self, variables: Mapping[str, str]) -> Checks:
         """Return the same checks, with these environment variables for every command."""
 

@@ -234,5 +234,3 @@ class History(Protocol):
 
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
-
-    def delete_ref(self, ref: str, expected: str) -> None: ...

@@ -144,7 +144,6 @@ ROWS: Mapping[str, Row] = {
     "git.snapshot-unreadable": row("Read a snapshot", _FSCK, DOCTOR),
     "git.unmerged": row(_RUN, _GIT_STATUS, way("settle", "resolve the conflicts and git add each file")),
     "git.unreadable": row(_READ, _GIT_STATUS, _FSCK),
-    "git.unsafe-tree": row(_READ, _FSCK, DOCTOR),
     "git.unsupported-format": row(_RUN, look("list the settings of the repository", "git config --list --local")),
     "git.unusable-path": row(_RUN, way("rename", "rename the folder, or move the repository to another one")),
     "git.scanning": row(_RUN, way("wait", "wait until the other command ends, then run this one again")),

@@ -22,6 +22,7 @@ from idumb.git.discover import Repository
 from idumb.system import clock
 from idumb.system.files import atomic_write, private_folders, stamps
 
+_INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
 
@@ -39,7 +40,8 @@ Originals = Mapping[str, os.stat_result]
 
 
 class Provided:
-    """`rules` are patterns of git-ignore; `limit` is in bytes; `state` is a folder of idumb's outside the checkout.
+    """`rules` are patterns of git-ignore, to which those of `.worktreeinclude` are added; `limit` is in bytes; `state`
+    is a folder of idumb's outside the checkout.
 
     The record is read here, once: make this object before programs run that could write to it. `search_path` is that
     of the programs which run in the checkout; by default the user's PATH. After `bring`, `left_out` are the paths that
@@ -50,7 +52,7 @@ class Provided:
         self, user: Repository, rules: Sequence[str], limit: int, state: str, search_path: str | None = None
     ) -> None:
         self._user = user.root
-        self._rules = tuple(rules)
+        self._rules = (*rules, *_included(user.root))
         self._limit = limit
         self._state = state
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
@@ -185,6 +187,15 @@ class Provided:
                     os.rename(os.path.join(aside, top), os.path.basename(top), dst_dir_fd=folder)
         private_folders.remove_tree(aside)
         return {name: stamps.facts(originals[name]) for name in names if originals[name].st_ctime_ns < settled}
+
+
+def _included(root: str) -> tuple[str, ...]:
+    """Return the patterns of the file in which other tools look for them too; none if it cannot be read."""
+    try:
+        with open(os.path.join(root, _INCLUDE), encoding="utf-8", errors="surrogateescape") as stream:
+            return tuple(line for line in stream.read().splitlines() if line.strip() and not line.startswith("#"))
+    except OSError:
+        return ()
 
 
 def _amounts(names: Iterable[str], paths: Collection[str], originals: Originals) -> tuple[Amount, ...]:

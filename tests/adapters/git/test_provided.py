@@ -67,6 +67,11 @@ def checkout(sandbox: GitSandbox) -> Checkout:
     return Checkout(sandbox)
 
 
+def test_the_patterns_of_worktreeinclude_count_too(checkout: Checkout) -> None:
+    checkout.user.write(".worktreeinclude", "# secrets of tests\n.env\n\n.gitignore\n")
+    assert {*checkout.bring()} == {".env", "data/models", "node_modules"}
+
+
 def test_only_ignored_paths_that_the_rules_name_are_copied(checkout: Checkout) -> None:
     checkout.user.write_all(
         {"new/node_modules/y/i": "y\n", "new/file": "new\n", "untracked": "u\n", "web/.env": "w\n", "only/.env": "o\n"}

@@ -397,10 +397,10 @@ def test_on_another_branch_nothing_is_delivered_until_the_user_is_back() -> None
 
 
 def test_a_save_of_the_declared_file_meanwhile_is_not_overwritten() -> None:
-    """R-GIT-6: both versions are kept."""
+    """R-GIT-6: both versions are kept, and he is asked."""
     run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}))
     ending = run.run()
-    assert (ending.kind, "A" in ending.words) == ("commit-refused", True)
+    assert (ending.kind, "A" in ending.words) == ("waiting", True)
     assert (run.repository.files["A"], run.commits()) == (b"mine", [])
 
 

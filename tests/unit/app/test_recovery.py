@@ -11,7 +11,6 @@ import pytest
 from idumb.app.engine import recovery
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
 from idumb.domain.decision import Answer
-from idumb.domain.errors import Refusal
 from idumb.domain.plans.expression import INTEGER
 from idumb.domain.plans.plan import HUMAN, STEPS, Condition, Criterion, RollbackClass
 from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
@@ -94,9 +93,8 @@ def test_a_commit_that_was_made_is_recorded_and_not_made_again() -> None:
 def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost() -> None:
     run = stopped_before("commit", one_task())
     run.repository.files["A"] = b"mine"
-    with pytest.raises(Refusal, match="cannot be delivered: A was created since") as caught:
-        recovered(run)
-    assert (caught.value.code, run.repository.files["A"], run.commits()) == ("task.changed-since", b"mine", [])
+    assert recovered(run) == ["decision.asked"]
+    assert (run.repository.files["A"], run.commits()) == (b"mine", [])
     del run.repository.files["A"]
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]

@@ -37,7 +37,8 @@ def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> 
     task = Task("T1-01", "Steps", acceptance=(Criterion("AC-1", "made", STEPS),), steps=(step,))
     record = StepRecord(0, step.tool, step.intent, step.arguments, ok=ok, response="no room")
     attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
-    context = SimpleNamespace(work=Trees(frozen))
+    workspace = SimpleNamespace(raw=lambda tree, _: tree, cleaned=lambda *_: "")
+    context = SimpleNamespace(work=Trees(frozen), workspace=workspace)
     return [(e.result, e.text) for e in step_evidence.of_attempt(cast("Any", context), cast("Any", attempt))]
 
 
