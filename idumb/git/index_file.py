@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
-_PAUSE, _TRIES = 0.1, 300  # seconds, and how often a lock is waited for
+_PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 
 
@@ -92,15 +92,16 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
         return
     rows = _update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
     arguments = ["update-index", "-z", "--index-info"]
-    for _ in range(_TRIES):
+    time = clock.SystemClock()
+    end = time.monotonic() + _PATIENCE
+    while True:
         place.guard()
         result = git_program.write(place.root, arguments, rows)
         if result.status == 0:
             return
-        if b"index.lock" not in result.err:
-            break
-        clock.SystemClock().pause(_PAUSE)
-    raise git_program.failure(arguments, result)
+        if b"index.lock" not in result.err or time.monotonic() >= end:
+            raise git_program.failure(arguments, result)
+        time.pause(_PAUSE)
 
 
 def _update_input(entries: Mapping[str, Entry | None]) -> bytes:

@@ -113,26 +113,6 @@ def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> erro
     return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
 
 
-def delete(repository: pygit2.Repository, place: Repository, ref: str, expected: str) -> None:
-    """Delete a ref of ours that still has the expected value. Refusal `git.ref-moved` otherwise."""
-    _require_own(ref)
-    present = repository.references.get(ref)
-    if present is None:
-        return
-    if str(present.target) != expected:
-        raise errors.Refusal("git.ref-moved", f"{ref} is {present.target}, not {expected}", hint="idumb status")
-    place.guard()
-    try:
-        present.delete()
-    except (pygit2.GitError, ValueError) as problem:
-        words = f"{ref} could not be deleted: {problem}"
-        raise errors.Refusal("git.ref-moved", words, hint="idumb status") from problem
-    folder = os.path.dirname(os.path.join(place.common_dir, ref))
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    durable_files.force([folder])
-
-
 def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     """Delete all of these refs of ours or none. Refusal `git.ref-moved` if one of them has changed."""
     for ref in expected:

@@ -138,7 +138,7 @@ def test_the_final_judges_of_a_strict_run_need_the_approval_too(project: Project
     approve(project)
     hook = project.folder / ".git/hooks/post-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\nprintf {shlex.quote(EDITED)} > {CHECK}\n")
+    hook.write_text(f"#!/bin/sh\nprintf {shlex.quote(EDITED)} > {shlex.quote(str(project.folder / CHECK))}\n")
     hook.chmod(0o755)
     assert refused(run(project), "approval.void")["changed"] == ["files"]
     assert not project.exists("ran.log")

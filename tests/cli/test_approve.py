@@ -248,14 +248,14 @@ CHANGES_WHILE_RUNNING = {
 
 
 def _changing(project: Project, command: str, *, head: str = "") -> None:
-    """A plan of two tasks, and a change of a locked file right after the first commit."""
+    """A plan of two tasks, and a change of a locked file in the user's tree right after the first commit."""
     fields = FIELDS if head else ""
     project.plan(
         [making("T1-01", "a.txt", fields=fields), making("T1-02", "b.txt", after="T1-01", fields=fields)], head=head
     )
     hook = project.folder / ".git/hooks/post-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\n{command}\n")
+    hook.write_text(f"#!/bin/sh\ncd {shlex.quote(str(project.folder))}\n{command}\n")
     hook.chmod(0o755)
 
 

@@ -119,7 +119,7 @@ def test_a_hook_that_a_task_declares_is_work_and_does_not_run_in_this_run(sandbo
     project.plan([first, making("T1-02", "b.txt", after="T1-01")])
     answer = run(project, "--no-verify")
     assert answer.data["outcome"] == "complete", answer
-    said = "T1-01 wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
+    said = "This run wrote .husky/pre-commit, which git runs for commits. idumb's commits of this run run no hooks."
     assert answer.object["warnings"].count(said) == 1
     assert not ran.exists()
     project.repo.git("commit", "--quiet", "--allow-empty", "-m", "mine")

@@ -153,7 +153,7 @@ def _refused(place: Path) -> Project:
     _work(project)
     hook = project.repo.git_dir / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(HOOK.format(flag=".git/not-yet"), encoding="ascii")
+    hook.write_text(HOOK.format(flag='"$(dirname "$0")/../not-yet"'), encoding="ascii")
     hook.chmod(0o755)
     (project.repo.git_dir / "not-yet").touch()
     return project

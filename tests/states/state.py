@@ -31,7 +31,7 @@ FILES: Mapping[str, str | bytes] = {
 class Scene:
     """The folder of one case. `repo` is in it; `actor` runs while the second task is built, `judge` as its check.
 
-    Checks run elsewhere, so they find the folder by `variables`.
+    Both run in checkouts elsewhere, so they find the folder by `variables`.
     """
 
     case: Path
@@ -120,7 +120,7 @@ def template(place: Path) -> str:
                 files="delete `old.txt`, create `out/two.txt`",
                 check='test -s out/two.txt && sh "$CASE/judge"',
                 after="T1-01",
-                steps=[delete("old.txt"), write("out/two.txt", "two\n"), shell("sh ../actor")],
+                steps=[delete("old.txt"), write("out/two.txt", "two\n"), shell('sh "$CASE/actor"')],
             ),
         ]
     )

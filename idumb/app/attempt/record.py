@@ -88,7 +88,7 @@ def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
             wrote=context.journal.state.wrote,
         )
     if made.unrun:
-        _report_hooks(context, attempt, made.unrun)
+        _report_hooks(context, made.unrun)
     return made, tree
 
 
@@ -196,10 +196,10 @@ def keep_candidate(context: RunContext, attempt: Attempt, tree: str) -> Snapshot
     return context.services.trees.keep(f"{attempt.ref}/checkpoint", tree, why)
 
 
-def _report_hooks(context: RunContext, attempt: Attempt, unrun: Sequence[str]) -> None:
-    written = [path for path in unrun if path in attempt.ledger.changed]
-    if written:
-        context.services.reporter.note(
-            f"{attempt.task.id} wrote {wording.listed(written)}, which git runs for commits. idumb's commits of this"
-            " run run no hooks."
-        )
+def _report_hooks(context: RunContext, unrun: Sequence[str]) -> None:
+    """Say once that this run wrote hooks, and that none runs."""
+    if context.notes.setdefault("hooks", unrun) is not unrun:
+        return
+    context.services.reporter.note(
+        f"This run wrote {wording.listed(unrun)}, which git runs for commits. idumb's commits of this run run no hooks."
+    )

@@ -149,7 +149,6 @@ class Checkout:
         self._files.show(tree)
         self._submodules.show(self._files.submodules())
         self.provided = self._provided.bring(self.top, self._tracked())
-        self._provided.restore(self.top)
         rules = self._git.hide((*self.provided, *self.prepared))
         removed, caches = self._sweep()
         if any(path.rpartition("/")[2] == ATTRIBUTES for path in removed):
@@ -235,7 +234,6 @@ class Checkout:
         try:
             private_folders.require_no_mounts(self._own_root())
             changed = [*self._files.restore(), *self._submodules.restore()]
-            self._provided.restore(self.top)
         except (Odd, OSError):  # a check moved the folder, or removed permissions
             changed, self._shown = [*self._tracked()], None
             self._git.remove(SHOWN)
@@ -248,13 +246,22 @@ class Checkout:
         return item is not None and item.oid == self._files.cleaned(self._paths.stored(path), data, mode=item.mode)
 
     def cleaned(self, path: str, data: bytes) -> str:
+        self._require_folder()
         return self._files.cleaned(self._paths.stored(path), data)
+
+    def _require_folder(self) -> None:
+        """Make the folder anew if a program, or the user, removed or replaced it."""
+        try:
+            self._folder.require()
+        except Odd:
+            self._make()
 
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""
         paths = tuple(paths)
         if not self.trees.may_convert(tree, paths):
             return tree
+        self._require_folder()
         entries = self._files.checked_out(tree, self._paths.all_own(paths))
         return tree_objects.put(self.trees.repository, self.trees.writer.tree, tree, entries)
 

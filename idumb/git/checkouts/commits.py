@@ -90,7 +90,8 @@ class Commits:
         if result.status == 0:
             return self._made(proof.top, tree, head, result.words, variables)
         left = self._left(proof.top, variables) if result.status == _BY_HOOK else ""
-        said = result.words or f"git commit ended with status {result.status}; perhaps a hook refused it silently"
+        silent = f"git commit ended with status {result.status}; perhaps a hook such as pre-commit refused it silently"
+        said = result.words or silent
         return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
 
     def _made(self, top: str, tree: str, head: str | None, words: str, variables: Mapping[str, str]) -> CommitAttempt:

@@ -40,12 +40,11 @@ Originals = Mapping[str, os.stat_result]
 
 
 class Provided:
-    """`rules` are patterns of git-ignore, to which those of `.worktreeinclude` are added; `limit` is in bytes; `state`
-    is a folder of idumb's outside the checkout.
+    """`rules` are patterns of git-ignore; `limit` is in bytes; `state` is a folder of idumb's outside the checkout.
 
-    The record is read here, once: make this object before programs run that could write to it. `search_path` is that
-    of the programs which run in the checkout; by default the user's PATH. After `bring`, `left_out` are the paths that
-    are links out of the user's working tree.
+    The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
+    that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
+    After `bring`, `left_out` are the paths that are links out of the user's working tree.
     """
 
     def __init__(
@@ -96,23 +95,6 @@ class Provided:
         if self._manifest != before:
             self._manifest.save(self._record)
         return paths
-
-    def restore(self, root: str) -> tuple[str, ...]:
-        """Copy again what a program changed or removed; return these paths. What it added is removed."""
-        before = self._manifest
-        present = manifest.present(root, before.paths)
-        changed = before.changed(present)
-        originals = self._originals(before.paths) if changed else {}
-        for path in (*before.added(present), *(path for path in changed if path not in originals)):
-            manifest.remove(root, path)
-        if changed:
-            names = [path for path in changed if path in originals]
-            stamped = self._copy(root, names, originals, before.paths)
-            present = manifest.present(root, before.paths)
-            copies = {path: present[path] for path in before.copies if path in present}
-            self._manifest = Manifest(before.paths, copies, {**before.originals, **stamped}, before.others)
-            self._manifest.save(self._record)
-        return tuple(changed)
 
     def _paths(self, tracked: Collection[str]) -> tuple[str, ...]:
         """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""

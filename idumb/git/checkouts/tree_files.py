@@ -166,7 +166,7 @@ class TreeFiles:
                 "GIT_WORK_TREE": os.path.join(folder, "files"),
             }
             os.mkdir(variables["GIT_WORK_TREE"])
-            self._folder.required(["-c", "core.sparseCheckout=false", "read-tree", tree], variables=variables)
+            self._folder.required(["read-tree", tree], variables=variables)
             rows = b"".join(os.fsencode(path) + b"\0" for path in files)
             self._folder.required(["checkout-index", "-q", "-z", "--stdin"], rows, variables=variables)
             oids = list[str]()

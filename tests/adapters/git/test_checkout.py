@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from idumb.app.ports.repository import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.system.files import private_folders
@@ -206,6 +207,26 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     assert checkout.raw(scanned, ["a.bin"]) == scanned
 
 
+def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n*.up filter=up\n", "a.txt": "one\r\n", "a.up": "A\n"})
+    for name, value in (("smudge", "tr A-Z a-z"), ("clean", "tr a-z A-Z")):
+        sandbox.git("config", f"filter.up.{name}", value)
+    sandbox.commit()
+    checkout = proof(BUILD)
+    root, base = show(checkout, sandbox), checkout.trees.scan()
+    (root / "a.txt").write_bytes(b"two\r\n")
+    (root / "a.up").write_bytes(b"b\n")
+    after = checkout.trees.scan()
+    patch = checkout.trees.diff(base, after)
+    assert checkout.trees.restore(base, after, ["a.txt", "a.up"]) == ()
+    assert [(root / name).read_bytes() for name in ("a.txt", "a.up")] == [b"one\r\n", b"a\n"]
+    assert checkout.trees.apply_patch(patch, lambda _: None) == (True, "")
+    assert [(root / name).read_bytes() for name in ("a.txt", "a.up")] == [b"two\r\n", b"b\n"]
+    (root / "a.txt").write_bytes(b"three\r\n")
+    assert checkout.trees.restore(base, after, ["a.txt"]) == (Conflict("a.txt", "was changed since"),)
+    assert (root / "a.txt").read_bytes() == b"three\r\n"
+
+
 def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: GitSandbox, proof: Take) -> None:
     sandbox.write_all({".gitattributes": "*.key filter=lock\n", "a.key": "locked\n"})
     sandbox.commit()
@@ -236,10 +257,14 @@ def test_a_scan_has_ignored_files_only_by_name_and_repositories_of_programs_are_
     sandbox: GitSandbox, proof: Take
 ) -> None:
     sandbox.write_all({"a.txt": "a\n", ".gitignore": "*.log\n", "kept.log": "tracked\n"})
+    sandbox.commit("without", "a.txt", ".gitignore")
     sandbox.git("add", "-f", "kept.log")
-    sandbox.commit()
+    sandbox.git("commit", "-q", "-m", "with what git ignores")
     checkout = proof(BUILD)
+    show(checkout, sandbox, "HEAD~1")
+    assert checkout.trees.scan() == tree(sandbox, "HEAD~1")
     root = show(checkout, sandbox)
+    assert checkout.trees.scan() == tree(sandbox)
     for name in ("x.log", "new.txt"):
         (root / name).write_text("made\n")
     (root / "kept.log").write_text("changed\n")
@@ -353,6 +378,11 @@ def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbo
     (root / "sub/lib.txt").write_text("by a check\n")
     (root / "sub/left").write_text("by a check\n")
     assert checkout.restore() == ("sub/lib.txt",)
+    subprocess.run(["rm", "-r", root / "sub"], check=True)
+    (root / "sub").symlink_to(sandbox.root / "sub")  # where the user has other bytes
+    assert "sub/lib.txt" in checkout.restore()
+    show(checkout, sandbox)
+    assert (shown(checkout)["sub/lib.txt"], sandbox.read("sub/lib.txt")) == (b"one\n", "not committed\n")
     sandbox.git("-C", "sub", "rm", "-qr", "deep")
     sandbox.git("-C", "sub", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qam", "two")
     sandbox.commit("next", "sub")

@@ -78,6 +78,13 @@ def test_what_a_program_does_with_git_in_a_checkout_leads_nowhere(
     assert repository.ledger() == before
 
 
+def test_a_pipe_in_the_place_of_rules_stops_no_scan(repository: GitSandbox, checkout: Checkout) -> None:
+    root = show(checkout, repository)
+    os.mkfifo(root / "d/.gitattributes")
+    (root / "d/new.txt").write_text("new\n")
+    assert set(repository.tree(checkout.trees.scan())) == {*FILES, "d/new.txt"}
+
+
 def test_below_a_home_that_is_a_repository_git_never_works_there(
     repository: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,14 +50,6 @@ def test_a_ref_created_by_another_process_keeps_its_value(sandbox: GitSandbox, p
     assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
-def test_a_ref_moved_by_another_process_is_not_deleted(sandbox: GitSandbox, place: Repository) -> None:
-    sandbox.git("update-ref", REF, "one")
-    flip(sandbox, place, REF, "two")
-    with pytest.raises(Refusal):
-        refs.delete(open_repository.repository(place), place, REF, commit(sandbox, "one"))
-    assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
-
-
 def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
     def lost() -> None:
         raise Refusal("lock.lost", "taken over")

@@ -278,9 +278,11 @@ def test_a_ref_can_be_created_again_after_a_crash(sandbox: GitSandbox, trees: Gi
     assert sandbox.kept() == {REF: snapshot.commit}
 
 
-def test_refs_outside_refs_idumb_are_never_written(trees: GitTrees) -> None:
+def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: GitTrees) -> None:
     with pytest.raises(ValueError, match="refs/idumb/"):
         trees.keep("refs/heads/main", trees.scan(), "r")
+    with pytest.raises(ValueError, match="refs/idumb/"):
+        refs.delete_all(discover.find(str(sandbox.root)), {"refs/heads/main": "0" * 40})
 
 
 def test_blobs_are_kept_under_a_ref_and_can_be_read_back(sandbox: GitSandbox, trees: GitTrees) -> None:
