@@ -8,7 +8,7 @@ from functools import cached_property
 
 from idumb.app.ports.agents import Agent, Agents
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import Conflict, History, Snapshot, Trees
+from idumb.app.ports.repository import History, Snapshot, Trees
 from idumb.app.ports.workspace import Workspace
 from idumb.composition.container import Container
 from idumb.domain import outcome
@@ -47,9 +47,6 @@ class UnchangedTrees(MemoryTrees):
 class UnchangedHistory(MemoryHistory):
     """A history to which nothing is ever committed."""
 
-    def obstacle(self) -> tuple[str, str] | None:
-        return None
-
     def fold(self, run: str) -> None:
         pass
 
@@ -70,15 +67,32 @@ class UnchangedHistory(MemoryHistory):
 
 
 class UnchangedWorkspace:
-    kind = "here"
+    """A private copy in which nothing ever changes."""
+
+    in_place = False
 
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
 
-    def deliver(self, base: str, candidate: str, paths: Sequence[str]) -> tuple[str, tuple[Conflict, ...]]:
-        return candidate, ()
+    def show(self, tree: str, head: str | None) -> Mapping[str, str]:
+        return {}
 
-    def close(self) -> None:
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
+        return tree
+
+    def raw(self, tree: str, paths: Iterable[str]) -> str:
+        return tree
+
+    def cleaned(self, path: str, data: bytes) -> str:
+        return ""
+
+    def begin(self, ref: str) -> None:
+        pass
+
+    def keep(self) -> None:
+        pass
+
+    def end(self) -> None:
         pass
 
 
@@ -117,7 +131,7 @@ class BareServices(Container):
     def history(self) -> History:  # type: ignore[override]
         return UnchangedHistory(self._memory)
 
-    def open_workspace(self, kind: str, run: str) -> Workspace:
+    def open_checkout(self) -> Workspace:
         return UnchangedWorkspace(self.trees)
 
     def open_agents(self, workspace: Workspace, run: str, *, aside: bool = False) -> Agents:

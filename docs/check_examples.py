@@ -65,7 +65,6 @@ def handoff(receiver: str) -> str:
 
 
 AGENT = "builder: agent\nbindings:\n  agent: {adapter: command, argv: [my-agent]}\n"
-IN_CLONE = AGENT.replace("\n", "\nrun: {workspace: clone}\n", 1)
 CHECKED = "It is there — check: `test -s hello.txt`\n  - [ ] "
 NEEDED = "requirements: {REQ-1: It greets, REQ-2: It says goodbye}\n"
 SERVING = task(first="- **Requirements:** REQ-1\n")

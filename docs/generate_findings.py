@@ -46,8 +46,8 @@ self-check and the next free task id.
 
 ## Run the checks
 
-`idumb check-plan N --run-checks` also runs the checks of unfinished tasks, in a proof checkout that holds HEAD. It needs
-the same consent as a run, and a plan without errors. If every command that proves a criterion passes there, the
+`idumb check-plan N --run-checks` also runs the checks of unfinished tasks, in a proof checkout that holds HEAD. It
+needs the same consent as a run, and a plan without errors. If every command that proves a criterion passes there, the
 criterion does not show that the work was done: idumb reports `check.passed-before`, a warning in guided mode and an
 error in strict mode. Correct the check, or write `keeps:` for a property that must stay true. An invariant that
 does not hold there is `invariant.broken-before`: a warning, and an error if the gate `invariants` has level 2.

@@ -292,6 +292,9 @@ class Here:
     def raw(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a private copy
         return tree
 
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a private copy
+        raise AssertionError("nothing is shown in place")
+
     def cleaned(self, path: str, data: bytes) -> str:  # noqa: ARG002 - as in a private copy
         raise AssertionError("a person's work has no steps")
 

@@ -151,3 +151,9 @@ def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Pr
     assert not killed_run.repo.clones.exists()
     killed_run.repo.git("fetch", "--quiet", str(backup / "refs.bundle"), "refs/idumb/*:refs/idumb/*")
     kept(killed_run)
+
+
+def test_the_check_of_a_service_runs_before_any_checkout_exists(project: Project) -> None:
+    head = 'setup: [{service: mail, why: it is needed, check: "test -s README.md"}]\n'
+    project.plan([task("T1-01", files="create `a.txt`", steps=[shell("echo x > a.txt")])], head=head)
+    assert project.execute("--no-verify").data["outcome"] == "complete"

@@ -6,6 +6,8 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.support import ended_runs
 from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task, write
@@ -163,6 +165,7 @@ def test_a_phase_with_an_unmet_requirement_is_not_verified_silently(project: Pro
     assert answer.object["warnings"] == ["REQ-2 is not met: T1-02 is skipped"]
 
 
+@pytest.mark.nightly
 def test_work_that_timed_out_and_was_skipped_is_removed_from_the_tree(project: Project) -> None:
     """R-PLAN-3: `On timeout: skip` leaves the task out, half of its work included."""
     slow = task("T1-01", files="create `half.txt`", steps=[write("half.txt", "h\n"), shell("exec sleep 30")],

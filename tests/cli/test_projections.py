@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
@@ -84,6 +86,7 @@ def test_all_projections_are_rebuilt_byte_for_byte(sandbox: GitSandbox) -> None:
     assert fixed(project) == []
 
 
+@pytest.mark.nightly
 def test_projections_are_rebuilt_after_archiving_and_under_another_plan(prepared: Prepared) -> None:
     """R-LOG-4: earlier runs of a phase keep their lines; the locked plans are in the git folder."""
     project = prepared.get(ended_runs.replaced)
@@ -98,6 +101,7 @@ def test_projections_are_rebuilt_after_archiving_and_under_another_plan(prepared
     assert brain(project) == before
 
 
+@pytest.mark.nightly
 def test_documents_of_carried_tasks_and_earlier_attempts_are_rebuilt(sandbox: GitSandbox) -> None:
     """R-LOG-4: documents of a run are rebuilt even if a later run did not write them again."""
     project = projects.create(sandbox)

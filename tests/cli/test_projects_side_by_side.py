@@ -184,6 +184,7 @@ COMMANDS = """
 """
 
 
+@pytest.mark.nightly
 def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: Both) -> None:
     """Whatever state the neighbour's files are in."""
     api, web = both

@@ -128,6 +128,7 @@ PINS = "a==1.0\nb==1.0\nb-extra==1.0\nc==1.0; python_version < '4' # why\n"
 TEST = "test=! grep -q bad requirements.txt"
 
 
+@pytest.mark.nightly
 def test_dependencies_are_updated_one_by_one_with_tests_between(sandbox: GitSandbox) -> None:
     project = created(sandbox, {"requirements.txt": PINS})
     inputs = ("--input", TEST, "--input", "first=b==2.0", "--input", "second=c==3.0")

@@ -271,7 +271,10 @@ def _is_rest(path: Path) -> bool:
     name = path.name
     if (
         path.parent.name == "clones"
-        or (path.parents[1].name == "idumb-clones" and not re.search("-[a-z]+-[0-9a-f]{5}$", name))
+        or (
+            path.parents[1].name == "idumb-clones"
+            and not re.search(r"-[a-z]+-[0-9a-f]{5}(\.moved-[0-9a-f]{8})?$", name)
+        )
         or name.startswith(".idumb-")
         or name.endswith(".tmp")
     ):

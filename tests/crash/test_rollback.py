@@ -72,7 +72,7 @@ def _rolled_back(sandbox: GitSandbox) -> Project:
     return project
 
 
-UNDO_POINTS = ("restore", "place", "place 2", "advance", "restore 2", "exchange", "undo.completed", "release_displaced")
+UNDO_POINTS = ("restore", "place", "advance", "restore 2", "exchange", "undo.completed", "release_displaced")
 
 
 @pytest.mark.parametrize("point", seed.one_on_a_push(UNDO_POINTS, "a point of an undo"))

@@ -79,13 +79,6 @@ def test_the_same_history_in_other_notations(tmp_path: Path, style: Style) -> No
     assert rerun.stands_at(rerun.tip)
 
 
-def test_a_clone_as_workspace_gives_the_same_trees(tmp_path: Path) -> None:
-    rerun = _rerun(tmp_path, nasty.short)
-    rerun.execute("--workspace", "clone")
-    assert rerun.wrong_tasks() == []
-    assert rerun.stands_at(rerun.tip)
-
-
 def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.names_one_by_one)
     rerun.initialise()

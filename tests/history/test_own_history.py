@@ -31,6 +31,7 @@ def _stretch() -> tuple[str, str]:
     return line[begin], line[begin + LENGTH]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_every_task_of_our_own_history_ends_in_the_tree_of_its_commit(tmp_path: Path) -> None:
     base, tip = _stretch()

@@ -30,8 +30,8 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
-MODES = ("here", "clone", "builder")
-_SETTINGS = {"here": "", "clone": "run: {workspace: clone}\n", "builder": "git: {commit: builder}\n"}
+MODES = ("edits", "commits")
+"""Whether the builder commits its work in its private copy."""
 SANDBOX = os.environ.get("TESTS_SANDBOX", "")
 """The sandbox in which builders and checks run: `auto`, `bwrap` or `landlock`; "" for none."""
 _LIMIT = 60
@@ -57,7 +57,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
         cases, removed = in_sandbox(), []
     if size is not None:
         cheap = [case for case in cases if case.cheat.kind == "python" and case.cheat not in HONEST]
-        cases = [Case(HONEST[0], "clone"), *_families(cheap, random.Random(seed))[: size - 1]]
+        cases = [Case(HONEST[0], "commits"), *_families(cheap, random.Random(seed))[: size - 1]]
         removed = []
     for number, case in enumerate(tally.share([*cases, *removed])):
         if missing := _missing_tools(case.cheat):
@@ -219,13 +219,13 @@ def _project(folder: Path, cheat: Cheat, mode: str, configuration: str) -> Proje
     (folder / "kit").write_text("\n".join(kit), encoding="utf-8")
     (folder / "good").write_text(kind.good, encoding="utf-8")
     (folder / "bad").write_text(kind.bad, encoding="utf-8")
-    commit = "git add -A; git -c user.name=b -c user.email=b@x commit -qm work\n" if mode == "builder" else ""
+    commit = "git add -A; git -c user.name=b -c user.email=b@x commit -qm work\n" if mode == "commits" else ""
     script = folder / "cheat.sh"
     script.write_text(f". {folder}/kit\n{cheat.script}\n{commit}true\n", encoding="utf-8")
     argv = json.dumps(["/bin/sh", str(script)])
     binding = f"builder: b\nbindings:\n  b: {{adapter: command, argv: {argv}}}\n"
     sandbox = f"sandbox: {SANDBOX}\n" if SANDBOX else ""
-    project.configure(f"{binding}{_SETTINGS[mode]}{configuration}{sandbox}")
+    project.configure(f"{binding}{configuration}{sandbox}")
     declared = ", ".join((f"modify `{kind.target}`", *cheat.declared))
     project.plan([task("T1-01", files=declared, check=kind.check, steps=())])
     return project

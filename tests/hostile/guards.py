@@ -27,7 +27,7 @@ class Guard(NamedTuple):
     cheat: str
     removed: Callable[[], None] | None = None
     configuration: str = ""
-    mode: str = "here"
+    mode: str = "edits"
 
 
 def _replace(owner: Any, name: str, value: Any) -> Callable[[], None]:

@@ -76,6 +76,7 @@ WITHOUT_CONSENT: Mapping[str, tuple[str, ...]] = {
     "start": ("start", "T1-03"),
     "submit": ("submit", "T1-03"),
     "give-up": ("give-up", "T1-03", "--why", "no"),
+    "take": ("take", "T1-03"),
     "rollback": ("rollback", "1", "--to", "start"),
     "undo": ("undo",),
     "deinit": ("deinit",),

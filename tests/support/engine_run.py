@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -261,6 +261,9 @@ class _Copy:
         self._copy.files.clear()
         self._copy.files.update(ignored)
         self._copy.files.update({path: self._copy.blobs[oid] for path, oid in self._copy.trees[tree].items()})
+
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
+        return self.trees.scan(paths)
 
     def raw(self, tree: str, paths: object) -> str:
         return tree

@@ -154,9 +154,10 @@ def _shown(context: RunContext, attempt: Attempt) -> str:
     """Show the builder what it starts from, or its own earlier work; return the tree of the private copy."""
     context.begun.add(attempt.task.id)
     left = context.journal.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
-    context.workspace.show(left or task_base.for_programs(context, attempt), context.services.history.head().commit)
+    tree = left or task_base.for_programs(context, attempt)
+    context.workspace.show(tree, context.services.history.head().commit)
     context.workspace.begin(f"{attempt.ref}/{INTERRUPTED_NAME}")
-    return context.work.scan(attempt.literal_paths)
+    return context.workspace.with_ignored(tree, attempt.literal_paths)
 
 
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:

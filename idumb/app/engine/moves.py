@@ -120,7 +120,9 @@ def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     if attempt.conflicts:
         return _about_conflicts(context, attempt)
     if attempt.commit_refused is not None and not _judges_again(context, attempt):
-        return Ending(REFUSED, attempt.commit_refused, attempt.task.id)
+        waits = preconditions.why_not_deliver(context.services, context.journal.state)
+        words = f"waits: {attempt.task.id} is done, but {waits}" if waits else attempt.commit_refused
+        return Ending("waiting" if waits else REFUSED, words, attempt.task.id)
     if attempt.outcome == outcome.WAITING:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None

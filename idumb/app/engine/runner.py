@@ -110,7 +110,14 @@ def require_agents(context: RunContext) -> None:
 
 
 def require_setup(context: RunContext) -> None:
-    """Refuse if something is missing that a person must provide: a variable, or a check that passes."""
+    """Refuse if something is missing that a person must provide: a variable, or a check that passes.
+
+    Its checks judge the machine, so they have the user's environment; they run where programs build.
+    """
+    services, place = context.services, context.workspace
+    if not place.in_place and any(needed.check for plan in context.contract.plans for needed in plan.setup):
+        tree = task_base.tree_between_attempts(services, context.journal.state, services.trees.scan())
+        place.show(tree, services.history.head().commit)
     for plan in context.contract.plans:
         for needed in plan.setup:
             missing = _missing(context, needed)

@@ -22,6 +22,9 @@ class Workspace(Protocol):
         Only a private copy can do that: AssertionError in place.
         """
 
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
+        """Return the tree that was just shown, with those of these paths that are there although it lacks them."""
+
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with the bytes that these files have in the user's working tree, as git checks them out."""
 

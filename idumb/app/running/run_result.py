@@ -80,8 +80,10 @@ def build(
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
-    answered_in_a_file = ending.kind == "waiting" and not questions
-    hint = f"Write the answer, then {data['next'][0]}" if answered_in_a_file else data["next"][0]
+    hint = data["next"][0]
+    if ending.kind == "waiting" and not questions:
+        delivers = ending.task is not None and state.tasks[ending.task].intended
+        hint = f"{'Go back' if delivers else 'Write the answer'}, then {hint}"
     return Result(
         data,
         code,

@@ -292,8 +292,7 @@ ROWS: tuple[Row, ...] = (
         ("final tree", "plans", "environment"),
         "success criteria, invariants and tests pass on the final tree",
         "At the end of a phase, its success criteria, invariants, tests and the checks of all its tasks pass on the"
-        " final tree, each file is as its task left it, and no gate of level 1 or 2 is open. At level 2, a task also"
-        " explains each changed file.",
+        " final tree, each file of HEAD is as its task left it, and no gate of level 1 or 2 is open.",
         "Tasks that work one by one can still break each other.",
         "`idumb verify-work N` names what fails; repair it with a new task (`idumb amend N`), or roll back the task"
         " that broke it.",

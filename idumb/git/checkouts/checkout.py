@@ -82,7 +82,7 @@ class Checkout:
         self._files = TreeFiles(self._git, user.repository)
         modules = os.path.join(place.common_dir, "modules")
         self._submodules = Submodules(self._git, place.root, modules, self._settings)
-        self._visible = VisibleGit(place, user.repository, self._settings, own)
+        self._visible = VisibleGit(place, user.repository, self._settings)
         self._provided = Provided(additions.lender or place, additions.provided, additions.limit, own)
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
@@ -147,6 +147,9 @@ class Checkout:
         private_folders.require_no_mounts(self._own_root())
         self._folder.clear_beside()
         self._files.show(tree)
+        if "info/sparse-checkout" in self._settings.files:
+            before = tree_objects.tree_of(self.trees.repository, head)
+            self._files.show_sparse(c.path for c in tree_objects.changes(self.trees.repository, before, tree))
         self._submodules.show(self._files.submodules())
         self.provided = self._provided.bring(self.top, self._tracked())
         rules = self._git.hide((*self.provided, *self.prepared))
@@ -255,6 +258,14 @@ class Checkout:
             self._folder.require()
         except Odd:
             self._make()
+
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
+        own = ((path, self._paths.stored(path)) for path in paths)
+        there = [path for path, stored in own if stored not in self._files.tracked and self._has(stored)]
+        return self.trees.scan(there) if there else tree
+
+    def _has(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self.top, path))
 
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""

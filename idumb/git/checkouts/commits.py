@@ -22,6 +22,7 @@ from idumb.git.objects import durable_files
 from idumb.system.files import file_systems, private_folders
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_TRUE = frozenset({"true", "yes", "on", "1"})
 _BY_HOOK = 1
 """git's exit status if a hook refused; git itself fails with another one."""
 _OWN = ("core.worktree", "core.bare", "core.repositoryformatversion", "core.fsmonitor", "index.")
@@ -41,16 +42,19 @@ class Commits:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
         settings = [*_settings(self._place.root)]
         folder = self._hooks(settings) if hooks else ""
-        made = self._with_hooks(tree, head, message, settings, folder) if folder else self._plain(tree, head, message)
+        if folder:
+            made = self._with_hooks(tree, head, message, settings, folder)
+        else:
+            signs = dict(settings).get("commit.gpgsign", "").lower() in _TRUE
+            made = self._plain(tree, head, message, signs=signs)
         if made.commit is None and not made.by_hook:
             words = made.words + file_systems.nearly_full(self._place.common_dir)
             return dataclasses.replace(made, words=words)
         return made
 
-    def _plain(self, tree: str, head: str | None, message: str) -> CommitAttempt:
+    def _plain(self, tree: str, head: str | None, message: str, *, signs: bool) -> CommitAttempt:
         parent = ["-p", head] if head else []
-        signed = git_program.read(self._place.root, ["config", "--type=bool", "commit.gpgSign"]).out.strip() == b"true"
-        arguments = ["commit-tree", *parent, *(["-S"] if signed else []), "-F", "-", tree]
+        arguments = ["commit-tree", *parent, *(["-S"] if signs else []), "-F", "-", tree]
         result = git_program.write(self._place.root, arguments, message.encode("utf-8", "surrogateescape"))
         if result.status != 0:
             disk_space.explain(result.words, self._place.common_dir)

@@ -101,7 +101,13 @@ class GitFolder(OwnFolder):
         return rules
 
     def prepare(self) -> None:
-        """Write what git needs, unless it is there. If any of it changed, every file is checked out again."""
+        """Write what git needs, unless it is there. If any of it changed, every file is checked out again.
+
+        What a killed command had not written to its end is removed.
+        """
+        for name in os.listdir(self.path):
+            if name.endswith(".tmp"):
+                self.remove(name)
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
         files = {"HEAD": b"ref: refs/heads/none\n", **self._user.in_folder(self.path, {"core.safecrlf": "false"})}

@@ -60,7 +60,7 @@ def _tidy(top: str) -> None:
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     root, settings = os.path.join(os.path.realpath(folder), _COPY), user_git.read(user)
     private_folders.make(root)
-    git = VisibleGit(user, open_repository.repository(user), settings, folder)
+    git = VisibleGit(user, open_repository.repository(user), settings)
     git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
     opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -28,6 +28,7 @@ _ROW = lazy_pattern.compile(rb"(\d+) ([0-9a-f]+) 0\t(.*)", re.DOTALL)
 _LINK, _SUBMODULE = 0o120000, 0o160000
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _AT_ONCE = 500
+_WRITES = ("-f", "-q", "-u")
 
 
 class Item(NamedTuple):
@@ -63,6 +64,14 @@ class TreeFiles:
         self._check_out(tree)
         self.tracked = self._listed()
         self._folder.write(_TREE, tree.encode("ascii"))
+
+    def show_sparse(self, changed: Iterable[str]) -> None:
+        """Write those of the changed files that a sparse checkout omits: checks judge them."""
+        root = self._folder.root()
+        missing = [path for path in changed if path in self.tracked and not os.path.lexists(os.path.join(root, path))]
+        if missing:
+            names = b"".join(os.fsencode(path) + b"\0" for path in missing)
+            self._folder.required(["checkout-index", *_WRITES, "--ignore-skip-worktree-bits", "-z", "--stdin"], names)
 
     def show_again(self, tree: str) -> None:
         """Write every file."""
@@ -121,7 +130,7 @@ class TreeFiles:
             self.show_again(self._folder.read(_TREE))
             return [path for path in touched if _state(os.path.join(root, path)) != before[path]]
         names = b"".join(os.fsencode(path) + b"\0" for path in touched)
-        result = self._folder.without_required_filters(["checkout-index", "-f", "-q", "-u", "-z", "--stdin"], names)
+        result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
         if result.status != 0:
             raise Odd(result.words)
         return [path for path in touched if _state(os.path.join(root, path)) != before[path]]

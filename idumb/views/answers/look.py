@@ -44,8 +44,8 @@ def _ways_out(data: phrases.Data) -> list[str]:
         return []
     lines = ["", f"After you fix the cause: idumb resume {data['phase']} --retry-failed"]
     if strays:
-        lines.append(f"To keep the undeclared changes: idumb resume {data['phase']} --on-deviation keep")
-        lines.append(f"To go on without them: idumb resume {data['phase']} --on-deviation leave-out")
+        keep = f"idumb resume {data['phase']} --on-deviation keep"
+        lines.append(f"To keep the undeclared changes, or go on without them: {keep}, or leave-out")
     return [*lines, f"To accept the task as it is: idumb accept {data['id']} --why REASON"]
 
 
@@ -89,7 +89,6 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
-    lines += [f"  new and ignored by git: {markup.one_line(path)}" for path in attempt.get("caches") or ()]
     lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
     return lines
 
@@ -104,13 +103,6 @@ def _kept(attempt: phrases.Data) -> list[str]:
     more = [f"    and {len(commands) - _KEPT_FILES} more"] if len(commands) > _KEPT_FILES else []
     shown = [f"    {markup.one_line(command)}" for command in commands[:_KEPT_FILES]]
     return [f"  Its files are kept in {attempt['checkpoint']}:", *shown, *more]
-
-
-def _commit(row: phrases.Data) -> str:
-    """Return a commit made by the builder."""
-    by = row["author"] if row["author"] == row["committer"] else f"{row['author']}, committed by {row['committer']}"
-    commit, subject = quantities.short(row["commit"]), markup.one_line(row["subject"])
-    return f"  builder's commit: {commit} {subject} ({markup.one_line(by)})"
 
 
 def _used(attempt: phrases.Data) -> list[str]:

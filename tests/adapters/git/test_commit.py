@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import discover, git_program
+from idumb.git import discover, git_program, index_file
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -191,7 +191,7 @@ def test_a_hook_that_refuses_is_told_with_its_words_and_what_it_left(
 def test_a_hook_that_refuses_silently_is_said_to_be_one(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
     hook(sandbox, "exit 3")
     tree = work(sandbox, {"a": "2\n"})
-    words = "git commit ended with status 1; perhaps a hook refused it silently"
+    words = "git commit ended with status 1; perhaps a hook such as pre-commit refused it silently"
     assert make(history, tree) == CommitAttempt(None, words, tree, by_hook=True)
 
 
@@ -487,7 +487,7 @@ def test_while_the_index_is_locked_the_branch_does_not_move_and_a_later_call_mov
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10."""
-    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
+    monkeypatch.setattr(index_file, "_PATIENCE", 0.0)
     made = make(history, work(sandbox, {"a": "2\n"}))
     lock = sandbox.write(".git/index.lock")
     assert "index.lock" in advance(history, made)
