@@ -51,7 +51,7 @@ def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, A
 def strays(services: Services, run: str, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the undeclared and the protected files that the last attempt at a task changed.
 
-    None if one is outside the project: nobody can keep it, and it is not left out.
+    Both are empty if one is outside the project: nobody can keep it, and it is not left out.
     """
     lines = last_ledger(services, run, task)
     undeclared, protected = (
