@@ -18,7 +18,7 @@ from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
 from idumb.gates.proving import Proving
 from idumb.gates.shell_command import Shell
-from idumb.git import git_program
+from idumb.git import guarded_files
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BASE, PROOF, PROVE, Checkout
 from idumb.system import clock
@@ -112,7 +112,7 @@ class RunChecks:
             above=() if run is None else tuple(map(str, PurePosixPath(above, "x").parents[:-1])),
             since=0 if run is None else self._begun(run) if continued else clock.nanoseconds(),
         )
-        return CheckEnvironment(inputs, partial(git_program.settings, repository.root))
+        return CheckEnvironment(inputs, partial(guarded_files.settings, repository))
 
     def _begun(self, run: str) -> int:
         """Return when the newest attempt of a run began, in nanoseconds."""

@@ -28,8 +28,6 @@ def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]
         git_program.change(root, ["read-tree", head] if head else ["read-tree", "--empty"], variables)
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
-        result = git_program.write(root, arguments, names, extra=variables)
-        if result.status != 0:
-            raise git_program.failure(arguments, result)
+        git_program.change(root, arguments, variables, names)
         entries = index_file.entries(root, paths, variables)
     return {path: entry for path, entry in entries.items() if entry is not None}

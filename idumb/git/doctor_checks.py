@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 
 from idumb import lazy_pattern
@@ -16,12 +15,8 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system.files.backup_store import FileBackupStore
 from idumb.system.processes import process_tree
 
-OLDEST = (2, 31)
+OLDEST = (2, 36)  # before it, git ignores `core.fsync`
 _REF = lazy_pattern.compile(rb"(?:[0-9a-f]{40}|ref: refs/[^\n]+)\n?")
-_RUN_BY_GIT = lazy_pattern.compile(
-    r"filter\..*\.(clean|smudge|process)|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver"
-    r"|gpg\.(.*\.)?program|core\.(fsmonitor|sshcommand|editor|pager)|credential\.(.*\.)?helper"
-)
 SET_ASIDE = "set-aside"
 _TRUE = ("", "true", "1", "yes", "on")
 
@@ -41,7 +36,6 @@ def repository_checks(place: Repository, backups: FileBackupStore, folder: str =
         Check("git.locks", "no git lock is left over", checks.locks),
         Check("git.identity", "git knows who commits", checks.identity),
         Check("git.hooks", "hooks that run when idumb commits", checks.hooks),
-        Check("git.programs", "git runs no program of the working tree", checks.programs),
         Check("git.push", "no push publishes snapshots", checks.push),
         Check("git.ignores", "git does not ignore idumb's reports", checks.ignores),
     )
@@ -49,25 +43,18 @@ def repository_checks(place: Repository, backups: FileBackupStore, folder: str =
 
 def _program() -> Iterator[Symptom]:
     words = git_program.output("/", ["version"]).decode("ascii", "replace")
-    installed = version(words)
+    installed, oldest = version(words), ".".join(map(str, OLDEST))
+    found = f"git {'.'.join(map(str, installed))}"
     if installed < OLDEST:
-        yield health.problem(
-            f"git {dotted(installed)} is older than {dotted(OLDEST)}",
-            means="idumb needs a newer one",
-            mend="install git",
-        )
+        yield health.problem(f"{found} is older than {oldest}", means="idumb needs a newer one", mend="install git")
     else:
-        yield health.passed(f"git {dotted(installed)}")
+        yield health.passed(found)
 
 
 def version(words: str) -> tuple[int, ...]:
     """Return the numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
     match = re.search(r"\d+(?:\.\d+)+", words)
     return tuple(int(number) for number in match[0].split(".")) if match else (0,)
-
-
-def dotted(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
 
 
 _CHECKPOINT = ".idumb/brain/execution/1/checkpoint-T1-01.md"
@@ -86,7 +73,7 @@ class _RepositoryChecks:
             yield health.problem(refusal.message, means="no task can run here", mend=refusal.hint or "")
         else:
             yield health.passed(self.place.root)
-        settings = guarded_files.of_repository(self.place).effective()
+        settings = guarded_files.settings(self.place)
         if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
             yield health.warn(
                 "it is a partial clone",
@@ -152,52 +139,33 @@ class _RepositoryChecks:
     def identity(self) -> Iterator[Symptom]:
         for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
             result = git_program.read(self.place.root, ["var", variable])
-            if result.status != 0:
-                yield health.warn(
-                    "git knows no name and address for commits",
-                    means="a run that commits is refused",
-                    mend="git config user.name NAME; git config user.email ADDRESS",
-                )
-                return
-            yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
+            if result.status == 0:
+                yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
+                continue
+            found = "git knows no name and address for commits"
+            mend = "git config user.name NAME; git config user.email ADDRESS"
+            yield health.warn(found, means="a run that commits is refused", mend=mend)
+            return
 
     def hooks(self) -> Iterator[Symptom]:
         files = guarded_files.of_repository(self.place)
-        hooks = [name.removeprefix(".git/hooks/") for name in files.hooks()]
-        for folder, file in sorted(
-            (value, file) for key, value, file in _rows(files) if key == guarded_files.HOOKS_PATH
-        ):
+        rows = (
+            (value, file)
+            for file, rows in files.configuration.settings.items()
+            for key, value in rows
+            if key == guarded_files.HOOKS_PATH
+        )
+        for folder, file in sorted(rows):
             yield health.warn(
                 f"core.hooksPath is {folder}",
                 file,
                 means="hooks of that folder run when idumb commits for you",
                 mend="set git.hooks to false in .idumb/config.yaml to skip them",
             )
-        yield health.passed(", ".join(hooks) or "none")
-
-    def programs(self) -> Iterator[Symptom]:
-        for key, value, file in _rows(guarded_files.of_repository(self.place)):
-            program = self._program_in_tree(value) if _RUN_BY_GIT.fullmatch(key) else None
-            if program is not None:
-                yield health.warn(
-                    f"{key} runs {program}",
-                    file,
-                    means="idumb does not guard that file: an agent that changes it decides what git runs",
-                    mend=f"move {program} out of the working tree",
-                )
-
-    def _program_in_tree(self, command: str) -> str | None:
-        """Return the file of the working tree that a command of git's configuration names, if there is one."""
-        try:
-            words = shlex.split(command)
-        except ValueError:
-            words = command.split()
-        top = self.place.root + os.sep
-        places = (os.path.normpath(os.path.join(top, os.path.expanduser(word))) for word in words)
-        return next((place[len(top) :] for place in places if place.startswith(top) and os.path.isfile(place)), None)
+        yield health.passed(", ".join(name.removeprefix(".git/hooks/") for name in files.hooks()) or "none")
 
     def push(self) -> Iterator[Symptom]:
-        for name, value in guarded_files.of_repository(self.place).effective().items():
+        for name, value in guarded_files.settings(self.place).items():
             is_mirror = name.endswith(".mirror") and value.lower() in _TRUE
             if name.startswith("remote.") and (is_mirror or (name.endswith(".push") and publishes(value))):
                 yield health.warn(
@@ -220,12 +188,6 @@ class _RepositoryChecks:
                 means="a clone will not show what was done here",
                 mend="remove that rule, unless you want it",
             )
-
-
-def _rows(files: guarded_files.GuardedFiles) -> list[tuple[str, str, str]]:
-    """Return name, value and file of each setting in git's configuration."""
-    files.effective()
-    return sorted((key, value, file) for file, settings in files.settings.items() for key, value in settings)
 
 
 def publishes(refspec: str) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
-from idumb.git import rule_pipes
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -45,6 +46,8 @@ _MOST_WORDS = 1 << 20
 _GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 _PATIENCE = 2.0  # seconds after which somebody looks what a command waits for
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+_RULES = frozenset((".gitignore", ".gitattributes"))
 # `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 
@@ -73,7 +76,7 @@ def path(root: str | None = None) -> str:
         program = os.path.join(folder, "git")
         if os.path.isfile(program) and os.access(program, os.X_OK) and not _is_below(program, root):
             return program
-    raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.31 or newer")
+    raise errors.Refusal("git.program-missing", "there is no git program on PATH", hint="install git 2.36 or newer")
 
 
 def _absolute(path: str) -> list[str]:
@@ -103,120 +106,73 @@ def environment(root: str) -> dict[str, str]:
     }
 
 
-def read(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> Result:
-    """Run a reading command: no hook runs, no lock is taken, paths are literal, and no pipe is waited for."""
-    variables = {**_reading(root), **(extra or {})}
-    return _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], stdin, variables, watch=lambda: rule_pipes.refuse(root))
+def read(
+    root: str,
+    arguments: Sequence[str],
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
+    *,
+    cwd: str | None = None,
+    keep: Sequence[int] = (),
+) -> Result:
+    """Run a command in the working tree at `root`: no hook, no optional lock, literal paths.
 
-
-def between_trees(root: str, git_dir: str, arguments: Sequence[str]) -> bytes:
-    """Return the output of a command that compares stored trees. It runs outside the working tree.
-
-    Inside it, git would read the present .gitattributes: it would block on a pipe, and a task that writes one would
-    decide how its own change is counted.
+    It inherits the descriptors `keep`. Refusal `git.waits-for-pipe` if git waits for a pipe in the place of its rules.
     """
-    variables = {**_reading(root), "GIT_DIR": git_dir}
-    return _required(arguments, _run(root, [*_ALWAYS, *_NO_HOOKS, *arguments], b"", variables, cwd=git_dir))
+    if stdin:
+        with _whole(stdin) as whole:
+            return _run(root, arguments, whole, extra, cwd or root, keep)
+    return _run(root, arguments, subprocess.DEVNULL, extra, cwd or root, keep)
 
 
 def write(
     root: str,
     arguments: Sequence[str],
     stdin: bytes = b"",
-    *,
-    hooks: bool = False,
     extra: Mapping[str, str] | None = None,
+    *,
+    keep: Sequence[int] = (),
 ) -> Result:
-    """Run a command that changes refs, index or objects, forced to disk. The user's hooks run only on request."""
-    options = [*_ALWAYS, *_DURABLE, *(() if hooks else _NO_HOOKS)]
-    watch = None if hooks else lambda: rule_pipes.refuse(root)
-    return _run(root, [*options, *arguments], stdin, {**environment(root), **(extra or {})}, watch=watch)
+    """Run a command that changes refs, index or objects, forced to disk."""
+    return read(root, [*_DURABLE, *arguments], stdin, extra, keep=keep)
 
 
-def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> None:
+def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, stdin: bytes = b"") -> None:
     """Run a changing command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    _required(arguments, write(root, arguments, extra=extra))
+    _required(arguments, write(root, arguments, stdin, extra))
 
 
-def beside(
+def output(
     root: str,
     arguments: Sequence[str],
-    stdin: bytes,
-    variables: Mapping[str, str],
+    stdin: bytes = b"",
+    extra: Mapping[str, str] | None = None,
     *,
-    keep: Sequence[int],
-    watch: Callable[[], None],
-) -> Result:
-    """Run a command in the user's working tree with a git folder of idumb's, which `variables` name.
-
-    What it writes is forced to disk, no hook runs, and paths are literal. It inherits the descriptors `keep`. While it
-    takes long, `watch` is called now and then; if that raises, the command is stopped.
-    """
-    options = [*_ALWAYS, *_DURABLE, *_NO_HOOKS]
-    return _run(root, [*options, *arguments], stdin, {**_reading(root), **variables}, keep=keep, watch=watch)
+    cwd: str | None = None,
+) -> bytes:
+    """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
+    return _required(arguments, read(root, arguments, stdin, extra, cwd=cwd))
 
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
     """Run a command in a checkout, with hooks. It is over when git ends, whatever a hook left running."""
+    words = [*_ALWAYS, *_DURABLE, *arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        started = _started(
-            [path(root), *_ALWAYS, *_DURABLE, *arguments],
-            cwd=root,
-            env={**environment(root), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-        )
-        with started as process:
-            try:
-                process.wait()
-            except BaseException:
-                _stop(process)
-                raise
+        with _started(root, words, variables, stdout=out, stderr=err) as process:
+            process.wait()
         out.seek(0)
         err.seek(0)
         return Result(process.returncode, out.read(_MOST_WORDS), err.read(_MOST_WORDS))
 
 
-def output(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
-    """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    return _required(arguments, read(root, arguments, stdin, extra))
-
-
-def settings(root: str) -> Mapping[str, str]:
-    """Return git's settings in this working tree, with the user's and the system's: a program may have another home.
-
-    The last value of each name, with section and variable in lower case; a name without a value is true.
-    """
-    words = output(root, ["config", "--list", "--show-scope", "-z"]).split(b"\0")
-    rows = zip(words[::2], words[1::2], strict=False)
-    parted = (os.fsdecode(row).partition("\n") for scope, row in rows if scope != b"command")  # that is idumb's own
-    return {name: value if sign else "true" for name, sign, value in parted}
-
-
 def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
     """Return the output in pieces, for output that need not fit into memory."""
-    with _started(
-        [path(root), *_ALWAYS, *_NO_HOOKS, *arguments],
-        cwd=root,
-        env=_reading(root),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-            while piece := process.stdout.read(1 << 20):
-                yield piece
-        except BaseException:
-            _stop(process)
-            raise
-    if process.returncode != 0:
-        raise failure(arguments, Result(process.returncode, b"", b""))
-
-
-def _reading(root: str) -> dict[str, str]:
-    return {**environment(root), "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with _started(root, [*_ALWAYS, *_NO_HOOKS, *arguments], _READING, **options) as process:
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        while piece := process.stdout.read(1 << 20):
+            yield piece
+    _required(arguments, Result(process.returncode, b"", b""))
 
 
 def _required(arguments: Sequence[str], result: Result) -> bytes:
@@ -231,6 +187,82 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
     return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
 
 
+def _whole(stdin: bytes) -> IO[bytes]:
+    """Return a file with git's whole input.
+
+    If idumb is killed, a pipe ends early and git continues with part of the input: a commit of some paths, or of none.
+    """
+    has_memory = hasattr(os, "memfd_create")
+    stream = os.fdopen(os.memfd_create("stdin"), "w+b") if has_memory else tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    stream.write(stdin)
+    stream.seek(0)
+    return stream
+
+
+def _run(
+    root: str,
+    arguments: Sequence[str],
+    stdin: IO[bytes] | int,
+    extra: Mapping[str, str] | None,
+    cwd: str,
+    keep: Sequence[int],
+) -> Result:
+    options = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": cwd, "pass_fds": keep}
+    words, variables, patience = [*_ALWAYS, *_NO_HOOKS, *arguments], {**_READING, **(extra or {})}, _PATIENCE
+    with _started(root, words, variables, **options) as process:
+        while True:
+            try:
+                out, err = process.communicate(timeout=patience)
+            except subprocess.TimeoutExpired:
+                patience *= 2
+                refuse_pipes(root)
+            else:
+                return Result(process.returncode, out, err)
+
+
+def refuse_pipes(root: str) -> None:
+    """Refusal `git.waits-for-pipe` if a file of rules is a pipe."""
+    for here, below, names in os.walk(root):
+        below[:] = [name for name in below if name != ".git"]
+        for path in (os.path.join(here, name) for name in names if name in _RULES):
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    raise errors.Refusal(
+                        "git.waits-for-pipe",
+                        f"{path} is a pipe, and git would wait for it forever.",
+                        hint=f"rm {shlex.quote(path)}, then run the command again",
+                        details={"path": path},
+                    )
+
+
+@contextlib.contextmanager
+def _started(
+    root: str, words: Sequence[str], variables: Mapping[str, str], **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start git, and end it if its user fails. A program that ends in another thread does not take it along."""
+    command, options = [path(root), *words], {"stdin": subprocess.DEVNULL, "cwd": root, **options}
+    options |= {"env": {**environment(root), **variables}, "start_new_session": True}
+    running: dict[str, int] = {}
+    if threading.active_count() == 1:
+        process = subprocess.Popen(command, **options)
+    else:
+        from idumb.system.processes import process_tree
+
+        running = process_tree.running
+        with process_tree.spawning:
+            process = subprocess.Popen(command, **options)
+            running[f"git {process.pid}"] = process.pid
+    try:
+        with process:
+            try:
+                yield process
+            except BaseException:
+                _stop(process)
+                raise
+    finally:
+        running.pop(f"git {process.pid}", None)
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop git and the hooks that it runs, politely first, so that git removes its locks."""
     for number, seconds in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
@@ -241,80 +273,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             return
         except subprocess.TimeoutExpired:
             continue
-
-
-@contextlib.contextmanager
-def _whole(stdin: bytes) -> Iterator[IO[bytes]]:
-    """Write git's whole input to a file.
-
-    If idumb is killed, a pipe ends early and git continues with part of the input: a commit of some paths, or of none.
-    """
-    with _nameless() as stream:
-        stream.write(stdin)
-        stream.seek(0)
-        yield stream
-
-
-def _nameless() -> IO[bytes]:
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("stdin"), "w+b")
-    return tempfile.TemporaryFile()
-
-
-def _run(
-    root: str,
-    arguments: Sequence[str],
-    stdin: bytes,
-    variables: Mapping[str, str],
-    cwd: str | None = None,
-    keep: Sequence[int] = (),
-    watch: Callable[[], None] | None = None,
-) -> Result:
-    with (
-        _whole(stdin) as whole,
-        _started(
-            [path(root), *arguments],
-            cwd=cwd or root,
-            env=variables,
-            stdin=whole,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=keep,
-        ) as process,
-    ):
-        try:
-            out, err = _outputs(process, watch)
-        except BaseException:
-            _stop(process)
-            raise
-    return Result(process.returncode, out, err)
-
-
-def _outputs(process: subprocess.Popen[bytes], watch: Callable[[], None] | None) -> tuple[bytes, bytes]:
-    patience = _PATIENCE
-    while True:
-        try:
-            return process.communicate(timeout=patience if watch else None)
-        except subprocess.TimeoutExpired:
-            patience *= 2
-            if watch is not None:
-                watch()
-
-
-@contextlib.contextmanager
-def _started(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start git. While other threads run, a program that ends in one of them does not take this git along."""
-    if threading.active_count() == 1:
-        with subprocess.Popen(words, start_new_session=True, **options) as process:
-            yield process
-        return
-    from idumb.system.processes import process_tree
-
-    with process_tree.spawning:
-        process = subprocess.Popen(words, start_new_session=True, **options)
-        process_tree.running[f"git {process.pid}"] = process.pid
-    try:
-        with process:
-            yield process
-    finally:
-        del process_tree.running[f"git {process.pid}"]

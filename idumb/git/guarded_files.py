@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
+import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from idumb.domain.runs import guarded_names
 from idumb.git import git_program
 from idumb.git.discover import Repository
-
-Digests = Mapping[str, str | None]
-"""Path of each file to a hash of it; None if it is missing."""
-Settings = frozenset[tuple[str, str]]
-"""Names and values that one file of git's configuration sets."""
+from idumb.lazy_dataclass import dataclass
 
 _SHARED = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
 _OWN = ("commondir", "gitdir")
@@ -34,72 +32,55 @@ _HOOKS = frozenset(
 _WRAPPERS = "_"
 """A folder of hooks with this name holds wrappers, which run the hooks in the folder above: husky makes it."""
 _CONVERTING = frozenset({"core.autocrlf", "core.eol"})
-_INCLUDE, _INCLUDES = "include", ("include.", "includeif.")
 _MOST_HOOKS = 1_000
 
 
-class GuardedFiles:
-    """The guarded files of one repository, and what git's configuration said about them when it was last asked.
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What git said when it was last asked, and the digest of each file of its configuration before that.
 
-    `settings` are those of each file of the configuration, by its name in `digests`. `hooks_within` are the folders of
-    hooks in the working tree.
+    - `settings`: names and values of each file, by its name in `digests`; `effective`: the last value of each name.
+    - `attributes` and `ignores`: the files outside the repository that git may read, the user's own last.
+    - `hooks`: folders of hooks outside the working tree; `hooks_within`: those in it.
     """
 
+    files: Mapping[str, str | None]
+    settings: Mapping[str, frozenset[tuple[str, str]]]
+    effective: Mapping[str, str]
+    attributes: tuple[str, ...]
+    ignores: tuple[str, ...]
+    hooks: tuple[str, ...]
+    hooks_within: tuple[str, ...]
+
+
+class GuardedFiles:
+    """The guarded files of one repository."""
+
     def __init__(self, repository: Repository) -> None:
-        self._excludes = ""
-        self.hooks_within: tuple[str, ...] = ()
-        self.settings: Mapping[str, Settings] = {}
         self._place = repository
-        self._own_attributes = ""
-        self._named: frozenset[str] = frozenset()
-        self._hooks: tuple[str, ...] = ()
-        self._config: Digests = {}
-        self._effective: Mapping[str, str] = {}
-
-    def rules(self) -> Digests:
-        """Return what shows a change of each file outside the working tree that decides what is ignored."""
-        self._look()
-        return {**self._config, **_digests((os.path.join(self._place.common_dir, "info", "exclude"), self._excludes))}
-
-    def effective(self) -> Mapping[str, str]:
-        """Return the settings in force: lower-case name to its last value."""
-        self._look()
-        return self._effective
+        self._known: Configuration | None = None
 
     @property
-    def excludes(self) -> str:
-        """Return the path of the user's own file of ignore rules."""
-        self._look()
-        return self._excludes
-
-    @property
-    def attributes_in_force(self) -> tuple[str, ...]:
-        """Return the files of attributes that git reads outside the repository: the system's, and the user's last."""
-        self._look()
-        return (*_system("gitattributes"), self._own_attributes)
-
-    @property
-    def has_attributes(self) -> bool:
-        """Return whether any file of attributes outside the working tree is in force."""
-        files = (os.path.join(self._place.common_dir, "info", "attributes"), *self.attributes_in_force)
-        return any(map(has_content, files))
+    def configuration(self) -> Configuration:
+        """Return what git says now: it is asked again if a file changed, even if size and times are as before."""
+        if self._known is None or _digests(self._known.files) != self._known.files:
+            self._known = self._asked()
+        return self._known
 
     @property
     def converts(self) -> bool:
         """Return whether a file outside the commit may decide which bytes a checkout writes."""
-        return not self.effective().keys().isdisjoint(_CONVERTING) or self.has_attributes
+        known = self.configuration
+        files = (os.path.join(self._place.common_dir, "info", "attributes"), *known.attributes)
+        sizes = (key[2] for path in files if (key := stat_key(path)) is not None)
+        return not known.effective.keys().isdisjoint(_CONVERTING) or any(sizes)
 
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
-        self._look()
-        place = self._place
-        files = (
-            *(os.path.join(place.common_dir, name) for name in _SHARED),
-            *(os.path.join(place.git_dir, name) for name in _OWN),
-            *self._named,
-            *self._hook_files(),
-        )
-        by_path = {**_digests(files), **self._config}
+        place, known = self._place, self.configuration
+        files = [os.path.join(place.common_dir, name) for name in _SHARED]
+        files += [os.path.join(place.git_dir, name) for name in _OWN]
+        by_path = {**_digests((*files, *known.attributes, *known.ignores, *_hook_files(known))), **known.files}
         by_name = {self._name(path): value for path, value in by_path.items() if value is not None}
         if os.path.lexists(os.path.join(place.git_dir, "index")):
             # The user may change its bytes; without the file, everything that was staged is lost.
@@ -108,19 +89,11 @@ class GuardedFiles:
 
     def hooks(self) -> tuple[str, ...]:
         """Return the names of all hooks, and of what is in their folders outside the working tree."""
-        self._look()
-        return tuple(sorted({*map(self._name, self._hook_files())}))
+        return tuple(sorted(set(map(self._name, _hook_files(self.configuration)))))
 
     def hooks_in_tree(self) -> frozenset[str]:
         """Return the hooks that git runs from files of the working tree, as paths in it."""
-        self._look()
-        return frozenset(self._name(path) for folder in self.hooks_within for path in _hooks_within(folder))
-
-    def _hook_files(self) -> Iterator[str]:
-        for folder in self._hooks:
-            yield from _hooks_below(folder)
-        for folder in self.hooks_within:
-            yield from _hooks_within(folder)
+        return frozenset(self._name(path) for path in _hooks_within(self.configuration.hooks_within))
 
     def _name(self, path: str) -> str:
         """Return a path as people write it: `.git/config`, `~/.gitconfig`, or relative to the working tree."""
@@ -131,44 +104,42 @@ class GuardedFiles:
                 return short + path[len(folder) + 1 :]
         return path
 
-    def _look(self) -> None:
-        """Ask git again if a file of its configuration changed, even if size and times are as before."""
-        if not self._config or _digests(self._config) != self._config:
-            self._ask()
-
-    def _ask(self) -> None:
+    def _asked(self) -> Configuration:
         """Ask git for its configuration, and where it includes, ignores, filters and runs hooks from."""
         root, common_dir = self._place.root, self._place.common_dir
         variables = git_program.environment(root)
-        home = _home(variables)
+        home = variables.get("HOME") or os.devnull  # without it git reads no file of the user, and none can be there
         xdg = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
         own = (os.path.join(common_dir, "config"), os.path.join(self._place.git_dir, "config.worktree"))
         # Hash them before git reads them: a change during the read is noticed next time.
-        config = _digests((*own, *_user_config(variables, xdg)))
-        settings: dict[str, list[tuple[str, str]]] = {}
-        paths: dict[str, list[str]] = {}
-        rows = _rows(root)
-        for file, key, value in rows:
-            settings.setdefault(file, []).append((key, value))
-            kind, base = (_INCLUDE, os.path.dirname(file)) if key.startswith(_INCLUDES) else (key, root)
-            if value:
-                paths.setdefault(kind, []).append(os.path.join(base, _expanded(value, home)))
+        files = _digests((*own, *_user_config(variables, home, xdg)))
+        settings: dict[str, set[tuple[str, str]]] = {}
+        named: dict[str, list[str]] = {}
+        effective: dict[str, str] = {}
+        for file, key, value in _rows(root):
+            settings.setdefault(file, set()).add((key, value))
+            effective[key] = value
+            includes = key.startswith(("include.", "includeif."))
+            path = os.path.join(home, value[2:]) if value.startswith("~/") else os.path.expanduser(value)
+            place = os.path.join(os.path.dirname(file) if includes else root, path)
+            named.setdefault("include" if includes else key, []).append(place)
         # Included files also if their condition does not hold: a branch or a folder can change.
-        config |= _digests(path for path in (*settings, *paths.get(_INCLUDE, ())) if path not in config)
-        attributes = [os.path.join(xdg, "attributes"), *paths.get("core.attributesfile", ())]
-        ignores = [os.path.join(xdg, "ignore"), *paths.get("core.excludesfile", ())]
-        hooks = dict.fromkeys((os.path.join(common_dir, "hooks"), *map(os.path.realpath, paths.get(HOOKS_PATH, ()))))
-        self._effective = {key: value for _, key, value in rows}
-        self._excludes, self._own_attributes = ignores[-1], attributes[-1]
-        self._named = frozenset((*attributes, *_system("gitattributes"), *ignores))
-        self.hooks_within = tuple(folder for folder in hooks if self._is_in_tree(folder))
-        self._hooks = tuple(folder for folder in hooks if folder not in self.hooks_within)
-        self.settings = {self._name(file): frozenset(own_rows) for file, own_rows in settings.items()}
-        self._config = config
+        files |= _digests(path for path in (*settings, *named.get("include", ())) if path not in files)
+        hooks = dict.fromkeys((os.path.join(common_dir, "hooks"), *map(os.path.realpath, named.get(HOOKS_PATH, ()))))
+        within = tuple(folder for folder in hooks if self._is_in_tree(folder))
+        return Configuration(
+            files,
+            {self._name(file): frozenset(rows) for file, rows in settings.items()},
+            effective,
+            (*_system("gitattributes"), os.path.join(xdg, "attributes"), *named.get("core.attributesfile", ())),
+            (os.path.join(xdg, "ignore"), *named.get("core.excludesfile", ())),
+            tuple(folder for folder in hooks if folder not in within),
+            within,
+        )
 
     def _is_in_tree(self, folder: str) -> bool:
-        root, inner = self._place.root, self._place.common_dir
-        return f"{folder}{os.sep}".startswith(root + os.sep) and not f"{folder}{os.sep}".startswith(inner + os.sep)
+        root, inner = self._place.root + os.sep, self._place.common_dir + os.sep
+        return f"{folder}{os.sep}".startswith(root) and not f"{folder}{os.sep}".startswith(inner)
 
 
 @functools.lru_cache(maxsize=4)
@@ -177,20 +148,21 @@ def of_repository(repository: Repository) -> GuardedFiles:
     return GuardedFiles(repository)
 
 
-def _home(variables: Mapping[str, str]) -> str:
-    """Return the user's folder; without HOME git reads none of its files, and none can be below `/dev/null`."""
-    return variables.get("HOME") or os.devnull
+def settings(repository: Repository) -> Mapping[str, str]:
+    """Return git's settings in this working tree, with the user's and the system's: a program may have another home.
+
+    The last value of each name, with section and variable in lower case; a name without a value is true.
+    """
+    return of_repository(repository).configuration.effective
 
 
-def _user_config(variables: Mapping[str, str], xdg: str) -> Iterator[str]:
+def _user_config(variables: Mapping[str, str], home: str, xdg: str) -> Iterator[str]:
     """Yield the configuration of the user and of the system, also where git would read it if it existed."""
-    if variables.get("GIT_CONFIG_GLOBAL"):
-        yield variables["GIT_CONFIG_GLOBAL"]
-    else:
-        yield os.path.join(_home(variables), ".gitconfig")
-        yield os.path.join(xdg, "config")
-    if variables.get("GIT_CONFIG_SYSTEM"):
-        yield variables["GIT_CONFIG_SYSTEM"]
+    own = variables.get("GIT_CONFIG_GLOBAL")
+    yield from [own] if own else [os.path.join(home, ".gitconfig"), os.path.join(xdg, "config")]
+    system = variables.get("GIT_CONFIG_SYSTEM")
+    if system:
+        yield system
     elif not variables.get("GIT_CONFIG_NOSYSTEM"):
         yield from _system("gitconfig")
 
@@ -201,47 +173,31 @@ def _system(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((os.path.join("/etc", name), os.path.join(prefix, "etc", name))))
 
 
-def _rows(root: str) -> list[tuple[str, str, str]]:
-    """Return the file, key and value of each setting that git reads from a file."""
+def _rows(root: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the file, key and value of each setting that git reads from a file."""
     listed = git_program.read(root, ["config", "--includes", "--list", "--show-origin", "-z"]).out.split(b"\0")
-    rows = []
     for origin, row in zip(listed[::2], listed[1::2], strict=False):
-        key, _, value = os.fsdecode(row).partition("\n")
+        key, sign, value = os.fsdecode(row).partition("\n")
         kind, _, place = os.fsdecode(origin).partition(":")
         if kind == "file" and place:
-            rows.append((os.path.join(root, place), key, value))
-    return rows
+            yield os.path.join(root, place), key, value if sign else "true"
 
 
-def _expanded(path: str, home: str) -> str:
-    """Parse a path as written in git's configuration."""
-    return os.path.join(home, path[2:]) if path.startswith("~/") else os.path.expanduser(path)
+def _hook_files(known: Configuration) -> Iterator[str]:
+    for folder in known.hooks:  # with the files in folders below, which hooks may call
+        files = (os.path.join(here, name) for here, _, names in os.walk(folder) for name in names)
+        yield from itertools.islice((path for path in files if not path.endswith(".sample")), _MOST_HOOKS)
+    yield from _hooks_within(known.hooks_within)
 
 
-def _hooks_below(folder: str) -> Iterator[str]:
-    """Yield the files in a folder of hooks outside the working tree, and in its folders: hooks may call them."""
-    pending, count = [folder], 0
-    while pending and count < _MOST_HOOKS:
-        place = pending.pop()
-        try:
-            with os.scandir(place) as entries:
-                for entry in sorted(entries, key=lambda one: one.name):
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    elif not entry.name.endswith(".sample"):
-                        count += 1
-                        yield entry.path
-        except OSError:
-            continue
-
-
-def _hooks_within(folder: str) -> Iterator[str]:
-    """Yield the hooks in a folder of the working tree, where other files may be too."""
-    wrappers = os.path.basename(folder) == _WRAPPERS
-    yield from (os.path.join(folder, name) for name in _names(folder) if wrappers or name in _HOOKS)
-    if wrappers:
-        above = os.path.dirname(folder)
-        yield from (os.path.join(above, name) for name in _names(above) if name in _HOOKS)
+def _hooks_within(folders: Iterable[str]) -> Iterator[str]:
+    """Yield the hooks in folders of the working tree, where other files may be too."""
+    for folder in folders:
+        wrappers = os.path.basename(folder) == _WRAPPERS
+        yield from (os.path.join(folder, name) for name in _names(folder) if wrappers or name in _HOOKS)
+        if wrappers:
+            above = os.path.dirname(folder)
+            yield from (os.path.join(above, name) for name in _names(above) if name in _HOOKS)
 
 
 def _names(folder: str) -> list[str]:
@@ -249,11 +205,6 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
-
-
-def has_content(path: str) -> bool:
-    status = stat_key(path)
-    return status is not None and status[2] > 0
 
 
 def digest(path: str) -> str | None:
@@ -276,14 +227,8 @@ def digest(path: str) -> str | None:
 
 
 def _read(path: str) -> bytes:
-    """Return a file's bytes; `open` would take most of the time, because these files are small and read often."""
-    number, pieces = os.open(path, os.O_RDONLY | os.O_CLOEXEC), []
-    try:
-        while piece := os.read(number, 1 << 16):
-            pieces.append(piece)
-    finally:
-        os.close(number)
-    return b"".join(pieces)
+    with io.FileIO(path) as stream:  # without a buffer: these files are small and read often
+        return stream.readall()
 
 
 def _digests(paths: Iterable[str]) -> dict[str, str | None]:
@@ -291,6 +236,7 @@ def _digests(paths: Iterable[str]) -> dict[str, str | None]:
 
 
 def stat_key(path: str) -> tuple[int, ...] | None:
+    """Return what shows that a file changed; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:

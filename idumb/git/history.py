@@ -80,7 +80,7 @@ class GitHistory:
         head = self.head()
         files = self._guarded.digests()
         guarded = {self._named(name): digest for name, digest in files.items()}
-        rows = {self._named(name): settings for name, settings in self._guarded.settings.items()}
+        rows = {self._named(name): settings for name, settings in self._guarded.configuration.settings.items()}
         return RepositoryState(head, {**guarded, **self._git_folders()}, rows)
 
     def _named(self, name: str) -> str:
@@ -223,7 +223,7 @@ class GitHistory:
         branch.begin(self._place, self.repository, name, self._head_commit())
 
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
-        return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.hooks_within else ()
+        return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.configuration.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))

@@ -2,7 +2,7 @@
 
 The folder has an index, a configuration and attributes of its own, and shares only the object store with the user's. So
 no flag of the user's index hides an edit, no filter or line ending changes a byte, no hook runs, and the user's index
-stays as it is. The index remembers what was scanned, also for the next process.
+stays as it is. Our index begins with what the user's index says, and remembers what was scanned for the next process.
 
 A working tree moves while it is scanned. A file that vanishes is left out. If git still fails at a path, the scan is
 repeated. What cannot be read, an untracked file that is too large, and a nested repository are left out and named.
@@ -15,21 +15,20 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
-from idumb.git import disk_space, git_program, nested_repositories, young_files
+from idumb.git import disk_space, git_program, nested_repositories
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
-
-if TYPE_CHECKING:
-    import pygit2
+from idumb.system import clock
 
 NESTED = "a repository of its own"
 _UNREADABLE = "it cannot be read"
 _TRIES = 3
+_SECOND = 1_000_000_000
+_State = tuple[int, int, int, int]
 _MOST_REFUSED = 50
 _REFUSED = lazy_pattern.compile(rb"fatal: Unable to process path (.*?)\n?\Z", re.DOTALL)
 _NOT_HELD = lazy_pattern.compile(rb"^Ignoring path (.*)$", re.MULTILINE)
@@ -51,23 +50,11 @@ class _Moved(Exception):
     """Git failed because the working tree or the object store changed meanwhile, or the index is damaged."""
 
 
-class _Tracked(NamedTuple):
-    """What the user's index tells about paths that our git does not list by itself.
-
-    `ignored` are tracked paths that git ignores. `rows` are all paths with mode and id, as `git ls-files -s` prints
-    them; only read for large files, and if there are other repositories below.
-    """
-
-    signature: tuple[int, ...] | None = None
-    ignored: frozenset[bytes] = frozenset()
-    rows: bytes | None = None
-
-
 class Shadow:
-    """Scans the working tree of `place` with the git of `folder`.
+    """Scans the working tree of `place` with the git of `folder`, whose objects go to the store of `objects`.
 
-    The objects go to the store of `objects`, whose content `has` tells. An untracked file of more than `limit` MB is
-    left out. Names in which `has_secret` finds a known value are not remembered.
+    An untracked file of more than `limit` MB is left out. Names in which `has_secret` finds a known value are not
+    remembered.
     """
 
     def __init__(
@@ -75,23 +62,21 @@ class Shadow:
         place: Repository,
         objects: Repository,
         folder: ShadowFolder,
-        has: Callable[[pygit2.Oid], bool],
         limit: int,
         has_secret: Callable[[bytes], bool],
     ) -> None:
         self._place = place
         self._store = objects
-        self._has = has
         self._has_secret = has_secret
         self._limit = limit
         self._git = folder
         self._tree = ""
         self._index: tuple[int, ...] | None = None
-        self._tracked = _Tracked()
-        self._forced: dict[bytes, list[int]] = {}
+        self._users_index: tuple[int, ...] | None = ()
+        self._tracked_ignored: frozenset[bytes] = frozenset()
+        self._given: dict[bytes, _State] = {}
         self._is_first = True
         self._is_private = False
-        self._young = young_files.YoungFiles(self._git)
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
 
@@ -103,11 +88,12 @@ class Shadow:
         """
         named, problem = [os.fsencode(path.rstrip("/")) for path in also], ""
         with self._alone():
-            for _ in range(_TRIES):
+            for attempt in range(_TRIES):
                 try:
-                    return self._scan(named)
+                    # An object that only the user's index knows may be gone, so the others begin without it.
+                    return self._scan(named, begin=attempt == 0)
                 except (_Moved, Blocked) as moved:
-                    problem, self._forced = str(moved) or "git was killed", {}
+                    problem, self._given = str(moved) or "git was killed", {}
                     self._git.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
@@ -130,7 +116,8 @@ class Shadow:
         with self._alone():
             self._git.remove(INDEX)
             self._git.remove(_VERIFIED)
-            self._tree, self._is_first, self._forced = "", True, {}
+            self._git.required(["read-tree", "--empty"])
+            self._tree, self._is_first, self._given = "", True, {}
 
     def ignored(self) -> tuple[str, ...]:
         """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
@@ -142,39 +129,44 @@ class Shadow:
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
             if self._git.signature() != self._index:
-                self._tree, self._forced = "", {}
+                self._tree, self._given = "", {}
             yield
             if self._is_private:
                 self._git.remove(INDEX)
-                self._young.clear()
             self._index = self._git.signature()
 
-    def _scan(self, also: Sequence[bytes]) -> str:
+    def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
+        if begin and self._git.signature() is None:
+            self._begin()
         self._look_at_users_index()
         changed = self._changed()
-        present = {*self._tracked.ignored, *(path for name in also for path in self._files_at(name))}
-        changed |= {path for path in present if self._is_unknown(path)}
-        if unnoticed := self._young.unnoticed(self._at) - changed:
-            self._drop(unnoticed)  # otherwise git would compare it again, with the same result
-            changed |= unnoticed
+        present = {*self._tracked_ignored, *(path for name in also for path in self._files_at(name))}
+        changed |= self._unnoticed(present, changed)
         self._apply_rules(changed, also)
         if changed:
             self._tree = ""
-            disk_space.require(map(self._at, changed), self._store.common_dir, self._has)
-            before = {path: young_files.state(self._at(path)) for path in changed}
+            disk_space.require(map(self._at, changed), self._store.common_dir)
+            before = {path: _state(self._at(path)) for path in changed}
             self._update(changed)
-            self._young.note(before, self._at)
+            self._note(before, present)
             self._is_private = self._has_secret(b"\n".join(changed))
         if not self._tree:
             self._tree = self._written()
         self._is_first = False
         return self._tree
 
+    def _begin(self) -> None:
+        """Take over what the user's index says of each path; then git stores only what differs from it."""
+        self._tree, self._given = "", {}
+        rows = (row for row in _rows(self._git.tracked(["ls-files", "-s", "-z"])) if b" 0\t" in row)
+        self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in rows))
+        self._git.git(["update-index", "-q", "--refresh"])
+
     def _look_at_users_index(self) -> None:
         signature = self._git.tracked_signature()
-        if signature != self._tracked.signature:
+        if signature != self._users_index:
             listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
-            self._tracked = _Tracked(signature, frozenset(_rows(listed)))
+            self._users_index, self._tracked_ignored = signature, frozenset(_rows(listed))
 
     def _changed(self) -> set[bytes]:
         """Return the paths that differ from our index, and those that it lacks. Note what is left out."""
@@ -183,19 +175,14 @@ class Shadow:
             self._git.remove(INDEX)
             raise _Moved(result.words)
         self.omitted = dict.fromkeys(map(os.fsdecode, _CLOSED.findall(result.err)), _UNREADABLE)
-        changed, nested, refused = set[bytes](), list[bytes](), list[bytes]()
-        for row in _rows(result.out):
-            is_untracked, path = row[:1] == b"?", row[2:]
-            if path.endswith(b"/"):
-                nested.append(path[:-1])
-            elif (why := self._reason_to_omit(path, is_untracked=is_untracked)) is None:
-                changed.add(path)
-            else:
-                self.omitted[os.fsdecode(path)] = why
-                refused += [] if is_untracked else [path]
-        if refused:
-            self._drop(refused)
-        return changed | self._repositories(nested)
+        listed = _rows(result.out)
+        nested = [row[2:-1] for row in listed if row.endswith(b"/")]
+        files = {row[2:]: row[:1] == b"?" for row in listed if not row.endswith(b"/")}
+        refused = {path: why for path, new in files.items() if (why := self._reason_to_omit(path, is_untracked=new))}
+        self.omitted |= {os.fsdecode(path): why for path, why in refused.items()}
+        if known := [path for path in refused if not files[path]]:
+            self._drop(known)
+        return (files.keys() - refused.keys()) | self._repositories(nested)
 
     def _reason_to_omit(self, path: bytes, *, is_untracked: bool) -> str | None:
         try:
@@ -204,21 +191,19 @@ class Shadow:
             return None  # it vanished
         if not stat.S_ISREG(status.st_mode):
             return None
-        is_large = status.st_size > self._limit * 1_000_000
-        if is_untracked and is_large and b"\t%b\0" % path not in self._users_rows():
+        is_large = is_untracked and status.st_size > self._limit * 1_000_000
+        if is_large and not self._git.tracked(["ls-files", "-z", "--", os.fsdecode(path)]):
             return f"untracked, above snapshot.limit of {self._limit} MB"
         return None if os.access(self._at(path), os.R_OK) else _UNREADABLE
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
-        """Return submodules, and files in folders with tracked files, that our index lacks. Note the repositories."""
+        """Return the submodules that our index lacks. Note all repositories."""
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
-        listed = self._users_rows()
-        links = nested_repositories.submodules(listed)
+        links = nested_repositories.submodules(b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
-        below = {path for path in nested if path not in links and b"\t%b/" % path in listed}
-        others = [path for path in nested if path not in links and path not in below]
+        others = [path for path in nested if path not in links]
         self.omitted |= {os.fsdecode(path): NESTED for path in others}
         self.repositories = tuple(sorted(map(os.fsdecode, [*here, *others])))
         # A submodule that is not checked out is what the user's index says.
@@ -227,23 +212,7 @@ class Shadow:
             rows = b"".join(b"160000 %b\t%b\0" % (oid, path) for path, oid in empty.items())
             self._git.required(["update-index", "-z", "--index-info"], rows)
             self._tree = ""
-        inner = {path for name in below for path in re.findall(rb"\t(%b/[^\0]*)" % re.escape(name), listed)}
-        return {path for path in nested if path in links} | inner | self._untracked_in(below)
-
-    def _untracked_in(self, folders: set[bytes]) -> set[bytes]:
-        """Return the files that the user's git finds in other repositories, because it tracks a file beside them."""
-        if not folders:
-            return set()
-        arguments = ["ls-files", "-o", "-z", "--exclude-standard", "--", *map(os.fsdecode, folders)]
-        listed = _rows(self._git.tracked(arguments))
-        reasons = {path: self._reason_to_omit(path, is_untracked=True) for path in listed if not path.endswith(b"/")}
-        self.omitted |= {os.fsdecode(path): why for path, why in reasons.items() if why is not None}
-        return {path for path, why in reasons.items() if why is None}
-
-    def _users_rows(self) -> bytes:
-        if self._tracked.rows is None:
-            self._tracked = self._tracked._replace(rows=b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
-        return self._tracked.rows or b""
+        return {path for path in nested if path in links}
 
     def _files_at(self, path: bytes) -> Iterator[bytes]:
         """Yield a file, or all files in a folder, that no link and no other repository leads to."""
@@ -261,31 +230,41 @@ class Shadow:
             inside = os.path.relpath(folder, self._at(b""))
             yield from (os.path.join(inside, name) for name in (*names, *links))
 
-    def _is_unknown(self, path: bytes) -> bool:
-        """Return whether a path that git may ignore has changed since it was last given to git."""
-        known = young_files.state(self._at(path))
-        if known is None or known == self._forced.get(path):
-            return False
-        self._forced[path] = known
-        why = self._reason_to_omit(path, is_untracked=False)
-        if why is not None:
-            self.omitted[os.fsdecode(path)] = why
-        return why is None
+    def _unnoticed(self, present: set[bytes], changed: set[bytes]) -> set[bytes]:
+        """Return the paths that changed although git does not say so, of those that it ignores or saw just now.
+
+        Most builds of git compare the times of files in whole seconds, so a file may change again with the same size
+        and a time that a program set back.
+        """
+        now = {path: state for path in {*present, *self._given} if (state := _state(self._at(path))) is not None}
+        unnoticed = {path for path, state in now.items() if state != self._given.get(path) and path not in changed}
+        if known := unnoticed & self._given.keys():
+            self._drop(known)  # otherwise git would compare it again, with the same result
+        refused = {path: why for path in unnoticed if (why := self._reason_to_omit(path, is_untracked=False))}
+        self.omitted |= {os.fsdecode(path): why for path, why in refused.items()}
+        self._given |= {path: now[path] for path in refused}
+        latest = clock.nanoseconds() - _SECOND
+        self._given = {p: seen for p, seen in self._given.items() if p in present or seen[0] >= latest}
+        return unnoticed - refused.keys()
+
+    def _note(self, before: dict[bytes, _State | None], present: set[bytes]) -> None:
+        """Note the state in which git read files that it ignores, that changed just now, or while it read them."""
+        latest = clock.nanoseconds() - _SECOND
+        for path, seen in before.items():
+            if seen is not None and (path in present or seen[0] >= latest or _state(self._at(path)) != seen):
+                self._given[path] = seen
 
     def _apply_rules(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
         new_rules = any(path.rpartition(b"/")[2] == IGNORE_FILE.encode() for path in changed)
-        if not self._is_first:
+        rules = self._git.rules() if self._is_first else ""
+        if not self._is_first or (rules == self._git.read(_RULES) and not new_rules):
             if new_rules:
                 self._git.remove(_RULES)
             return
-        rules = self._git.rules()
-        if rules == self._git.read(_RULES) and not new_rules:
-            return
-        listed = _rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))
-        ignored = {*listed} - self._tracked.ignored
-        stale = [path for path in ignored if path not in changed and not any(_covers(name, path) for name in also)]
-        if stale:
+        ignored = {*_rows(self._git.required(["ls-files", "-z", "-c", "-i", *self._git.by_rules()]))}
+        ignored -= self._tracked_ignored | changed
+        if stale := [path for path in ignored if not any((path + b"/").startswith(name + b"/") for name in also)]:
             self._drop(stale)
         self._git.write(_RULES, rules)
 
@@ -330,9 +309,16 @@ class Shadow:
         return os.path.join(os.fsencode(self._place.root), path)
 
 
+def _state(path: bytes) -> _State | None:
+    """Return what shows that a file or a link changed, the time of that first; None for a folder, or nothing."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return None  # a submodule, or what replaced a file
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def _rows(output: bytes) -> list[bytes]:
     return [row for row in output.split(b"\0") if row]
-
-
-def _covers(folder: bytes, path: bytes) -> bool:
-    return path == folder or path.startswith(folder + b"/")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import git_program, guarded_files, rule_pipes
+from idumb.git import git_program, guarded_files
 from idumb.git.discover import Repository
 from idumb.system import clock
 from idumb.system.files import private_folders
@@ -101,7 +100,7 @@ class ShadowFolder(OwnFolder):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             clock.SystemClock().pause(_PAUSE)
-        self.look_for_pipes()
+        git_program.refuse_pipes(self._place.root)
         raise errors.Refusal(
             "git.scanning",
             f"Another command saves {self._place.root} since {_TRIES * _PAUSE:.0f} seconds.",
@@ -118,11 +117,12 @@ class ShadowFolder(OwnFolder):
 
     def tracked(self, arguments: Sequence[str]) -> bytes:
         """Return the output of a command of the git that knows which files are tracked; nothing if it fails."""
-        return git_program.beside(self._place.root, arguments, b"", {}, keep=(), watch=self.look_for_pipes).out
+        return git_program.read(self._place.root, arguments).out
 
     def rules(self) -> str:
-        """Return a hash that differs if ignore rules outside the working tree may have changed."""
-        return hashlib.sha256(repr(sorted(self._guarded.rules().items())).encode()).hexdigest()
+        """Return what differs if ignore rules outside the working tree may have changed."""
+        ignores = (self._excludes, *self._guarded.configuration.ignores)
+        return repr([(path, guarded_files.stat_key(path)) for path in ignores])
 
     def by_rules(self) -> list[str]:
         """Return the options of `git ls-files` for the rules in the tree, the user's own, and the repository's."""
@@ -137,18 +137,13 @@ class ShadowFolder(OwnFolder):
         }
         # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
         case = "true" if os.path.lexists(os.path.join(self.path, "CoNfIg")) else "false"
-        settings = [*SETTINGS, f"core.excludesFile={self._guarded.excludes}", f"core.ignoreCase={case}"]
-        if (composed := self._guarded.effective().get("core.precomposeunicode")) is not None:
+        known = self._guarded.configuration
+        settings = [*SETTINGS, f"core.excludesFile={known.ignores[-1]}", f"core.ignoreCase={case}"]
+        if (composed := known.effective.get("core.precomposeunicode")) is not None:
             settings.append(f"core.precomposeUnicode={composed}")
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
-        return git_program.beside(
-            self._place.root, command, stdin, variables, keep=(self._lock,), watch=self.look_for_pipes
-        )
-
-    def look_for_pipes(self) -> None:
-        """Refuse if a file of rules is a pipe: git waits for it forever."""
-        rule_pipes.refuse(self._place.root)
+        return git_program.write(self._place.root, command, stdin, variables, keep=(self._lock,))
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""

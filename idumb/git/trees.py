@@ -64,7 +64,7 @@ class GitTrees:
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = ShadowFolder(self._place, self._objects)
-        return Shadow(self._place, self._objects, folder, self.writer.has, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
@@ -176,7 +176,7 @@ class GitTrees:
         A setting or a file of attributes says so.
         """
         guarded = guarded_files.of_repository(self._objects)
-        if guarded.converts or guarded.effective().get("core.filemode", "").lower() in _OFF:
+        if guarded.converts or guarded.configuration.effective.get("core.filemode", "").lower() in _OFF:
             return True
         roots, folders = {self._place.root, self._objects.root}, {f for p in changed for f in paths.folders_above(p)}
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]

@@ -94,13 +94,3 @@ def test_hooks_that_the_user_s_own_configuration_names_are_listed(project: Proje
     assert (symptom["found"], symptom["path"]) == ("core.hooksPath is ~/hooks", "~/gitconfig")
     checks = {check["code"]: check["symptoms"] for check in doctor(project).data["checks"]}
     assert checks["git.hooks"][-1]["found"] == "~/hooks/pre-commit"
-
-
-def test_programs_of_the_working_tree_that_git_runs_are_named(project: Project) -> None:
-    project.repo.write("tools/clean.py", "")
-    assert problems(doctor(project), "git.programs") == []
-    project.repo.git("config", "filter.notes.clean", "python tools/clean.py %f")
-    project.repo.git("config", "filter.lfs.clean", "git-lfs clean -- %f")
-    project.repo.git("config", "alias.clean", "!tools/clean.py")
-    (symptom,) = symptoms_of(project, "git.programs", "warn")
-    assert (symptom["found"], symptom["path"]) == ("filter.notes.clean runs tools/clean.py", ".git/config")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from idumb.app.history import restore_conflicts
-from idumb.git import branch, git_program, shadow_folder, young_files
+from idumb.git import branch, git_program, shadow, shadow_folder
 from idumb.git.history import GitHistory
 from idumb.git.restore import restore_paths
 
@@ -39,7 +39,7 @@ def _trust_times() -> None:
     shadow_folder.SETTINGS = tuple(
         setting.replace("trustctime=true", "trustctime=false") for setting in shadow_folder.SETTINGS
     )
-    young_files.YoungFiles.unnoticed = lambda *_: set()  # type: ignore[method-assign]
+    shadow.Shadow._unnoticed = lambda *_: set()  # type: ignore[method-assign]
 
 
 def crash(place: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import discover, shadow_folder, young_files
+from idumb.git import discover, shadow, shadow_folder
 from idumb.git.trees import GitTrees
 from tests.states import matrix, planted
 from tests.states.matrix import ACTIONS, KINDS, LATE, PROGRAMME, Bench, Case
@@ -105,6 +105,6 @@ def test_every_edit_of_equal_size_and_time_is_detected(sandbox: GitSandbox, monk
     """R-GIT-1, F57: a hundred rounds; a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox) == 0
     monkeypatch.setattr(shadow_folder, "SETTINGS", shadow_folder.SETTINGS)
-    monkeypatch.setattr(young_files.YoungFiles, "unnoticed", young_files.YoungFiles.unnoticed)
+    monkeypatch.setattr(shadow.Shadow, "_unnoticed", shadow.Shadow._unnoticed)
     planted.put("times only")
     assert rounds(sandbox) > 90

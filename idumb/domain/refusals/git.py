@@ -133,7 +133,7 @@ ROWS: Mapping[str, Row] = {
         look("see which entry git requires", "git status"),
         way("own", "take ownership of the folder, or add it to safe.directory", "git then trusts it"),
     ),
-    "git.program-missing": row(_RUN, way("install", "install git 2.31 or newer, or add it to PATH")),
+    "git.program-missing": row(_RUN, way("install", "install git 2.36 or newer, or add it to PATH")),
     "git.ref-moved": row(
         "Move one of idumb's refs",
         STATUS,

@@ -44,7 +44,7 @@ class CheckoutTrees(GitTrees):
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = _ScanFolder(self._place, self._objects, self._git)
-        return Shadow(self._place, self._objects, folder, self.writer.has, self.limit(), self.has_secret)
+        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Keep the scanned tree alone: the index of a checkout is nobody's work."""

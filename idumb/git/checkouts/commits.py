@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pygit2
 
 from idumb.app.ports.repository import CommitAttempt
-from idumb.git import disk_space, git_program, open_repository, refs
+from idumb.git import disk_space, git_program, guarded_files, open_repository, refs
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.checkouts.user_git import EXCLUDE, config_line
 from idumb.git.discover import Repository
@@ -40,7 +40,7 @@ class Commits:
 
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
-        settings = [*_settings(self._place.root)]
+        settings = [*_settings(self._place)]
         folder = self._hooks(settings) if hooks else ""
         if folder:
             made = self._with_hooks(tree, head, message, settings, folder)
@@ -139,14 +139,14 @@ class Commits:
         return folder
 
 
-def _settings(root: str) -> Iterator[tuple[str, str]]:
+def _settings(place: Repository) -> Iterator[tuple[str, str]]:
     """Yield the user's settings that count for a commit, in their order."""
-    for name, value in git_program.settings(root).items():
+    for name, value in guarded_files.settings(place).items():
         if not name.startswith((*_OWN, *_OWN_SECTIONS)):
             yield name, value
 
 
 def _asked(top: str, arguments: Sequence[str], variables: Mapping[str, str]) -> str:
     """Return what git says without hooks; "" if it fails."""
-    result = git_program.beside(top, arguments, b"", variables, keep=(), watch=lambda: None)
+    result = git_program.write(top, arguments, extra=variables)
     return "" if result.status != 0 else result.out.decode("ascii").strip()

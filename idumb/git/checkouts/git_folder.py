@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from idumb.domain import errors
-from idumb.git import git_program, guarded_files, rule_pipes
+from idumb.git import git_program, guarded_files
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import EXCLUDE, UserGit
 from idumb.git.shadow_folder import OwnFolder
@@ -60,12 +60,11 @@ class GitFolder(OwnFolder):
             "GIT_CONFIG_NOSYSTEM": "1",
             **(variables or {}),
         }
-        return git_program.beside(root, arguments, stdin, named, keep=keep, watch=self._look_for_pipes)
-
-    def _look_for_pipes(self) -> None:
         try:
-            rule_pipes.refuse(self.root())
+            return git_program.write(root, arguments, stdin, named, keep=keep)
         except errors.Refusal as refusal:
+            if refusal.code != "git.waits-for-pipe":
+                raise
             raise Waiting(refusal.details["path"]) from refusal
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Mapping[str, str] | str) -> bytes:

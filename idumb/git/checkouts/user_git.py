@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from idumb.git import git_program, guarded_files
+from idumb.git import guarded_files
 from idumb.git.discover import Repository
 
 _SECTIONS = ("filter.", "lfs.", "user.", "author.", "committer.")
@@ -59,17 +59,13 @@ def of_stranger(user: Repository) -> UserGit:
 
 def read(user: Repository) -> UserGit:
     """Read it, before the first program starts: programs can change it later."""
-    guarded = guarded_files.of_repository(user)
-    settings = {
-        name: value
-        for name, value in git_program.settings(user.root).items()
-        if name.startswith(_SECTIONS) or name in _CORE
-    }
+    known = guarded_files.of_repository(user).configuration
+    settings = {name: value for name, value in known.effective.items() if name.startswith(_SECTIONS) or name in _CORE}
     settings["lfs.storage"] = os.path.join(user.common_dir, os.path.expanduser(settings.get("lfs.storage", "lfs")))
     settings["lfs.fetchexclude"] = "*"  # a file that is not in the local store is not downloaded
     places = {
-        _ATTRIBUTES: guarded.attributes_in_force[-1],
-        _EXCLUDES: guarded.excludes,
+        _ATTRIBUTES: known.attributes[-1],
+        _EXCLUDES: known.ignores[-1],
         "info/attributes": os.path.join(user.common_dir, "info", "attributes"),
         EXCLUDE: os.path.join(user.common_dir, EXCLUDE),
         "info/sparse-checkout": os.path.join(user.git_dir, "info", "sparse-checkout"),

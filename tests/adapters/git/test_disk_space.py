@@ -28,7 +28,7 @@ def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
     sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
     before = objects(sandbox)
     leave(monkeypatch, pages=9)
-    with pytest.raises(errors.Refusal, match=r"2 new or changed files need 44096 bytes.*large \(/.*36864") as refusal:
+    with pytest.raises(errors.Refusal, match=r"2 files of 44096 bytes.*large \(/.*36864") as refusal:
         trees.scan()
     assert refusal.value.code == "system.full"
     assert objects(sandbox) == before
@@ -46,7 +46,7 @@ def test_a_scan_that_needs_more_inodes_than_are_left_is_refused(
     assert refusal.value.details["files"] == 2
 
 
-def test_objects_that_git_already_has_need_no_space(
+def test_files_that_are_as_in_the_index_of_the_user_need_no_space(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write_all({"large": os.urandom(40_000), "d/other": "2"})

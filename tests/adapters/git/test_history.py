@@ -140,7 +140,7 @@ def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox, setting
     assert obstacle[0] == "git.unsupported-format"
     assert "\n" not in obstacle[1]
     with pytest.raises(errors.Refusal) as caught:
-        GitTrees(place).scan()
+        GitTrees(place).snapshot("refs/idumb/worktrees/main/x", "before")
     assert caught.value.code == "git.unsupported-format"
 
 

@@ -57,21 +57,16 @@ def test_rules_written_into_the_git_folder_of_a_checkout_do_not_apply(sandbox: G
 
 def test_the_user_s_rules_are_read_wherever_configuration_names_them(sandbox: GitSandbox, home: Path) -> None:
     outside = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
-    outside.rules()
-    assert outside.excludes == str(home / "config/git/ignore")
+    assert outside.configuration.ignores[-1] == str(home / "config/git/ignore")
     (home / "more").write_text("")
     (home / "gitconfig").write_text("[include]\n\tpath = more\n\tpath = ~/later\n")
-    outside.rules()
-    assert outside.excludes == str(home / "config/git/ignore")
+    assert outside.configuration.ignores[-1] == str(home / "config/git/ignore")
     (home / "more").write_text("[core]\n\texcludesFile = ~/rules\n")
-    outside.rules()
-    assert outside.excludes == str(home / "rules")
+    assert outside.configuration.ignores[-1] == str(home / "rules")
     (home / "later").write_text("[core]\n\texcludesFile = /elsewhere\n")
-    outside.rules()
-    assert outside.excludes == "/elsewhere"
+    assert outside.configuration.ignores[-1] == "/elsewhere"
     sandbox.git("config", "core.excludesFile", "in/tree")
-    outside.rules()
-    assert outside.excludes == str(sandbox.root / "in/tree")
+    assert outside.configuration.ignores[-1] == str(sandbox.root / "in/tree")
 
 
 def test_git_is_asked_for_its_configuration_once(
@@ -79,6 +74,6 @@ def test_git_is_asked_for_its_configuration_once(
 ) -> None:
     (home / "gitconfig").write_text("[include]\n\tpath = ~/missing\n[core]\n\texcludesFile = ~/rules\n")
     outside = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
-    before = outside.rules()
+    before = outside.configuration
     monkeypatch.setattr(subprocess, "Popen", None)
-    assert outside.rules() == before
+    assert outside.configuration == before
