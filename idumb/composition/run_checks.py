@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from idumb.app.worktree import work_of_run
 from idumb.domain.settings import CONTROL_OFF, CheckoutSettings, CheckSettings
 from idumb.gates import toolchains
-from idumb.gates.base_checks import BaseChecks
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
+from idumb.gates.controls import Controls
 from idumb.gates.proving import Proving
 from idumb.gates.shell_command import Shell
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
-from idumb.git.checkouts.checkout import BASE, PROOF, PROVE, Checkout
+from idumb.git.checkouts.checkout import PROOF, PROVE, Checkout
 from idumb.system import clock
 from idumb.system.processes import child_process
 
@@ -40,7 +40,7 @@ class RunChecks:
         self._chosen = services.settings.checks or CheckSettings()
         self._checkout = services.settings.checkout or CheckoutSettings()
         self._environments: dict[str, CheckEnvironment] = {}
-        self._before: dict[str, BaseChecks] = {}
+        self._controls = Controls()
 
     def open(self, workspace: Workspace, run: str, *, continued: bool) -> ShellChecks:
         services = self._services
@@ -50,7 +50,7 @@ class RunChecks:
             place=services.root,
             guard=services.owner.guard,
             head=lambda: services.history.head().commit,
-            base=lambda: self._base(run),
+            controls=self._controls,
             is_work=lambda tree, path: work_of_run.has_changed(services, run, tree, path),
             hints=Hints(services.settings.checks, services.settings.checkout, services.trees.ignored),
         )
@@ -122,14 +122,7 @@ class RunChecks:
             return int(datetime.fromisoformat(event.at).timestamp() * 1_000_000) * 1_000
         return clock.nanoseconds()
 
-    def _base(self, run: str) -> BaseChecks:
-        """Return the checks of a run before the work, which share one working tree."""
-        if run not in self._before:
-            self._before[run] = BaseChecks(lambda: self._checkouts.open(BASE))
-        return self._before[run]
-
     def close(self) -> None:
-        for checks in self._before.values():
-            checks.close()
+        self._controls.end(wait=False)
         for environment in self._environments.values():
             environment.close()

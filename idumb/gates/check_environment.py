@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -200,12 +199,6 @@ class CheckEnvironment:
     @property
     def has_own_home(self) -> bool:
         return self._computed.home == PRIVATE_HOME
-
-    def another(self) -> CheckEnvironment:
-        """Return the same environment with folders of its own, for another thread."""
-        environment = copy.copy(self)
-        environment._session = None  # noqa: SLF001 - its own class
-        return environment
 
     @contextlib.contextmanager
     def opened(self, command: str, root: str, present: Sequence[str] = ()) -> Iterator[Conditions]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,9 +19,9 @@ from idumb.lazy_dataclass import dataclass
 from idumb.system.processes import child_process, process_tree
 
 if TYPE_CHECKING:
-    from idumb.gates.base_checks import BaseChecks
     from idumb.gates.check_environment import CheckEnvironment, Conditions
     from idumb.gates.check_words import Hints
+    from idumb.gates.controls import Controls
     from idumb.gates.proving import Proving, Sandbox
 
 _MOST_OF_COMMAND = 40
@@ -53,7 +54,7 @@ class ShellChecks:
     head: Callable[[], str | None] = lambda: None
     prepare: Sequence[str] = ()
     prepare_timeout: float | None = None
-    base: Callable[[], BaseChecks] | None = None
+    controls: Controls | None = None
     sandbox: Sandbox | None = None
     is_work: Callable[[str, str], bool] = lambda _tree, _path: False
     hints: Hints | None = None
@@ -193,29 +194,30 @@ class ShellChecks:
         return checks
 
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
-        if self.base is None:
+        if self.controls is None:
             return
         environment = self._environment_for(timeout)
         self.end_processes()  # the first search ends every process of the run, so it must come before the controls
-        base, head = self.base(), self.head()
-        base.start(self._beside, commands, tree=tree, head=head, environment=environment, timeout=timeout, delay=delay)
+        beside = functools.partial(self._beside, self.head())
+        self.controls.start(beside, commands, tree=tree, environment=environment, timeout=timeout, delay=delay)
 
-    def controls(self, *, wait: bool) -> Mapping[str, str]:
-        return {} if self.base is None else self.base().results(wait=wait)
+    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
+        if self.controls is None:
+            return {}
+        results = self.controls.end(wait=wait)
+        self.renew()
+        return results
 
-    def stop_controls(self) -> None:
-        if self.base is not None:
-            self.base().stop()
-
-    def _beside(self, proving: Proving, head: str | None, started: Callable[[int], None]) -> ShellChecks:
-        """Return the same checks for another thread, in a working tree and private folders of their own."""
+    def _beside(self, head: str | None, started: Callable[[int], None]) -> ShellChecks:
+        """Return the same checks for another thread, which leave nothing for those of the work."""
         checks = copy.copy(self)
-        checks.head = lambda: head
-        checks.proving, checks.private = proving, None if self.private is None else self.private.another()
+        checks.head, checks.controls = lambda: head, None
         checks.shell = dataclasses.replace(self.shell, beside=started)
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread
         checks.hints = None  # a control may fail
+        if self.proving is not None:
+            self.proving.renew(control=True)
         return checks
 
     def close(self) -> None:

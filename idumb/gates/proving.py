@@ -11,7 +11,8 @@ class Proving(Protocol):
 
     - `show` makes it hold a tree on top of a commit, and returns variables that a check needs.
     - `prepare` adds what `run` makes of the tree shown, unless it is there since an earlier time with this `identity`.
-    - `renew`: the next `show` removes what earlier checks left, even if it shows the same tree.
+    - `renew`: the next `show` removes what earlier checks left, even if it shows the same tree. Until it is called
+      again, nothing that a check of a `control` writes stays, not even in a cache.
     - `restore` puts back the files of the tree that a check changed, and returns their paths.
     - `provided`, `prepared`, `cached`: what it has besides the tree: the user's ignored paths, what `prepare` made, and
       what earlier checks left and the configuration keeps. `missing`: a sentence for each submodule without files.
@@ -24,7 +25,7 @@ class Proving(Protocol):
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
 
-    def renew(self) -> None: ...
+    def renew(self, *, control: bool = False) -> None: ...
 
     def restore(self) -> tuple[str, ...]: ...
 

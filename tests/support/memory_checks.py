@@ -25,11 +25,8 @@ class MemoryChecks:
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
         pass
 
-    def controls(self, *, wait: bool) -> Mapping[str, str]:
+    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
         return {}
-
-    def stop_controls(self) -> None:
-        pass
 
     def given(self, variables: Mapping[str, str]) -> MemoryChecks:
         self.variables = dict(variables)

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from idumb.app.attempt import agent_client, questions
+from idumb.app.attempt import agent_client, negative_control, questions
 from idumb.app.contract import plan_answers
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.run_context import RunContext
@@ -30,6 +30,11 @@ def build(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt.at(BUILT)
     if attempt.awaits_verdict:
         return attempt.at(BUILT, result=_result_of_waiting(context, attempt))
+    attempt = negative_control.run_before(context, attempt)
+    return attempt.at(BUILT) if attempt.outcome is not None else _asked(context, attempt)
+
+
+def _asked(context: RunContext, attempt: Attempt) -> Attempt:
     name = attempt.builder
     builder = context.agents.get(name)
     able = capabilities(builder)
@@ -38,12 +43,9 @@ def build(context: RunContext, attempt: Attempt) -> Attempt:
     if able.asks_person:
         request = _with_question(context, attempt, request)
         decisions = (request.question,) if request.question is not None else ()
-    if context.strict or not able.deterministic:
-        from idumb.app.attempt import negative_control  # most tasks with steps need none
-
-        negative_control.start(context, attempt)
     call = agent_client.Call(builder, name, request, _why_not_retry(context, attempt))
-    result = agent_client.ask(context.services, context.journal, call)
+    with negative_control.beside(context, attempt, needed=not able.deterministic) as controls:
+        result = agent_client.ask(context.services, context.journal, call)
     if result.outcome == outcome.WAITING and questions.is_over(decisions, context.services.clock.now()):
         result = dataclasses.replace(result, outcome=outcome.TIMED_OUT, message=questions.UNANSWERED)
     if request.session is not None and not result.resumed:
@@ -60,6 +62,7 @@ def build(context: RunContext, attempt: Attempt) -> Attempt:
         questions=decisions,
         answers=answers,
         evidence=evidence,
+        controls=controls,
     )
     if built.failure is not None:
         ended = outcome.FAILED if result.outcome == outcome.COMPLETED else result.outcome

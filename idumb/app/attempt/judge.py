@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from idumb.app.attempt import build, measure, questions, step_evidence, validator
+from idumb.app.attempt import build, measure, negative_control, questions, step_evidence, validator
 from idumb.app.core.attempt import JUDGED, Attempt
-from idumb.app.core.run_context import CONTROLS, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
 from idumb.app.worktree import exposed_secrets, git_files, preconditions, tool_leftovers
@@ -21,7 +21,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.proof.symbols import NOT_JUDGED
-from idumb.domain.settings import CONTROL_BEFORE, Settings
+from idumb.domain.settings import Settings
 
 _MOST_READ = 1024 * 1024
 """Bytes of a changed file that may name paths of this machine; larger ones are data."""
@@ -74,6 +74,9 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     The attempt has ended if no check could run, or if a check proves nothing about the work.
     """
     services, task = context.services, attempt.task
+    attempt = negative_control.run_before(context, attempt)
+    if attempt.outcome is not None:
+        return attempt, ()
     checks, tree = context.checks, attempt.proven or attempt.candidate
     try:
         run = check_after(checks, task, attempt.plan, services.settings, tree, services.interrupts)
@@ -89,12 +92,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
 
         state, base = context.journal.state, attempt.base
         checked = broken_invariants.explain(services, context.checks, state, checked, task.id, base)
-    settings = services.settings.checks
-    if context.strict or CONTROLS in context.notes or (settings is not None and settings.control == CONTROL_BEFORE):
-        from idumb.app.attempt import negative_control  # most tasks with steps need none
-
-        return negative_control.compare(context, attempt, checked)
-    return attempt, checked
+    return attempt, negative_control.compare(attempt, checked)
 
 
 NOT_PREPARED = "checkout.prepare"

@@ -1,17 +1,18 @@
 """The negative control: a check that also passes before the work does not show that the work was done.
 
-While the builder works, each check runs on the tree before the work. In guided mode, a task never waits for that; in
-strict mode and with `checks.control: before`, a criterion whose checks passed before is an error, unless it says
-`keeps:`.
+Each check runs on the tree before the work: in guided mode while the builder works, and no task waits for that. In
+strict mode and with `checks.control: before` it runs before the builder, and a criterion whose checks passed is an
+error, unless it says `keeps:`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from idumb.app.core.attempt import Attempt
-from idumb.app.core.run_context import CONTROLS, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
 from idumb.domain import failures, outcome, wording
@@ -43,54 +44,66 @@ def commands(task: Task) -> dict[str, str]:
     return subjects
 
 
-def start(context: RunContext, attempt: Attempt) -> None:
-    """Begin to run the checks of a task on the tree before its work, beside the builder."""
-    services, task = context.services, attempt.task
-    off = _setting(context) == CONTROL_OFF
-    needed = {} if off or task.is_human else commands(task)
-    if not needed:
-        return
-    tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
-    limit = float(services.settings.run.check_timeout)
-    context.notes[CONTROLS] = True
-    context.checks.start_controls(needed, tree=tree, timeout=limit, delay=0.0 if _must_run(context) else DELAY)
+def run_before(context: RunContext, attempt: Attempt) -> Attempt:
+    """Run the controls where the verdict needs them, unless they have run.
 
-
-def compare(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> tuple[Attempt, list[Evidence]]:
-    """Return the evidence with the results before the work.
-
-    Where controls must run, an attempt ends if nothing else failed and a criterion was proven before the work.
+    The attempt ends if a criterion was proven before the work.
     """
-    if _must_run(context) and CONTROLS not in context.notes:
-        start(context, attempt)
-    if CONTROLS not in context.notes:
-        return attempt, list(checked)
-    waits = _must_run(context) and not any(e.result in evidence.BROKEN for e in checked)
+    if not _decides(context) or attempt.controls or not _start(context, attempt, delay=0.0):
+        return attempt
     with context.services.interrupts.armed():
-        results = context.checks.controls(wait=waits)
-    context.checks.stop_controls()
-    compared = [
+        results = context.checks.end_controls(wait=True)
+    attempt = dataclasses.replace(attempt, controls=results)
+    subjects = passed_before(attempt.task, results)
+    if not subjects:
+        return attempt
+    failure = _failure(context, subjects)
+    return dataclasses.replace(attempt, failure=failure).ended(outcome.ERRORED, failure.message)
+
+
+@contextlib.contextmanager
+def beside(context: RunContext, attempt: Attempt, *, needed: bool) -> Iterator[dict[str, str]]:
+    """Run the controls as far as there is time; afterwards the dictionary has their results.
+
+    They are not `needed` beside a builder that is faster than they are.
+    """
+    results = dict(attempt.controls)
+    started = needed and not _decides(context) and _start(context, attempt, delay=DELAY)
+    try:
+        yield results
+    finally:
+        if started:
+            results.update(context.checks.end_controls(wait=False))
+
+
+def compare(attempt: Attempt, checked: Sequence[Evidence]) -> list[Evidence]:
+    """Return the evidence with the results before the work."""
+    results = attempt.controls
+    return [
         dataclasses.replace(e, control=results[e.command])
         if e.command is not None and e.command in results and _is_controlled(e)
         else e
         for e in checked
     ]
-    if not waits:
-        return attempt, compared
-    subjects = passed_before(attempt.task, results)
-    if not subjects:
-        return attempt, compared
-    failure = _failure(context, subjects)
-    attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *compared), failure=failure)
-    return attempt.ended(outcome.ERRORED, failure.message), compared
+
+
+def _start(context: RunContext, attempt: Attempt, *, delay: float) -> bool:
+    """Begin to run the controls of a task; return whether it has any."""
+    services, task = context.services, attempt.task
+    needed = {} if _setting(context) == CONTROL_OFF or task.is_human else commands(task)
+    if needed:
+        tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
+        limit = float(services.settings.run.check_timeout)
+        context.checks.start_controls(needed, tree=tree, timeout=limit, delay=delay)
+    return bool(needed)
 
 
 def _setting(context: RunContext) -> str:
     return (context.services.settings.checks or CheckSettings()).control
 
 
-def _must_run(context: RunContext) -> bool:
-    """Return whether the verdict waits for the controls."""
+def _decides(context: RunContext) -> bool:
+    """Return whether the verdict needs the controls."""
     return context.strict or _setting(context) == CONTROL_BEFORE
 
 

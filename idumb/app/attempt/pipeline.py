@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from idumb.app.attempt import build, determinism, entry, judge, measure, record
 from idumb.app.core.attempt import Attempt
-from idumb.app.core.run_context import CONTROLS, RunContext
+from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import exposed_secrets
 
 
@@ -93,15 +93,11 @@ def _recording_again(earlier: Attempt) -> Stage:
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
-    try:
-        for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
-            if attempt.outcome is not None and not stage.also_failed:
-                continue
-            guard()
-            if attempt.outcome is None and interrupts.received is not None:
-                interrupts.check()
-            attempt = stage.run(context, attempt)
-    finally:
-        if context.notes.pop(CONTROLS, None):
-            context.checks.stop_controls()
+    for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
+        if attempt.outcome is not None and not stage.also_failed:
+            continue
+        guard()
+        if attempt.outcome is None and interrupts.received is not None:
+            interrupts.check()
+        attempt = stage.run(context, attempt)
     return attempt

@@ -58,6 +58,7 @@ class Attempt:
     Once it is built:
 
     - `result`: what the builder answered; None if nobody was asked. `failure`: why an agent could not work.
+    - `controls`: the result of checks before the work, by command.
 
     Once it is measured:
 
@@ -109,6 +110,7 @@ class Attempt:
     failure: FailureMessage | None = None
     questions: tuple[Decision, ...] = ()
     answers: tuple[Answer, ...] = ()
+    controls: Mapping[str, str] = field(default_factory=dict)
 
     candidate: str = ""
     changes: tuple[Change, ...] = ()

@@ -26,8 +26,6 @@ SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"}
 """Kinds of events that hold the whole attempt, from where it can continue."""
 INTERRUPTED_NAME = "interrupted"
 """The last part of the ref that keeps what an attempt left which did not end."""
-CONTROLS = "controls"
-"""The note of an attempt whose checks also run before its work."""
 
 
 @dataclass(slots=True)

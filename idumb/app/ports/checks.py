@@ -46,14 +46,14 @@ class Checks(Protocol):
     def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float, delay: float) -> None:
         """Begin to run commands, each with its subject, on the tree before the work; begin after `delay` seconds.
 
-        They run beside everything else, in a working tree of their own.
+        They run beside the builder, where checks run: no check may run before `end_controls`.
         """
 
-    def controls(self, *, wait: bool) -> Mapping[str, str]:
-        """Return the result of each control that has ended, by its command; with `wait`, of all."""
+    def end_controls(self, *, wait: bool) -> Mapping[str, str]:
+        """Return the result of each control, by its command. Without `wait`, one that still runs is killed.
 
-    def stop_controls(self) -> None:
-        """End the control that runs now, and begin no other."""
+        Nothing that they left takes part in a later check.
+        """
 
     def end_processes(self) -> tuple[int, ...]:
         """Kill the processes that builders and checks left; return their ids."""

@@ -31,8 +31,8 @@ from idumb.git.trees import GitTrees
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
 
-BUILD, PROOF, BASE, PROVE = "build", "proof", "base", "prove"
-"""The uses of a checkout: BASE for checks before the work, PROVE for those of a stranger."""
+BUILD, PROOF, PROVE = "build", "proof", "prove"
+"""The uses of a checkout: PROVE for the checks of a stranger."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
 _CHECKED, _PREPARED = "checked", "prepared"
@@ -87,7 +87,7 @@ class Checkout:
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None
-        self._is_used = self._is_ready = False
+        self._is_used = self._is_ready = self._is_control = False
         self.provided: tuple[str, ...] = ()
         self.prepared: tuple[str, ...] = tuple(filter(None, self._git.read(_PREPARED).split("\0")))
         self.cached: tuple[str, ...] = ()
@@ -228,9 +228,12 @@ class Checkout:
         with self._opened() as opened:
             return untracked.present(opened, self._kept()._replace(paths=frozenset(self.provided)))
 
-    def renew(self) -> None:
-        """Make the next `show` remove what programs left even for the same tree, and in a build what git ignores."""
-        self._is_used = True
+    def renew(self, *, control: bool = False) -> None:
+        """Make the next `show` remove what programs left even for the same tree, and in a build what git ignores.
+
+        Until the next call, what a check of a `control` writes in a cache is removed as what a builder writes there.
+        """
+        self._is_used, self._is_control = True, control
 
     def restore(self) -> tuple[str, ...]:
         """Restore the files that a check changed or removed; return those of the tree, as paths of the project."""
@@ -324,7 +327,8 @@ class Checkout:
             return 0
 
     def _note_checked(self) -> None:
-        self._git.write(_CHECKED, b"x")
+        if not self._is_control:
+            self._git.write(_CHECKED, b"x")
 
 
 def _is_final(problem: Exception) -> bool:

@@ -69,10 +69,9 @@ class Checkouts:
         left = {one.path: one for one in self.left()}
         for pair in places.free(self._place):
             with contextlib.closing(pair):
-                for use in (BUILD,):
-                    folder, _ = pair.opened(use)
-                    if folder.path in left:
-                        Checkout(self._place, self._trees(), pair, use, Additions())
+                folder, _ = pair.opened(BUILD)
+                if folder.path in left:
+                    Checkout(self._place, self._trees(), pair, BUILD, Additions())
         still = {one.path for one in self.left()}
         return tuple(one for path, one in left.items() if path not in still)
 

@@ -124,8 +124,12 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n", "build": b"made\n"}
 
 
-def test_caches_stay_when_the_tree_changes_unless_somebody_changed_them_later(
-    sandbox: GitSandbox, proof: Take, tmp_path: Path
+@pytest.mark.parametrize("control", [False, True])
+def test_caches_stay_when_the_tree_changes_unless_somebody_or_a_control_changed_them_later(
+    sandbox: GitSandbox,
+    proof: Take,
+    tmp_path: Path,
+    control: bool,  # noqa: FBT001
 ) -> None:
     sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache/\n"})
     sandbox.commit()
@@ -138,7 +142,12 @@ def test_caches_stay_when_the_tree_changes_unless_somebody_changed_them_later(
     noted = (sandbox.git_dir / "idumb/checkouts/proof-1/checked").stat().st_mtime_ns
     while clock_of(tmp_path / "clock") <= noted:
         pass
+    if control:
+        checkout.renew(control=True)
+        show(checkout, sandbox)
     (root / "cache/changed/out").write_text("planted\n")
+    if control:
+        checkout.restore()
     checkout.renew()
     show(checkout, sandbox)
     assert set(shown(checkout)) == {".gitignore", "a.txt", "cache/kept/out"}

@@ -1,4 +1,4 @@
-"""Runs checks on the tree before the work, in a thread and a working tree of their own, while a builder works.
+"""Runs checks on the tree before the work, in the proof checkout, in a thread while a builder works.
 
 Results are remembered by tree, command and environment, so that an unchanged base costs nothing in one command.
 """
@@ -18,32 +18,20 @@ from idumb.domain.proof import evidence
 
 if TYPE_CHECKING:
     from idumb.gates.checks import ShellChecks
-    from idumb.gates.proving import Proving
-
 
 _LATE = f"{evidence.NOT_RUN}: it had not ended when the task was judged"
-_KILLED = 2.0
-"""Seconds in which a check ends that was killed, with everything that it started."""
-
-
 _SIGNALS = 0.5
 """Seconds after which the wait for a thread lets a signal through that arrived right before it."""
-_IDLE = 0.05
-"""Seconds in which a thread ends that runs no check, unless it checks out the tree."""
 
 
 class _StoppedError(Exception):
-    """A check was started although the checks were stopped."""
+    """A check was started although the controls were stopped."""
 
 
-class BaseChecks:
-    """The checks of a run before the work.
+class Controls:
+    """The controls of a run: its checks, before the work. Between `start` and `end`, they own the proof checkout."""
 
-    `opened` returns the working tree in which they run; it is called in the thread of the caller.
-    """
-
-    def __init__(self, opened: Callable[[], Proving]) -> None:
-        self._opened = opened
+    def __init__(self) -> None:
         self._remembered: dict[str, str] = {}
         self._results: dict[str, str] = {}
         self._stopped = threading.Event()
@@ -52,38 +40,33 @@ class BaseChecks:
 
     def start(
         self,
-        beside: Callable[[Proving, str | None, Callable[[int], None]], ShellChecks],
+        beside: Callable[[Callable[[int], None]], ShellChecks],
         commands: Mapping[str, str],
         *,
         tree: str,
-        head: str | None,
         environment: str,
         timeout: float,
         delay: float,
     ) -> None:
         """Run commands, each with its subject, on a tree, after `delay` seconds. Times are in seconds.
 
-        `beside` opens the checks of a working tree for a commit as HEAD, with a function to call with the id of each
-        process. `environment` is a digest of what decides a result besides tree and command.
+        `beside` makes the checks, with a function to call with the id of each process. `environment` is a digest of
+        what decides a result besides tree and command.
         """
-        self.stop()
-        if self._thread is not None:  # it still checks out the tree of an earlier task
-            self._results = dict.fromkeys(commands, f"{evidence.NOT_RUN}: an earlier one had not ended")
-            return
+        self.end(wait=False)
         keys = {command: canonical_json.digest([tree, command, environment]) for command in commands}
         self._results = {c: self._remembered[key] for c, key in keys.items() if key in self._remembered}
         waiting = {command: key for command, key in keys.items() if command not in self._results}
         if not waiting:
             return
-        proving = self._opened()
         self._stopped = threading.Event()
 
         def run() -> None:
             if not self._stopped.wait(delay):
-                proving.renew()
                 self._results.update(dict.fromkeys(waiting, _LATE))
-                with contextlib.closing(beside(proving, head, self._started)) as checks:
-                    self._run_all(checks, {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
+                self._run_all(
+                    beside(self._started), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout
+                )
 
         self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
         self._thread.start()
@@ -117,37 +100,28 @@ class BaseChecks:
         if process is not None and process[1] is not None:
             os.close(process[1])
 
-    def results(self, *, wait: bool) -> dict[str, str]:
-        """Return the result of each command that has ended; with `wait`, of all."""
-        while wait and self._thread is not None and self._thread.is_alive():
+    def end(self, *, wait: bool) -> dict[str, str]:
+        """Return the result of each command. Without `wait`, the one that runs is killed, and no other begins.
+
+        Afterwards nothing of them runs.
+        """
+        if not wait:
+            self._stopped.set()
+            self._kill()
+        while self._thread is not None:
             self._thread.join(_SIGNALS)
+            if not self._thread.is_alive():
+                self._thread = None
         return dict(self._results)
 
-    def stop(self) -> None:
-        """End the check that runs now, and begin no other."""
-        self._stopped.set()
-        thread = self._thread
-        if thread is None:
-            return
-        thread.join(_KILLED if self._kill() else _IDLE)
-        if not thread.is_alive():
-            self._thread = None
-
-    def _kill(self) -> bool:
-        """Kill the process that runs now, whose thread ends what it left. Return whether one runs."""
+    def _kill(self) -> None:
+        """Kill the process that runs now, whose thread ends what it left."""
         process = self._process
         if process is None:
-            return False
+            return
         pid, descriptor = process
         with contextlib.suppress(OSError):
             if descriptor is None:
                 os.kill(pid, signal.SIGKILL)
             else:
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        return True
-
-    def close(self) -> None:
-        self.stop()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
