@@ -17,6 +17,7 @@ from idumb.gates.check_environment import Computed
 from idumb.gates.checks import ShellChecks
 from idumb.git.trees import GitTrees
 from idumb.system.processes import process_tree
+from idumb.system.processes.started_program import GuardedProgram
 
 
 class Guard(NamedTuple):
@@ -54,15 +55,19 @@ def _shared_temporary(name: str, value: str) -> Callable[[], None]:
 
 
 def _processes_live() -> None:
-    """Leave alone what programs started: they are ended when a program ends, and once more after the builder."""
-    end = process_tree.end_program
+    """Leave alone what programs started; guardians and idumb end it after a program, idumb again after a builder."""
+    alive = list[Any]()  # a guardian that idumb forgets ends everything
 
-    def end_program(child: Any, cookie: str, before: frozenset[int], grace: float) -> tuple[int, ...]:
-        return end(child, f"{cookie}-of-none", frozenset(process_tree.children()), grace)
+    def end_program(child: Any, *_: Any) -> tuple[()]:
+        if child is not None and child.poll() is None:
+            child.kill()
+        return ()
 
     for owner, name, value in (
         (process_tree, "end_program", end_program),
         (process_tree, "end_strays", _nothing),
+        (GuardedProgram, "end_left", _nothing),
+        (GuardedProgram, "close", lambda program: alive.append(program)),  # noqa: PLW0108 - only a function is a method
         (ShellChecks, "end_processes", _nothing),
     ):
         setattr(owner, name, value)
