@@ -23,17 +23,19 @@ def advance(
     commit: str,
     expected: str | None,
     message: str,
+    known: str = "",
 ) -> str:
     """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
 
-    First the index gets the entries of the paths that the commit changed, where it still has those from before: what
-    the user staged for them stays. The other way round, his next commit would undo the work if idumb were killed
-    between the two. Return git's words if it refuses; the index is then as HEAD has it. Repeating the call is safe.
+    First the index gets the entries of the paths that the commit changed, where it still has those from before or those
+    of the tree `known`: what else the user staged for them stays. The other way round, his next commit would undo the
+    work if idumb were killed between the two. Return git's words if it refuses; the index is then as HEAD has it.
+    Repeating the call is safe.
     """
     if open_repository.head_of(repository) != commit:
         before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
         try:
-            followed = index_file.follow(place, repository, before, after)
+            followed = index_file.follow(place, repository, before, after, known)
         except errors.Refusal as refusal:
             return str(refusal)
         _force_index(place)

@@ -204,9 +204,9 @@ class GitHistory:
         made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return dataclasses.replace(made, unrun=unrun) if unrun else made
 
-    def advance(self, commit: str, expected: str | None, message: str) -> str:
+    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
         name = open_repository.branch_of(self.repository)
-        return branch.advance(self._place, self.repository, name, commit, expected, f"idumb: {message}")
+        return branch.advance(self._place, self.repository, name, commit, expected, f"idumb: {message}", known)
 
     def _marked(self, message: str) -> str:
         """Return a message with the project's folder after the trailers, because two projects may have a phase 1."""

@@ -67,17 +67,19 @@ def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | No
     return chosen
 
 
-def follow(place: Repository, repository: pygit2.Repository, before: str, after: str) -> tuple[str, ...]:
-    """Give the index the entries of the tree `after` where it still has those of `before`; return these paths.
+def follow(
+    place: Repository, repository: pygit2.Repository, before: str, after: str, known: str = ""
+) -> tuple[str, ...]:
+    """Give the index the entries of the tree `after` where it still has those of `before` or `known`; return the paths.
 
     Refusal `git.failed` if git could not.
     """
     paths = [change.path for change in tree_objects.changes(repository, before, after)]
     stale = []
     for path, have in entries(place.root, paths).items():
-        old, new = (tree_objects.entry(repository, tree, path) for tree in (before, after))
+        old, new, other = (tree_objects.entry(repository, tree, path) for tree in (before, after, known or before))
         announced = old is None and have is not None and have.oid == EMPTY
-        if have != new and (have == old or announced):
+        if have != new and (have in (old, other) or announced):
             stale.append(path)
     set_to(place, repository, after, stale)
     return tuple(stale)

@@ -185,56 +185,58 @@ def untracked(repo: GitSandbox) -> None:
 
 
 @pytest.mark.parametrize("dirty", [modified, staged, staged_only, deleted, untracked], ids=lambda f: f.__name__)
-def test_uncommitted_user_changes_in_a_declared_path_are_refused(
+def test_uncommitted_user_changes_in_a_declared_path_are_a_question(
     project: Project, dirty: Callable[[GitSandbox], None]
 ) -> None:
-    """R-GIT-6, F1: the user's change is kept, and the next step is named; whether a glob names it or not."""
+    """R-GIT-6, F1: the user's change is kept; whether a glob names it or not."""
     project.repo.write("a.txt", "old\n")
     project.repo.commit("a", "a.txt")
     steps = [write("a.txt", "new\n")]
-    project.plan([making("T1-01", "first.txt"), task("T1-02", files="modify `a.txt`", steps=steps)])
+    project.plan([task("T1-01", files="modify `a.txt`", steps=steps)])
     project.plan([task("T2-01", files="modify `*.txt`", steps=steps)], phase="2")
     dirty(project.repo)
     before = project.repo.ledger()
     for phase in ("1", "2"):
         answer = project.quick("execute-phase", phase, "--approve", project.approval(phase), "--json")
-        assert (answer.code, answer.error["code"]) == (4, "task.dirty-path")
-        assert answer.error["details"]["paths"] == ["a.txt"]
-        assert "--workspace clone" not in answer.error["hint"]  # it would be refused at the delivery
-        assert "git commit" in answer.error["hint"]
+        assert (answer.code, answer.error["code"]) == (5, "run.waiting")
+        (question,) = answer.data["decisions"]
+        assert (question["id"], question["evidence"]) == (f"T{phase}-01.base.1", ["a.txt"])
     after = project.repo.ledger()
     assert projects.user_bytes(before, after) == []
     assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)
+
+
+def started(project: Project) -> Answer:
+    """Begin the task in the user's own tree, where nobody is asked."""
+    return project.json("start", "T1-01", "--approve", project.approval())
 
 
 def test_the_hint_about_a_tracked_file_with_changes_names_a_stash_that_works(project: Project) -> None:
     """R-GIT-6: a tracked file that is moved away is deleted, which is a change too."""
     project.repo.write("a b.txt", "old\n")
     project.repo.commit("a", "a b.txt")
-    project.plan(
-        [task("T1-01", files="modify `a b.txt`", check="grep -q new *.txt", steps=[write("a b.txt", "new\n")])]
-    )
+    project.plan([task("T1-01", files="modify `a b.txt`")], head="builder: editor\n")
     project.repo.write("a b.txt", "mine\n")
-    hint = run(project).error["hint"]
-    assert hint == "Commit them (git commit) or stash them (git stash push -- 'a b.txt'), then idumb resume 1"
+    hint = started(project).error["hint"]
+    assert hint == "Commit them (git commit) or stash them (git stash push -- 'a b.txt'), then idumb start T1-01"
     project.repo.git("stash", "push", "--quiet", "--", "a b.txt")
-    assert project.quick("resume", "1").code == 0
+    assert started(project).code == 0
 
 
 def test_the_hint_about_changed_files_says_to_move_only_the_untracked_ones_away(project: Project) -> None:
     """R-GIT-6."""
     project.repo.write("a.txt", "old\n")
     project.repo.commit("a", "a.txt")
-    project.plan([task("T1-01", files="modify `*.txt`", check="grep -q new a.txt", steps=[write("a.txt", "new\n")])])
+    project.plan([task("T1-01", files="modify `*.txt`")], head="builder: editor\n")
     project.repo.write("new.txt", "mine\n")
-    hint = run(project).error["hint"]
-    assert hint == "Commit them (git commit) or move them away, then idumb resume 1"
+    hint = started(project).error["hint"]
+    assert hint == "Commit them (git commit) or move them away, then idumb start T1-01"
     project.repo.write("a.txt", "mine\n")
-    hint = project.quick("resume", "1", "--json").error["hint"]
+    hint = started(project).error["hint"]
     stash = "stash them (git stash push -- a.txt) and move the untracked ones away"
-    assert hint == f"Commit them (git commit), or {stash}, then idumb resume 1"
+    assert hint == f"Commit them (git commit), or {stash}, then idumb start T1-01"
     project.repo.commit("mine", "a.txt", "new.txt")
-    assert run(project).code == 0
+    assert started(project).code == 0
 
 
 def become_ordinary(_: None) -> None:

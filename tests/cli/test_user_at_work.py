@@ -142,3 +142,109 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
     answer = project.json("audit", "workspace", "1")
     assert (answer.code, answer.error["code"]) == (4, "plan.kept-gone")
     assert "idumb doctor --fix" in answer.error["hint"]
+
+
+# His version of a file before the work
+
+
+def begun(project: Project, *flags: str, script: str = "sed -i s/^/more-/ d/src.txt", settings: str = "") -> Answer:
+    """Run a task that changes the folder `d`; of a file in it, the user has an uncommitted version."""
+    project.repo.write_all({"d/src.txt": "one\n", "d/page.txt": "one\n"})
+    project.repo.commit("d", "d")
+    project.repo.write("d/src.txt", "two\n")
+    if settings:
+        project.configure(settings)
+    project.plan([task("T1-01", files="modify `d/*`", check="! grep -q one d/src.txt", steps=[shell(script)])])
+    if "strict" in flags:
+        assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    return project.execute("--no-verify", *flags)
+
+
+def answered(project: Project, choice: str) -> Answer:
+    assert project.json("decide", "T1-01.base.1", choice).code == 0
+    return project.resume("--no-verify")
+
+
+def test_uncommitted_changes_in_a_declared_file_are_a_question_before_anything_starts(project: Project) -> None:
+    """R-GIT-6: exit 5, and the answers are commands."""
+    answer = begun(project)
+    assert (answer.code, answer.error["code"], answer.error["hint"]) == (5, "run.waiting", "idumb decisions"), answer
+    (question,) = project.json("decisions").data["decisions"]
+    assert (question["id"], [c["id"] for c in question["choices"]]) == ("T1-01.base.1", ["commit", "mine", "stop"])
+    assert project.events("1", "--kind", "attempt.started") == []
+
+
+@pytest.mark.parametrize("staged", [(), ("d/src.txt",)], ids=["", "staged"])
+def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
+    """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
+    begun(project)
+    for path in staged:
+        project.repo.git("add", path)
+    answer = answered(project, "mine")
+    assert answer.data["outcome"] == "complete", answer
+    assert not any("d/src.txt" in words for words in answer.object["warnings"])
+    assert (project.read("d/src.txt"), project.repo.git("show", "HEAD~1:d/src.txt")) == ("more-two\n", "more-two")
+    assert project.repo.git("status", "--porcelain", "d/src.txt") == ""
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.read("d/src.txt") == "two\n"
+
+
+def test_what_the_task_leaves_of_that_version_is_committed_too_because_it_was_proven_so(project: Project) -> None:
+    """R-RUN-3: the check holds only with the user's version. What he saves meanwhile stays."""
+    begun(project, script="echo more > d/page.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
+    assert answered(project, "mine").data["outcome"] == "complete"
+    assert (project.repo.git("show", "HEAD~1:d/src.txt"), project.read("d/src.txt")) == ("two", "three\n")
+
+
+def test_a_control_runs_on_that_version_too(project: Project) -> None:
+    begun(project, script="echo more > d/page.txt", settings="checks: {control: before}\n")
+    assert "passed before the work too" in answered(project, "mine").error["message"]
+
+
+def test_a_save_between_the_answer_and_the_delivery_is_a_question_again(project: Project) -> None:
+    """R-GIT-6: his first version is in the snapshot, the second at its path."""
+    begun(project, script="sed -i s/^/more-/ d/src.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
+    answer = answered(project, "mine")
+    assert answer.code == 5, answer
+    assert project.json("decisions").data["decisions"][0]["id"] == "T1-01.delivery.1"
+    (started,) = project.events("1", "--kind", "attempt.started")
+    assert project.repo.git("show", f"{started['payload']['base']}:d/src.txt") == "two"
+    assert project.read("d/src.txt") == "three\n"
+
+
+def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: Project) -> None:
+    begun(project)
+    waits = answered(project, "commit")
+    assert (waits.code, waits.error["hint"]) == (5, "Commit them, then idumb resume 1")
+    assert "T1-01 waits for your commit of d/src.txt" in waits.error["message"]
+    project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.subjects()[-3:-1] == ["mine", "Task T1-01"]
+
+
+def test_no_answer_is_needed_once_the_changes_are_committed(project: Project) -> None:
+    begun(project)
+    project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.json("decisions").data["decisions"] == []
+
+
+def test_a_task_that_the_user_stops_there_can_be_retried_and_asks_again(project: Project) -> None:
+    begun(project)
+    assert answered(project, "stop").data["tasks"][0]["status"] == "failed"
+    assert project.resume("--no-verify", "--retry-failed").code == 5
+    assert project.json("decisions").data["decisions"][0]["id"] == "T1-01.base.1"
+
+
+def test_a_file_that_he_changes_after_the_answer_is_asked_about_too(project: Project) -> None:
+    begun(project)
+    project.repo.write("d/page.txt", "mine\n")
+    assert answered(project, "mine").code == 5
+    (question,) = project.json("decisions").data["decisions"]
+    assert (question["id"], question["evidence"]) == ("T1-01.base.2", ["d/page.txt"])
+
+
+def test_in_strict_mode_such_changes_are_refused(project: Project) -> None:
+    """R-LOCK-4: nobody approved them."""
+    refused = begun(project, "--mode", "strict")
+    assert (refused.code, refused.error["code"]) == (4, "task.dirty-path")

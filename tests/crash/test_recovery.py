@@ -183,7 +183,7 @@ def test_a_file_emptied_by_a_power_cut_is_named_before_it_is_built_on(killed: Ki
     """F31, M3."""
     killed.repo.write("a.txt", "")
     answer = killed.resume()
-    assert (answer.code, answer.error["code"]) == (4, "task.dirty-path")
+    assert (answer.code, answer.data["decisions"][0]["evidence"]) == (5, ["a.txt"])
     killed.repo.write("a.txt", "made\n")
     assert killed.resume().code == 0
 

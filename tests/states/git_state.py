@@ -83,12 +83,12 @@ def a_detached_head(scene: Scene) -> None:
     scene.repo.git("switch", "--quiet", "--detach")
 
 
-@state("F8", ends="refused:task.dirty-path")
+@state("F8", ends="refused:run.waiting")
 def no_commits_yet(scene: Scene) -> None:
     scene.repo.git("update-ref", "-d", "HEAD")
 
 
-@state("F8", ends="refused:task.dirty-path")
+@state("F8", ends="refused:run.waiting")
 def no_commits_and_no_index(scene: Scene) -> None:
     scene.repo.git("update-ref", "-d", "HEAD")
     (scene.repo.git_dir / "index").unlink()

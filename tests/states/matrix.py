@@ -216,7 +216,7 @@ def refused(case: Case, repo: GitSandbox, code: str) -> None:
     """One clear line before anything changes."""
     before = ledgers.everything(repo.root)
     answer = case.execute(repo)
-    assert answer.code == (3 if code.startswith("plan.") else 4), answer
+    assert answer.code == {"plan": 3, "run": 5}.get(code.partition(".")[0], 4), answer
     assert answer.error["code"] == code, answer.error
     assert "\n" not in answer.error["message"], answer.error
     assert answer.error["hint"], answer.error

@@ -63,7 +63,7 @@ def identified(repo: GitSandbox) -> GitSandbox:
 class State:
     """`make` brings the repository into the state; a sandbox that it returns is where the work is done then.
 
-    `ends` is `runs`, `refused:CODE` (before anything is touched) or `fails:CODE` (a commit that git refuses).
+    `ends` is `runs`, `refused:CODE` (or a question, before anything is touched) or `fails:CODE` (git refuses a commit).
     `elsewhere` says that `make` gives back another sandbox, in which nothing was run.
     """
 

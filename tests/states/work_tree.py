@@ -17,7 +17,7 @@ def edits_that_are_not_committed(scene: Scene) -> None:
     scene.repo.write("tool.sh", "#!/bin/sh\necho mine\n", mode=0o755)
 
 
-@state("F1", ends="refused:task.dirty-path")
+@state("F1", ends="refused:run.waiting")
 def edits_in_a_file_that_a_task_edits(scene: Scene) -> None:
     scene.repo.write("app.txt", "one\ntwo\nthree\nmine\n")
 

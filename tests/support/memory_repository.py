@@ -284,7 +284,7 @@ class MemoryHistory:
             return CommitAttempt(None, self._repository.refusing, tree)
         return CommitAttempt(self._repository.store_commit(StoredCommit(tree, head, message)), tree=tree)
 
-    def advance(self, commit: str, expected: str | None, message: str) -> str:
+    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
         if self._repository.head == commit:
             return ""
         if self._repository.head != expected:

@@ -14,9 +14,9 @@ from idumb.app.core.services import kept_at
 from idumb.app.ports.repository import Conflict
 from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.runs.run import DELIVERY
+from idumb.domain.runs.run import DELIVERY, MINE
 
-MINE, TASKS, STOP = "mine", "task", "stop"
+TASKS, STOP = "task", "stop"
 
 
 def delivered(context: RunContext, attempt: Attempt) -> str:

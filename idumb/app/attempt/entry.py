@@ -28,22 +28,23 @@ PUT_BACK = "The files are again as they were before the first attempt: nothing t
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
     last = context.journal.state.tasks[task.id]
-    continues = last.work.base is not None and _continues(context, task, last)
+    goes_on = continues(context, task)
     waits = waits_for_verdict(context, task)
     conversation = None if waits else resumed_conversation(context, task)
     fresh = context.attempt(
         task,
         last.attempt.number + 1,
-        base=last.work.base or "" if continues or waits else "",
+        base=last.work.base or "" if goes_on or waits else "",
         feedback=feedback(last),
         started=context.services.clock.monotonic(),
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
         conversation=conversation,
-        handover=last.context.handover if continues and not waits else "",
+        handover=last.context.handover if goes_on and not waits else "",
+        mine=() if context.workspace.in_place else task_base.of_user(context.journal.state, task.id),
         **budget.of_attempt(context, task),
     )
-    if conversation is None or continues or last.work.base is None:
+    if conversation is None or goes_on or last.work.base is None:
         return fresh
     return dataclasses.replace(fresh, feedback=f"{fresh.feedback}\n\n{PUT_BACK}".lstrip())
 
@@ -54,11 +55,14 @@ def feedback(last: TaskState) -> str:
     return f"{problems}\n\n{guidance}".strip() if guidance else problems
 
 
-def _continues(context: RunContext, task: Task, last: TaskState) -> bool:
+def continues(context: RunContext, task: Task) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
     What a crash left is unfinished, so the next attempt starts over. In the user's own tree, work always stays.
     """
+    last = context.journal.state.tasks[task.id]
+    if last.work.base is None:
+        return False
     ended, builder = last.attempt.outcome, _builder(context, task)
     if context.workspace.in_place:
         return True
@@ -215,7 +219,7 @@ def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tupl
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     checks, task = context.checks, attempt.task
     limit = float(context.services.settings.run.check_timeout)
-    tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base)
+    tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base, attempt.mine)
     checked = [
         checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
         for i, condition in enumerate(task.preconditions, 1)

@@ -136,7 +136,7 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
     gates = bool(settings.gates) and levels.run_commands(settings)
     if not (gates or contract.is_checked(attempt.plan, attempt.task)):
         return None
-    paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
+    paths = (*context.journal.state.uncommitted(), *attempt.committed)
     return context.work.committed(head, attempt.candidate, paths)
 
 

@@ -92,7 +92,7 @@ def _start(context: RunContext, attempt: Attempt, *, delay: float) -> bool:
     services, task = context.services, attempt.task
     needed = {} if _setting(context) == CONTROL_OFF or task.is_human else commands(task)
     if needed:
-        tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
+        tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
         limit = float(services.settings.run.check_timeout)
         context.checks.start_controls(needed, tree=tree, timeout=limit, delay=delay)
     return bool(needed)

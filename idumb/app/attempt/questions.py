@@ -17,7 +17,7 @@ from idumb.domain.plans.plan import (
 )
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.runs.run import DEVIATION, RunState
+from idumb.domain.runs.run import BASE, DEVIATION, MINE, RunState
 from idumb.domain.runs.task_state import EFFECT
 from idumb.domain.settings import KEEP, LEAVE_OUT, STOP
 
@@ -26,6 +26,7 @@ RETRY = "retry"
 WAITS = "waits"
 YES, NO = "yes", "no"
 DONE, NOT_DONE = "done", "not-done"
+COMMIT = "commit"
 SKIP, FAIL, AGAIN = "skip", "fail", "again"
 FAILURE = ".failure."
 FAILURE_KIND = "failure"
@@ -62,6 +63,25 @@ def strays_kept(state: RunState, task: str, strays: Sequence[str]) -> bool:
     kept = [i for i, answer in state.answers.items() if DEVIATION_MARK in i and answer["choice"] == KEEP]
     mine = [state.decisions[i] for i in kept if state.decisions.get(i, {}).get("task") == task]
     return set(strays) <= {path for question in mine for path in question["evidence"]}
+
+
+def base_question(task: Task, run: RunState, dirty: Sequence[str]) -> Decision:
+    """Return the question what a task starts from that declares files with uncommitted changes of the user."""
+    asked = [q for q in run.decisions.values() if (q["kind"], q.get("task")) == (BASE, task.id)]
+    last = next((str(q["id"]) for q in asked if set(dirty) <= set(q["evidence"])), f"{task.id}.{BASE}.{len(asked) + 1}")
+    return Decision(
+        id=last,
+        kind=BASE,
+        task=task.id,
+        what=f"{task.id} declares files with uncommitted changes of yours: {wording.listed(dirty)}",
+        why="Its commit would contain them, and nothing was built yet.",
+        evidence=tuple(dirty),
+        choices=(
+            Choice(COMMIT, "you commit them first", "the task waits, and starts from your commit"),
+            Choice(MINE, "it starts from your version", "your changes are committed with the task"),
+            Choice(STOP, "leave it failed", "nothing is built, and what depends on the task is blocked"),
+        ),
+    )
 
 
 def criterion_questions(task: Task, attempt: int, changes: Sequence[ledger.Change]) -> tuple[Decision, ...]:

@@ -78,7 +78,7 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
 def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
     """Make the commit of the task's own paths; return the tree that it should have, too."""
     services = context.services
-    tree = context.work.committed(attempt.judged_on, attempt.candidate, attempt.changed)
+    tree = context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
     with services.interrupts.armed():  # a hook of the user's may take long
         made = services.history.make(
             tree,
@@ -140,7 +140,10 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
         return attempt.at(RECORDED, commit_refused=why, conflicts=tuple(c.path for c in conflicts))
     kept = keep_candidate(context, attempt, delivery.delivered(context, attempt))
     if commit is not None:
-        words = context.services.history.advance(commit, attempt.judged_on, attempt.task.id)
+        history = context.services.history
+        # What the user staged of a file of which the work took his version is in the commit, below the work.
+        known = context.work.overlay(history.tree_of(attempt.judged_on), attempt.base, attempt.mine)
+        words = history.advance(commit, attempt.judged_on, attempt.task.id, known)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
     return finish(context, attempt, kept, commit)

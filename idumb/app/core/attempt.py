@@ -47,6 +47,7 @@ class Attempt:
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
       `in_place`: a person builds it in the user's own working tree; programs have a private copy.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
+    - `mine`: files of which the base has the user's uncommitted version, as he chose; they are committed with the task.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
       context was exhausted.
 
@@ -92,6 +93,7 @@ class Attempt:
     ref: str
     in_place: bool = False
     accepted_paths: tuple[str, ...] = ()
+    mine: tuple[str, ...] = ()
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
     handover: str = ""
@@ -147,6 +149,11 @@ class Attempt:
     def changed(self) -> tuple[str, ...]:
         """The paths that it changed, with those that hooks changed in its commit."""
         return (*self.ledger.changed, *self.by_hooks)
+
+    @property
+    def committed(self) -> tuple[str, ...]:
+        """The paths in which its commit may differ from HEAD."""
+        return tuple(dict.fromkeys((*self.changed, *self.mine)))
 
     @property
     def is_measured(self) -> bool:

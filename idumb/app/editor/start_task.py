@@ -22,7 +22,7 @@ from idumb.app.reading import task_brief
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.run_request import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import kept_work, task_base
+from idumb.app.worktree import kept_work
 from idumb.domain import agent, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -93,14 +93,12 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     broken = runner.broken_before(context)
     if broken is not None:
         return broken
-    ready = moves.advance(context, task)
+    ready = moves.advance(context, task, takes=takes)
     if ready is not moves.READY:
         status = context.journal.state.tasks[task.id].status
         return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
     if takes:
         _take(context, left)
-    else:
-        task_base.require_clean(context, task)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.refuse)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from idumb.app.attempt import budget, questions
 from idumb.app.core import schedule
 from idumb.app.engine import exhausted_tasks
-from idumb.domain import agent, failures, outcome
+from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.decision import Decision
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED, DEVIATION, ELSEWHERE, RunState
+from idumb.domain.runs.run import ANSWERED, DEVIATION, ELSEWHERE, MINE, RunState
 from idumb.domain.runs.task_state import EFFECT, TaskState
 from idumb.domain.settings import KEEP, LEAVE_OUT, Settings
 from idumb.lazy_dataclass import dataclass
@@ -51,7 +51,7 @@ class Limits:
     - `strays`: undeclared changes of a failed attempt that a person may keep. `protected`: those that nobody can.
     - `secret`: the name of one holds a secret. `in_editor`: its builder drives idumb itself.
     - `judges_only`: the work is done, and only its verdict is pending. `overdue`: the time to answer is over.
-    - `just_ended`: this command ended the last attempt.
+    - `just_ended`: this command ended the last attempt. `dirty`: files that the task declares and the user has changed.
     """
 
     settings: Settings
@@ -64,6 +64,7 @@ class Limits:
     judges_only: bool = False
     overdue: bool = False
     just_ended: bool = False
+    dirty: tuple[str, ...] = ()
 
 
 def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
@@ -98,11 +99,22 @@ def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits
             return Move(SKIP, "skipped by a person")
     ceiling = budget.reached(limits.settings, run, task.id)
     if ceiling is None:
-        return Move(START)
+        return _about_base(task, run, limits) if limits.dirty else Move(START)
     words = f"the ceiling of the {ceiling.scope} is reached: {ceiling.words}"
     if budget.is_stopped(run, task.id, ceiling):
         return Move(FAIL, words, f"{task.id}: {words}")
     return Move(ASK, words, f"{task.id}: {words}", budget.question(task, ceiling, run))
+
+
+def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
+    """Return what follows uncommitted changes of the user in files that the task declares."""
+    question = questions.base_question(task, run, limits.dirty)
+    choice = _answer(run, question)
+    if choice is None:
+        return Move(ASK, question.what, question.what, question)
+    if choice == questions.COMMIT:
+        return Move(WAIT, says=f"{task.id} waits for your commit of {wording.listed(limits.dirty)}")
+    return Move(START) if choice == MINE else Move(FAIL, f"answered {choice}", question.what)
 
 
 def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:

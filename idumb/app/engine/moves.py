@@ -12,13 +12,14 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
-from idumb.app.worktree import exposed_secrets, preconditions
+from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import contract as contracts
 from idumb.domain import failures, outcome
 from idumb.domain.decision import Answer, Decision, seconds_until
 from idumb.domain.errors import WorkFailed
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.run import BASE
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -37,10 +38,18 @@ class Ending:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-def following(context: RunContext, task: Task) -> Move:
-    """Return what follows for a task now."""
-    record = context.journal.state.tasks[task.id]
-    return follow.follow(task, context.plans[task.id], record, context.journal.state, _limits(context, task, record))
+def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
+    """Return what follows for a task now; `dirty` are files of its that the user has changed."""
+    state, plan, record = context.journal.state, context.plans[task.id], context.journal.state.tasks[task.id]
+    return follow.follow(task, plan, record, state, _limits(context, task, record, dirty))
+
+
+def _from_clean_base(context: RunContext, task: Task) -> Move:
+    """Return what follows for a task, which starts a new base only if the user's changes are not in its way."""
+    move = following(context, task)
+    if move.kind != follow.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
+        return move
+    return following(context, task, task_base.require_clean(context, task))
 
 
 _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
@@ -55,10 +64,14 @@ READY = Ending("ready")
 """Another attempt may begin."""
 
 
-def advance(context: RunContext, task: Task) -> Ending:
-    """Lead a task until an attempt may begin (READY), the run goes on without it (`done`), or the run ends."""
+def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
+    """Lead a task until an attempt may begin (READY), the run goes on without it (`done`), or the run ends.
+
+    With `takes`, it begins from what is there.
+    """
     context = context.of(task)
-    while (move := following(context, task)).kind != follow.START:
+    follows = following if takes else _from_clean_base
+    while (move := follows(context, task)).kind != follow.START:
         if move.kind == follow.DONE:
             return Ending("done")
         ending = perform(context, task, move)
@@ -169,15 +182,18 @@ def _put(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending | 
     question = move.question
     if question is None:
         raise AssertionError("there is nothing to ask")
+    waits = Ending("waiting", move.says, task.id)
+    if question.kind == BASE:  # the next command looks again: he may have committed the files
+        return waits if context.journal.ask_once(context.services.asker, question) is None else None
     number = context.journal.state.tasks[task.id].attempt.number
     put = context.journal.question_event(question, task.id, number)
     answer = _answer(context, task, question, number) if ask else None
     if answer is not None:
         context.journal.write(put, context.journal.answer_event(answer, task.id, number))
         return None
-    waits = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
-    context.journal.write(put, waits)
-    return Ending("waiting", move.says, task.id)
+    waiting = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
+    context.journal.write(put, waiting)
+    return waits
 
 
 def _answer(context: RunContext, task: Task, question: Decision, number: int) -> Answer | None:
@@ -200,7 +216,7 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
     return tuple(step_outputs.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
 
 
-def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
+def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str, ...]) -> Limits:
     state, services, plan = context.journal.state, context.services, context.plans[task.id]
     strays, protected = run_lookup.strays(services, context.run, task.id) if record.attempt.deviates else ((), ())
     waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
@@ -216,6 +232,7 @@ def _limits(context: RunContext, task: Task, record: TaskState) -> Limits:
         judges_only=record.attempt.unjudged and entry.waits_for_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
         just_ended=record.attempt.failure in failures.STOPPING and _just_ended(context, task),
+        dirty=dirty,
     )
 
 

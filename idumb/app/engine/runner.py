@@ -75,7 +75,6 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
         ending = moves.advance(context, task)
         if ending is not moves.READY:
             return None if ending.kind == "done" else ending
-        task_base.require_clean(context, task)
         stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.make))
         if stopped is not None:
             return stopped

@@ -17,7 +17,7 @@ from idumb.domain import outcome, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence
-from idumb.domain.runs.run import ANSWERED
+from idumb.domain.runs.run import ANSWERED, MINE
 
 UNDELIVERED = "its work conflicts with the files here; the task is built again"
 
@@ -138,7 +138,7 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
     answer = context.journal.answer(delivery.question_id(attempt))
     if answer is None:
         return dataclasses.replace(attempt, conflicts=others, commit_refused=wording.listed(others))
-    if answer.choice == delivery.MINE:
+    if answer.choice == MINE:
         again = delivery.with_version_of_user(context, attempt, others)
         return pipeline.prove(context, attempt, dataclasses.replace(again, outcome=None, reason=""))
     if answer.choice == delivery.TASKS:

@@ -214,10 +214,11 @@ class History(Protocol):
         Hooks run in a checkout. None runs if this run `wrote` one of those in the tree.
         """
 
-    def advance(self, commit: str, expected: str | None, message: str) -> str:
+    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
         """Move the user's branch from `expected` to a commit on top of it; return git's words if it refuses.
 
-        Before it moves, the index follows where the user staged nothing. `message` is for the reflog.
+        Before it moves, the index follows where the user staged nothing but what the tree `known` has. `message` is for
+        the reflog.
         """
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:

@@ -82,8 +82,9 @@ def build(
     slug |= {"paused": "run.paused", runner.EDITOR: "run.in-editor"}
     hint = data["next"][0]
     if ending.kind == "waiting" and not questions:
-        delivers = ending.task is not None and state.tasks[ending.task].intended
-        hint = f"{'Go back' if delivers else 'Write the answer'}, then {hint}"
+        task = state.tasks.get(ending.task or "")
+        before = "Write the answer" if task is None or task.status == outcome.WAITING else "Commit them"
+        hint = f"{'Go back' if task is not None and task.intended else before}, then {hint}"
     return Result(
         data,
         code,

@@ -13,7 +13,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import seconds_until
 from idumb.domain.plans.plan import IRREVERSIBLE
 from idumb.domain.runs import gap, regression
-from idumb.domain.runs.run import DELIVERY, EXHAUSTED, REGRESSION, RunState
+from idumb.domain.runs.run import BASE, DELIVERY, EXHAUSTED, REGRESSION, RunState
 
 VERIFICATION = "verification"
 """The kind of the question whether a phase counts as verified."""
@@ -62,8 +62,11 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
     if question.get("task") is None:
         return state.is_complete and not _over(state, question)
+    task = state.tasks.get(question["task"])
     if question.get("kind") == DELIVERY:
-        return state.tasks[question["task"]].intended
+        return task is not None and task.intended
+    if question.get("kind") == BASE:
+        return task is not None and task.status in schedule.RUNNABLE and not task.attempt.running
     if question.get("kind") == REGRESSION:
         return regression.is_current(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)

@@ -9,14 +9,14 @@ from idumb.app.core import projection_paths, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
-from idumb.app.worktree import tool_leftovers
+from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import BASE, MINE, RunState
 from idumb.domain.settings import COMMIT_NONE
 
 
@@ -33,6 +33,7 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
         added = [change.path for change in trees.changes(tree, present)]
     else:
         added = list(context.journal.state.uncommitted())
+        added += attempt.mine
         missing = (path for path in attempt.literal_paths if trees.entry(tree, path) is None)
         added += [path for path in missing if trees.entry(present, path) is not None]
     return trees.committed(head, present, added) if added else tree
@@ -49,27 +50,37 @@ def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
     return base
 
 
-def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
-    """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree."""
-    return services.trees.committed(services.history.head().commit, present, state.uncommitted())
+def tree_between_attempts(services: Services, state: RunState, present: str, mine: Sequence[str] = ()) -> str:
+    """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree.
+
+    It has his version of the files `mine`.
+    """
+    return services.trees.committed(services.history.head().commit, present, (*state.uncommitted(), *mine))
 
 
-def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> None:
-    """Refuse a task whose declared files have uncommitted changes of the user: its commit would contain them.
+def of_user(state: RunState, task: str) -> tuple[str, ...]:
+    """Return the files of which a task starts from the user's uncommitted version, because he said so."""
+    chosen = (state.decisions.get(id, {}) for id, answer in state.answers.items() if answer["choice"] == MINE)
+    return tuple(path for q in chosen if (q.get("kind"), q.get("task")) == (BASE, task) for path in q["evidence"])
 
-    A person may have begun the task already. `ahead` checks a task before its turn, when the user's changes may belong
-    to another task that a person does first.
+
+def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> tuple[str, ...]:
+    """Return the declared files with uncommitted changes of the user, which the task's commit would contain.
+
+    He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless
+    he has begun the task already, and about a file that the task creates. `ahead` checks a task before its turn, when
+    his changes may belong to another task that a person does first.
     """
     if task.is_human or context.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
-        return
+        return ()
     settings, state = context.services.settings, context.journal.state
     in_place = contracts.in_place(context.plans[task.id], task, settings)
     if in_place and state.tasks[task.id].work.base is not None:
-        return
+        return ()
     again = f"idumb start {task.id}" if in_place else f"idumb resume {context.contract.phase}"
-    finished = {*state.uncommitted(), *(_of_people(context) if ahead else ())}
-    theirs = [path for path in _uncommitted(context, declared) if path not in finished]
-    existing = [path for path in _ignored(context, task) if path not in finished]
+    known = {*state.uncommitted(), *of_user(state, task.id), *(_of_people(context) if ahead else ())}
+    theirs = tuple(path for path in _uncommitted(context, declared) if path not in known)
+    existing = [path for path in _ignored(context, task) if path not in known]
     if existing:
         raise Refusal(
             "task.dirty-path",
@@ -77,13 +88,14 @@ def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> No
             hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": existing},
         )
-    if theirs:
+    if theirs and (in_place or context.strict or exposed_secrets.any_in(context.services, theirs)):
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
             hint=f"{ways_out(context.services, theirs)}, then {again}",
-            details={"task": task.id, "paths": theirs},
+            details={"task": task.id, "paths": list(theirs)},
         )
+    return theirs
 
 
 def _of_people(context: RunContext) -> Sequence[str]:
@@ -161,6 +173,7 @@ def unseen(context: RunContext) -> tuple[str, ...]:
     """Return the uncommitted changes of the user that the programs of this run do not see."""
     if context.policy == COMMIT_NONE or context.workspace.in_place:
         return ()
-    ours = {*context.journal.state.uncommitted()}
+    state = context.journal.state
+    ours = {*state.uncommitted(), *(path for task in state.tasks for path in of_user(state, task))}
     changed = context.services.history.uncommitted(("**",))
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))

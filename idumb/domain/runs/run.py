@@ -30,8 +30,10 @@ ELSEWHERE = "elsewhere"
 EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
 DEVIATION = "deviation"
-DELIVERY = "delivery"
 """The kind of the question about changes that a task does not declare."""
+BASE, DELIVERY, MINE = "base", "delivery", "mine"
+"""The kinds of the questions about the user's version of a task's files, before the work and once it is done, and the
+choice that his version counts."""
 REGRESSION = "regression"
 """The kind of the question about a completed task whose own check fails after a later task."""
 

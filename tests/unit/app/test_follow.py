@@ -37,17 +37,17 @@ def moved(
     task: Task = TASK,
     *,
     mode: str = GUIDED,
-    answers: Mapping[str, tuple[str, str]] | None = None,
+    answers: Mapping[str, tuple[Any, ...]] | None = None,
     failures: int = 0,
     settings: Settings = SETTINGS,
     spent: int = 0,
     **limits: Any,
 ) -> Move:
-    """The move after `answers`: by id of the question its kind and the choice."""
+    """The move after `answers`: by id of the question its kind, the choice, and its evidence if that counts."""
     plan = Plan("p", "h", "1", "01", "A plan", "Done", tasks=(task,), mode=mode)
     run = RunState(id="r", mode=mode, failures_in_a_row=failures, tasks={task.id: record})
-    for id, (kind, choice) in (answers or {}).items():
-        run.decisions[id] = {"kind": kind, "task": task.id}
+    for id, (kind, choice, *evidence) in (answers or {}).items():
+        run.decisions[id] = {"id": id, "kind": kind, "task": task.id, "evidence": sum(evidence, ())}
         run.answers[id] = {"choice": choice}
     run.tasks[task.id] = replace(record, progress=replace(record.progress, spent=Spent(attempts=spent)))
     return follow.follow(task, plan, run.tasks[task.id], run, Limits(settings, **{"max_attempts": 3, **limits}))
@@ -200,6 +200,19 @@ def test_every_choice_of_a_question_has_a_move(name: str) -> None:
     question = question_of(name)
     without = {"raise"} if name == "ceiling" else set()  # the amount that it adds lies beside the record
     assert {choice.id for choice in question.choices} - without == set(QUESTIONS[name][3])
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"), [("commit", follow.WAIT), ("mine", follow.START), ("stop", follow.FAIL), (None, follow.ASK)]
+)
+def test_changes_of_the_user_in_declared_files_are_asked_about_file_by_file(choice: str | None, kind: str) -> None:
+    """R-GIT-6: an answer holds for the files that it is about."""
+    question = moved(PENDING, dirty=("a", "b")).question
+    assert question is not None
+    answers = {} if choice is None else {question.id: (question.kind, choice, question.evidence)}
+    assert moved(PENDING, dirty=("b",), answers=answers).kind == kind
+    assert moved(PENDING, dirty=("b", "c"), answers=answers).kind == follow.ASK
+    assert moved(PENDING, answers=answers).kind == follow.START
 
 
 def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
