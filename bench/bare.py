@@ -80,6 +80,9 @@ class UnchangedWorkspace:
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
         return tree
 
+    def messages(self, head: str | None) -> tuple[str, ...]:
+        return ()
+
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         return tree
 

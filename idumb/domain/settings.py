@@ -101,7 +101,7 @@ BRANCH_PHASE = "phase"
 BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
 
 
-MESSAGE = "{title}"
+MESSAGE, FROM_BUILDER = "{title}", "builder"
 MESSAGE_FIELDS = ("title", "id", "phase")
 _TRAILER = lazy_pattern.compile(r"[A-Za-z0-9-]+: *\S")
 _FIELD = lazy_pattern.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
@@ -113,7 +113,7 @@ REPORTS = (REPORTS_BRANCH, REPORTS_REF, REPORTS_NONE)
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """`reports`: where reports are kept, one of REPORTS; `message` is the template of commit messages."""
+    """`reports`: one of REPORTS, where they are kept. `message`: the template of commit messages, or FROM_BUILDER."""
 
     commit: str = COMMIT_TASK
     hooks: bool = True
@@ -135,7 +135,7 @@ class GitSettings:
 
     def _text_and_trailers(self) -> tuple[str, str]:
         """Return the template without trailers, and its trailers: git reads trailers only in the last paragraph."""
-        text = self.message.strip("\n")
+        text = (MESSAGE if self.message == FROM_BUILDER else self.message).strip("\n")
         start, gap, last = text.rpartition("\n\n")
         if gap and all(_TRAILER.match(line) for line in last.split("\n")):
             return start.rstrip("\n"), f"{last}\n"

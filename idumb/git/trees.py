@@ -298,6 +298,9 @@ class Here:
     def cleaned(self, path: str, data: bytes) -> str:  # noqa: ARG002 - as in a private copy
         raise AssertionError("a person's work has no steps")
 
+    def messages(self, head: str | None) -> tuple[str, ...]:  # noqa: ARG002 - as in a private copy
+        return ()
+
     def begin(self, ref: str) -> None:
         """Nothing is lost there."""
 

@@ -81,6 +81,7 @@ class EngineRun:
         self.interrupts = _Interrupts()
         self.asker = _Asker(answers or {})
         self.notes: list[str] = []
+        self.messages: tuple[str, ...] = ()
         self.effects: list[str] = []
         self.kill_at: int | None = None
         made = Plan(f"{FOLDER}/01-PLAN.md", hashlib.sha256(PLAN).hexdigest(), PHASE, "01", "A plan", "Done", mode=mode)
@@ -270,6 +271,9 @@ class _Copy:
 
     def cleaned(self, path: str, data: bytes) -> str:
         return ""
+
+    def messages(self, head: str | None) -> tuple[str, ...]:
+        return self._run.messages
 
     def begin(self, ref: str) -> None:
         self._run.begun = ref

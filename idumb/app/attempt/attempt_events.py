@@ -95,8 +95,7 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
     if attempt.deviation:
         fields["deviation"] = True
-    if attempt.tool_files:
-        fields["tool_files"] = list(attempt.tool_files)
+    fields |= {n: list(found) for n in ("tool_files", "messages") if (found := getattr(attempt, n))}
     if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:
         fields["handover"] = handover.summary(context, attempt, result)
     if result is not None and attempt.task.rollback.kind != REVERSIBLE:

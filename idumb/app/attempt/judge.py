@@ -31,11 +31,14 @@ _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
     """End whatever the builder started, so that nothing writes while the files are frozen.
 
-    Name what changed of the files that decide what git runs, before git is asked anything.
+    Name what changed of the files that decide what git runs, before git is asked anything. Keep the messages of commits
+    that the builder made.
     """
     if attempt.result is not None and not context.workspace.in_place:
         context.checks.end_processes()
         git_files.compare(context, attempt)
+        said = map(context.services.redaction.redact_output, context.workspace.messages(attempt.before.head.commit))
+        return dataclasses.replace(attempt, messages=tuple(said))
     return attempt
 
 

@@ -175,12 +175,20 @@ def task_message(context: RunContext, attempt: Attempt) -> str:
         "Idumb-Attempt": str(attempt.number),
         "Idumb-Plan": attempt.plan.sha256,
     }
-    return words_of(context.services.settings, context.contract, attempt.task.id, trailers)
+    return words_of(context.services.settings, context.contract, attempt.task.id, trailers, attempt.messages)
 
 
-def words_of(chosen: settings.Settings, contract: Contract, task_id: str, trailers: Mapping[str, str]) -> str:
-    """Return the message of a task's commit with these trailers."""
+def words_of(
+    chosen: settings.Settings,
+    contract: Contract,
+    task_id: str,
+    trailers: Mapping[str, str],
+    messages: Sequence[str] = (),
+) -> str:
+    """Return the message of a task's commit with these trailers; `messages` are those of its builder."""
     title, body = _title_and_body(contract.tasks[task_id])
+    if chosen.git.message == settings.FROM_BUILDER and messages and messages[-1]:
+        title, body = messages[-1].partition("\n")[0], ""
     return chosen.git.commit_message({"title": title, "id": task_id, "phase": contract.phase}, trailers, body)
 
 

@@ -59,6 +59,7 @@ class Attempt:
     Once it is built:
 
     - `result`: what the builder answered; None if nobody was asked. `failure`: why an agent could not work.
+      `messages`: of the commits that it made in its private copy, the oldest first.
     - `controls`: the result of checks before the work, by command.
 
     Once it is measured:
@@ -110,6 +111,7 @@ class Attempt:
 
     result: AgentResult | None = None
     failure: FailureMessage | None = None
+    messages: tuple[str, ...] = ()
     questions: tuple[Decision, ...] = ()
     answers: tuple[Answer, ...] = ()
     controls: Mapping[str, str] = field(default_factory=dict)

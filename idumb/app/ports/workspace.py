@@ -31,6 +31,9 @@ class Workspace(Protocol):
     def cleaned(self, path: str, data: bytes) -> str:
         """Return the object that git stores for a file with these bytes."""
 
+    def messages(self, head: str | None) -> tuple[str, ...]:
+        """Return the messages of the commits that programs made there on top of `head`, the oldest first."""
+
     def begin(self, ref: str) -> None:
         """Note that an attempt works there. If nothing ends it, what it left is kept under the name `ref`."""
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
-from idumb.git.checkouts import untracked, user_git
+from idumb.git.checkouts import commits_of_programs, untracked, user_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd, Pair
@@ -294,6 +294,12 @@ class Checkout:
         """
         self._git.write(MARK, os.fsencode(ref))
         self._shown = None
+
+    def messages(self, head: str | None) -> tuple[str, ...]:
+        """Return the messages of the commits that programs made here on top of `head`, the oldest first."""
+        with contextlib.suppress(Odd, OSError), self._opened() as opened:
+            return commits_of_programs.messages(opened, head)
+        return ()
 
     def keep(self) -> None:
         """Keep the files of an attempt that was begun and has not ended."""

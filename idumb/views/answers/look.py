@@ -89,6 +89,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
     lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
+    lines += [f"  its commit: {markup.one_line(words)}" for words in attempt.get("messages") or ()]
     lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
     return lines
 
