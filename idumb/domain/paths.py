@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from idumb import lazy_pattern
 
@@ -223,12 +223,14 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
     return None
 
 
-def folders_above(path: str) -> Iterator[str]:
-    """Yield the folders that contain a path, the outermost first."""
-    at = path.find("/")
-    while at >= 0:
-        yield path[:at]
-        at = path.find("/", at + 1)
+def folders_above(paths: Iterable[str]) -> set[str]:
+    """Return the folders that contain any of these paths."""
+    found = set[str]()
+    for path in paths:
+        folder = path
+        while (folder := folder.rpartition("/")[0]) and folder not in found:
+            found.add(folder)
+    return found
 
 
 def repository_of(path: str, repositories: Iterable[str]) -> str | None:

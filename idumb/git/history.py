@@ -89,7 +89,7 @@ class GitHistory:
 
     def _git_folders(self) -> Mapping[str, str]:
         """Return what makes the project's folder, or one above it, another repository for git and for idumb."""
-        places = [f"{folder}/.git" for folder in paths.folders_above(f"{self._project.folder}/") if folder]
+        places = [f"{folder}/.git" for folder in sorted(paths.folders_above([f"{self._project.folder}/"]))]
         found = (place for place in places if os.path.lexists(os.path.join(self._place.root, place)))
         return dict.fromkeys(self._paths.all_shown(found), "is there")
 
@@ -144,6 +144,11 @@ class GitHistory:
     def obstacle(self) -> tuple[str, str] | None:
         """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
         return open_repository.obstacle(self._place)
+
+    def in_progress(self) -> str:
+        """Return which operation of git is in progress, such as a merge; "" if none is."""
+        operation = open_repository.in_progress(self._place)
+        return operation[1] if operation else ""
 
     def unsupported(self) -> tuple[str, str] | None:
         """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""

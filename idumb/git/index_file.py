@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
+_ON_A_LINE = 200
 _PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
 
@@ -53,7 +54,8 @@ def _head_tree(repository: pygit2.Repository) -> str:
 
 def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:
     """Return the index entries of these paths; None for a path without one. `variables` may name another index."""
-    return _chosen(_rows(root, variables), paths)
+    paths = [*paths]
+    return _chosen(_rows(root, paths if len(paths) <= _ON_A_LINE else (), variables), paths)
 
 
 def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | None]:
@@ -115,7 +117,7 @@ def _update_input(entries: Mapping[str, Entry | None]) -> bytes:
     return b"".join(rows)
 
 
-def _rows(root: str, extra: Mapping[str, str] | None = None) -> list[bytes]:
+def _rows(root: str, paths: Sequence[str], extra: Mapping[str, str] | None = None) -> list[bytes]:
     """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
-    listed = git_program.output(root, ["ls-files", "--stage", "-v", "-z"], extra=extra)
+    listed = git_program.output(root, ["ls-files", "--stage", "-v", "-z", "--", *paths], extra=extra)
     return listed.split(b"\0")[:-1]

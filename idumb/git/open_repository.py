@@ -80,7 +80,7 @@ def branch_of(repository: pygit2.Repository) -> str | None:
 
 def obstacle(place: Repository) -> tuple[str, str] | None:
     """Return (code, message) of the first obstacle."""
-    return _format(place) or _state_folder_within(place) or _in_progress(place) or _index(place)
+    return _format(place) or _state_folder_within(place) or in_progress(place) or _index(place)
 
 
 def unsupported(place: Repository) -> tuple[str, str] | None:
@@ -109,7 +109,8 @@ def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, 
     return refusal.code, refusal.message
 
 
-def _in_progress(place: Repository) -> tuple[str, str] | None:
+def in_progress(place: Repository) -> tuple[str, str] | None:
+    """Return (code, message) of an operation that was begun and not finished."""
     for name, code, words in _IN_PROGRESS:
         if os.path.lexists(os.path.join(place.git_dir, name)):
             return code, f"{words}; finish it first (git status says how)"

@@ -165,7 +165,8 @@ class Shadow:
     def _look_at_users_index(self) -> None:
         signature = self._git.tracked_signature()
         if signature != self._users_index:
-            listed = self._git.tracked(["ls-files", "-z", "-c", "-i", "--exclude-standard"])
+            hidden = ["ls-files", "-z", "-c", "-i", "--exclude-standard"]
+            listed = b"" if self._git.has_tracked else self._git.tracked(hidden)
             self._users_index, self._tracked_ignored = signature, frozenset(_rows(listed))
 
     def _changed(self) -> set[bytes]:
@@ -256,6 +257,8 @@ class Shadow:
 
     def _apply_rules(self, changed: set[bytes], also: Sequence[bytes]) -> None:
         """Forget files that git ignores by now, once in each process: within one, no file may look deleted."""
+        if self._git.has_tracked:
+            return
         new_rules = any(path.rpartition(b"/")[2] == IGNORE_FILE.encode() for path in changed)
         rules = self._git.rules() if self._is_first else ""
         if not self._is_first or (rules == self._git.read(_RULES) and not new_rules):

@@ -69,6 +69,9 @@ class OwnFolder:
 class ShadowFolder(OwnFolder):
     """The git folder for the working tree of `place`. Objects go to `objects`, whose ignore rules apply."""
 
+    has_tracked = False
+    """Whether the index begins with everything that is tracked, also with what git ignores."""
+
     def __init__(self, place: Repository, objects: Repository) -> None:
         super().__init__(os.path.join(objects.common_dir, "idumb", "shadow", place.worktree_id))
         self._place = place

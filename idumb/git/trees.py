@@ -178,7 +178,7 @@ class GitTrees:
         guarded = guarded_files.of_repository(self._objects)
         if guarded.converts or guarded.configuration.effective.get("core.filemode", "").lower() in _OFF:
             return True
-        roots, folders = {self._place.root, self._objects.root}, {f for p in changed for f in paths.folders_above(p)}
+        roots, folders = {self._place.root, self._objects.root}, paths.folders_above(changed)
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
         committed = any(tree_objects.entry(self.repository, head, name) for name in names)
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)

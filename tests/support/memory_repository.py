@@ -241,6 +241,9 @@ class MemoryHistory:
     def obstacle(self) -> None:
         """Nothing is in progress in memory."""
 
+    def in_progress(self) -> str:
+        return ""
+
     def state(self) -> RepositoryState:
         return RepositoryState(self.head(), {})
 

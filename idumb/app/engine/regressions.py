@@ -14,8 +14,9 @@ from idumb.app.attempt.own_checks import OwnCheck
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import task_base
 from idumb.domain import outcome, wording
+from idumb.domain.paths import folders_above
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import check_inputs, evidence
+from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs import regression
 from idumb.domain.runs.regression import Broken
@@ -150,7 +151,7 @@ def _inputs(context: RunContext, checks: Iterable[OwnCheck], tree: str) -> froze
     if not tree:
         return None
     trees = context.services.trees
-    entries = (trees.entry(tree, path) for path in dict.fromkeys(check_inputs.with_parents(inputs)))
+    entries = (trees.entry(tree, path) for path in {*inputs, *folders_above(inputs)})
     return None if any(e is not None and e.mode in _LINK_OR_SUBMODULE for e in entries) else frozenset(inputs)
 
 
@@ -202,10 +203,10 @@ def _changes(context: RunContext, old: str, new: str) -> frozenset[str]:
     return _with_parents([change.path for change in context.services.trees.changes(old, new)]) if old else frozenset()
 
 
-def _with_parents(changed: Iterable[str]) -> frozenset[str]:
+def _with_parents(changed: Sequence[str]) -> frozenset[str]:
     """Return paths and the folders above them; nothing if attributes are among them, which can change every file."""
-    paths = frozenset(check_inputs.with_parents(changed))
-    return frozenset() if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) else paths
+    paths = folders_above(changed).union(changed)
+    return frozenset() if any(path.rpartition("/")[2] == _ATTRIBUTES for path in paths) else frozenset(paths)
 
 
 def _are_affected(inputs: frozenset[str] | None, changed: frozenset[str]) -> bool:

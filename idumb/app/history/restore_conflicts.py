@@ -41,7 +41,7 @@ def committable(services: Services, target: Target, present: str) -> str:
     trees = services.trees
 
     def is_blocked(path: str) -> bool:
-        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above(path))
+        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above([path]))
 
     return trees.overlay(target.committed, target.target, filter(is_blocked, target.paths))
 

@@ -16,7 +16,7 @@ from idumb.app.roles import role_consent
 from idumb.app.session import operation
 from idumb.app.session.operation import Owned
 from idumb.app.worktree import git_files
-from idumb.domain import agent, canonical_json, failures
+from idumb.domain import canonical_json, failures
 from idumb.domain.agent import AgentRequest, AgentResult, Budget, capabilities
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
@@ -27,9 +27,6 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import ROLE_TIMEOUT, Ceiling, ResolvedRole, Settings
 from idumb.lazy_dataclass import dataclass
-
-_TAKING = {agent.PLANNER: "idumb plan-phase {phase} --from", agent.RESEARCHER: "idumb research {phase} --from"}
-"""The command that takes a kept answer, up to its path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ def why_not_deliver(services: Services, state: RunState) -> str:
     if head.branch != state.branch:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    obstacle = services.history.obstacle()
-    return obstacle[1] if obstacle is not None and obstacle[0] != INDEX_LOCKED else ""
+    return services.history.in_progress()
 
 
 def require_branch(services: Services, state: RunState) -> None:

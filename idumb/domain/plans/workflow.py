@@ -17,8 +17,6 @@ from idumb.lazy_dataclass import dataclass
 DIALECT = "workflow"
 PLAN = "01-PLAN.md"
 DEFINITIONS = ".idumb/workflows"
-RECEIVER = "workflow:"
-"""Starts the receiver of a handoff that is a workflow: `workflow:release`."""
 
 AGENT, SCRIPT, CONDITION, HUMAN = "agent", "script", "condition", "human"
 KINDS = (AGENT, SCRIPT, CONDITION, HUMAN)

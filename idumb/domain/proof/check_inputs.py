@@ -77,13 +77,3 @@ def _paths(words: Iterable[str]) -> frozenset[str] | None:
             return None
         paths.add("/".join(parts))
     return frozenset(paths - {""})
-
-
-def with_parents(paths: Iterable[str]) -> Iterable[str]:
-    """Yield each path, and the folders above it."""
-    for path in paths:
-        yield path
-        at = path.rfind("/")
-        while at > 0:
-            yield path[:at]
-            at = path.rfind("/", 0, at)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
+from idumb.domain import paths as paths_of
+from idumb.domain.proof.ledger import Entry
 from idumb.git.checkouts import commits_of_programs, untracked, user_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
@@ -22,11 +23,10 @@ from idumb.git.checkouts.places import Odd, Pair
 from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
 from idumb.git.checkouts.submodules import Submodules
-from idumb.git.checkouts.tree_files import ATTRIBUTES, Item, TreeFiles
+from idumb.git.checkouts.tree_files import ATTRIBUTES, TreeFiles
 from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.shadow_folder import INDEX
 from idumb.git.trees import GitTrees
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
@@ -158,28 +158,29 @@ class Checkout:
             self._files.show_again(tree)  # they decided how git checked out the others
         self.cached = self._paths.all_shown(caches)
         self._visible.show(self.top, head, rules)
-        copied = os.path.join(self._git.path, f"{INDEX}.new")
-        shutil.copyfile(os.path.join(self._git.path, SHOWN), copied)
-        os.replace(copied, os.path.join(self._git.path, INDEX))
+        self.trees.begin()
         self.refresh()
         self._note_checked()
 
     def _sweep(self) -> tuple[list[str], tuple[str, ...]]:
-        kept = list[str]()
-        if self._use == BUILD and not self._is_used:
-            listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
-            kept = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
+        """Remove what is not in the tree. Between the tasks of a run, a build keeps what git ignores."""
         with self._opened() as opened:
-            return untracked.sweep(opened, self._kept(kept))
+            others = [*untracked.found(opened, self._kept())]
+            if others and self._use == BUILD and not self._is_used:
+                listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
+                ignored = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
+                others = [*untracked.found(opened, self._kept(ignored))]
+            return untracked.remove(opened, others)
 
     def _kept(self, paths: Iterable[str] = ()) -> untracked.Kept:
         def is_cached(path: str) -> bool:
             return self._paths.has(path) and self._is_cached(self._paths.shown(path))
 
         kept = frozenset((*paths, *self.provided, *self.prepared))
-        return untracked.Kept(self._tracked(), kept, is_cached, self._checked())
+        folders = self._files.folders | paths_of.folders_above(self._submodules.tracked())
+        return untracked.Kept(self._tracked(), folders, kept, is_cached, self._checked())
 
-    def _tracked(self) -> Mapping[str, Item]:
+    def _tracked(self) -> Mapping[str, Entry]:
         inner = self._submodules.tracked()
         return {**self._files.tracked, **inner} if inner else self._files.tracked
 
@@ -226,7 +227,8 @@ class Checkout:
 
     def _untracked(self) -> set[str]:
         with self._opened() as opened:
-            return untracked.present(opened, self._kept()._replace(paths=frozenset(self.provided)))
+            others = untracked.found(opened, self._kept()._replace(paths=frozenset(self.provided)))
+            return {other.path for other in others if not other.cache}
 
     def renew(self, *, control: bool = False) -> None:
         """Make the next `show` remove what programs left even for the same tree, and in a build what git ignores.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,7 @@ class CheckoutTrees(GitTrees):
 
     `raw` returns a tree with some of its files as git checks them out.
 
-    A scan begins with the index of the tree that is shown, so git reads only what differs. Names and objects are in the
-    user's repository.
+    Git reads only what differs from the tree that is shown. Names and objects are in the user's repository.
     """
 
     def __init__(
@@ -45,6 +45,12 @@ class CheckoutTrees(GitTrees):
     def shadow(self) -> Shadow:
         folder = _ScanFolder(self._place, self._objects, self._git)
         return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
+
+    def begin(self) -> None:
+        """Begin the next scan with the index of the tree that is shown."""
+        copied = os.path.join(self._git.path, f"{INDEX}.new")
+        shutil.copyfile(os.path.join(self._git.path, SHOWN), copied)
+        os.replace(copied, os.path.join(self._git.path, INDEX))
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Keep the scanned tree alone: the index of a checkout is nobody's work."""
@@ -69,6 +75,8 @@ class CheckoutTrees(GitTrees):
 
 class _ScanFolder(ShadowFolder):
     """The scanner's git in a checkout: with the user's filters, and the files of the tree as tracked."""
+
+    has_tracked = True
 
     def __init__(self, place: Repository, objects: Repository, git: GitFolder) -> None:
         super().__init__(place, objects)

@@ -6,6 +6,7 @@ user's working tree leads into the checkout there; one that leads out of it is n
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import stat
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
-from idumb.git import disk_space, git_program
+from idumb.git import disk_space, git_program, guarded_files
 from idumb.git.checkouts import copying, manifest, relocated
 from idumb.git.checkouts.manifest import Facts, Manifest
 from idumb.git.checkouts.relocated import Environments
@@ -57,12 +58,22 @@ class Provided:
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
         self._record = os.path.join(state, _RECORD)
         self._manifest = manifest.load(self._record)
+        self._seen: tuple[object, ...] = ()
+        self._folders: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def _sites(self) -> tuple[str, ...]:
+        return relocated.sites(self._search_path)
 
     def variables(self, root: str) -> Mapping[str, str]:
         """Return the variables by which programs find the checkout's sources instead of the user's."""
-        folders = relocated.python_path(self._user, root, self._search_path, self._manifest.paths)
-        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+        places = (place for site in self._sites for place in (site, *relocated.path_files(site)))
+        seen = root, self._manifest.paths, [(place, guarded_files.stat_key(place)) for place in places]
+        if seen != self._seen:
+            self._folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
+            self._seen = seen
+        return {"PYTHONPATH": os.pathsep.join(self._folders)} if self._folders else {}
 
     def describe(self, root: str) -> tuple[Amount, ...]:
         """Return what `bring` would copy, by topmost path."""
@@ -192,8 +203,10 @@ def _top_of(name: str, tops: Collection[str]) -> str:
     return next(path for path in (name, *manifest.parents(name)) if path in tops)
 
 
-def _below(tracked: Collection[str], paths: Iterable[str]) -> tuple[str, ...]:
+def _below(tracked: Collection[str], paths: Collection[str]) -> tuple[str, ...]:
     """Return the paths of the tree that are below provided ones."""
+    if not paths:
+        return ()
     folders = tuple(f"{path}/" for path in paths)
     return tuple(sorted(path for path in tracked if path.startswith(folders)))
 

@@ -113,26 +113,38 @@ def refuse(name: str) -> NoReturn:
     )
 
 
-def python_path(user: str, root: str, search_path: str, copied: Iterable[str]) -> tuple[str, ...]:
+def python_path(user: str, root: str, sites: Iterable[str], copied: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of the checkout that Python must search before the editable installs of other environments.
 
-    Those are the environments whose programs are in a folder of `search_path`, and that are not below a path which is
-    `copied`. Refusal `checkout.leads-back`.
+    Those are the environments whose packages are in `sites`, and that are not below a path which is `copied`. Refusal
+    `checkout.leads-back`.
     """
     folders, own = dict[str, None](), tuple(f"{user}/{path}/" for path in copied)
-    for site in dict.fromkeys(site for site in _sites(search_path) if not site.startswith(own)):
-        for path in sorted(glob.glob(os.path.join(glob.escape(site), "*.pth"))):
+    for site in (site for site in sites if not site.startswith(own)):
+        for path in path_files(site):
             for line in _lines(path):
                 folders |= dict.fromkeys(_led_to(user, site, line, path))
     return tuple(os.path.normpath(root + folder[len(user) :]) for folder in folders)
 
 
-def _sites(search_path: str) -> Iterator[str]:
+def sites(search_path: str) -> tuple[str, ...]:
+    """Return the folders of packages of the environments whose programs are in a folder of `search_path`."""
+    found = dict[str, None]()
     for folder in filter(None, search_path.split(os.pathsep)):
         above = glob.escape(os.path.realpath(os.path.dirname(folder.rstrip("/"))))
         prefix = f"{above}/versions/*" if folder.endswith("/shims") else above
         for pattern in SITES:
-            yield from map(os.path.realpath, glob.glob(f"{prefix}/{pattern}"))
+            found |= dict.fromkeys(map(os.path.realpath, glob.glob(f"{prefix}/{pattern}")))
+    return tuple(found)
+
+
+def path_files(site: str) -> list[str]:
+    """Return the files that tell Python, for this folder of packages, where others are."""
+    try:
+        names = sorted(os.listdir(site))
+    except OSError:
+        return []
+    return [os.path.join(site, name) for name in names if name.endswith(".pth") and not name.startswith(".")]
 
 
 def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:

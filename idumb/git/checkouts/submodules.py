@@ -11,10 +11,11 @@ from functools import partial
 import pygit2
 
 from idumb.domain import errors
+from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, open_repository
 from idumb.git.checkouts.git_folder import GitFolder
 from idumb.git.checkouts.places import Odd
-from idumb.git.checkouts.tree_files import Item, TreeFiles
+from idumb.git.checkouts.tree_files import TreeFiles
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.objects import tree_objects
 from idumb.system.files import private_folders
@@ -58,7 +59,7 @@ class Submodules:
         """Expect that the checkout is empty."""
         private_folders.remove_tree(os.path.join(self._git.path, "modules"))
 
-    def tracked(self) -> dict[str, Item]:
+    def tracked(self) -> dict[str, Entry]:
         return {f"{path}/{name}": item for path, files in self._shown.items() for name, item in files.tracked.items()}
 
     def restore(self) -> list[str]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import pygit2
 
@@ -24,30 +22,25 @@ from idumb.system.files import private_folders
 ATTRIBUTES = ".gitattributes"
 _TREE = "tree"
 _MISSING = lazy_pattern.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
-_ROW = lazy_pattern.compile(rb"(\d+) ([0-9a-f]+) 0\t(.*)", re.DOTALL)
 _LINK, _SUBMODULE = 0o120000, 0o160000
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _AT_ONCE = 500
 _WRITES = ("-f", "-q", "-u")
 
 
-class Item(NamedTuple):
-    """Mode and object of a path in the tree."""
-
-    mode: int
-    oid: str
-
-
 class TreeFiles:
     """`folder` is idumb's own git folder for the files; `repository` has their objects.
 
-    `tracked` are the files of the tree, with those that the user's sparse checkout omits.
+    `tracked` are the files of the tree, with those that the user's sparse checkout omits; `folders` are those of the
+    tree and the submodules.
     """
 
     def __init__(self, folder: GitFolder, repository: pygit2.Repository) -> None:
         self._folder = folder
         self._repository = repository
-        self.tracked: Mapping[str, Item] = {}
+        self._listed = tree_objects.EMPTY_TREE
+        self.tracked: dict[str, Entry] = {}
+        self.folders: set[str] = set()
 
     def show(self, tree: str) -> None:
         """Make the tracked files those of `tree`.
@@ -62,7 +55,7 @@ class TreeFiles:
         if not before or self._hides_writes or self._attributes_differ(before, tree):
             self._folder.remove(SHOWN)
         self._check_out(tree)
-        self.tracked = self._listed()
+        self._list(tree)
         self._folder.write(_TREE, tree.encode("ascii"))
 
     def show_sparse(self, changed: Iterable[str]) -> None:
@@ -106,10 +99,18 @@ class TreeFiles:
         sizes = (row.split(None, 4)[3] for row in rows if row)
         disk_space.require_room((int(size) for size in sizes if size.isdigit()), self._folder.root())
 
-    def _listed(self) -> dict[str, Item]:
-        rows = self._folder.required(["ls-files", "-s", "-z"]).split(b"\0")
-        matches = map(_ROW.fullmatch, rows)
-        return {os.fsdecode(row[3]): Item(int(row[1], 8), row[2].decode("ascii")) for row in matches if row}
+    def _list(self, tree: str) -> None:
+        """Note the files and folders of a tree: only what differs from the tree noted before is looked at."""
+        changes = tree_objects.changes(self._repository, self._listed, tree)
+        removed = [change.path for change in changes if change.new is None]
+        for path in removed:
+            del self.tracked[path]
+        added = {change.path: change.new for change in changes if change.new is not None}
+        self.tracked |= added
+        if removed:
+            self.folders.clear()
+        self.folders |= paths.folders_above(self.tracked if removed else added)
+        self._listed = tree
 
     def submodules(self) -> dict[str, str]:
         """Return path to commit."""
@@ -147,7 +148,7 @@ class TreeFiles:
 
     def _remove_foreign_attributes(self, touched: Iterable[str]) -> None:
         """Remove attributes that are not in the tree: they would decide how files are checked out."""
-        folders = {"", *(folder for path in touched for folder in paths.folders_above(path))}
+        folders = {"", *paths.folders_above(touched)}
         root = self._folder.root()
         for path in (os.path.join(folder, ATTRIBUTES) for folder in sorted(folders)):
             place = os.path.join(root, path)

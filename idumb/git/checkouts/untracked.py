@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from idumb.domain import paths
@@ -14,48 +14,46 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept(NamedTuple):
-    """The paths that stay: those of the tree, and `paths`; what `is_cached`, if it is not newer than `since` (ns)."""
+    """The paths that stay.
+
+    - `tracked` and `folders` are those of the tree.
+    - `paths` are others.
+    - What `is_cached` stays if it is not newer than `since` (ns).
+    """
 
     tracked: Collection[str]
+    folders: Collection[str]
     paths: Collection[str] = ()
     is_cached: Callable[[str], bool] = lambda _: False
     since: int = 0
 
 
-def sweep(root: int, kept: Kept) -> tuple[list[str], tuple[str, ...]]:
-    """Remove everything else below the open folder `root`. Return the removed paths, and the topmost caches that stay.
-
-    Raises OSError if something cannot be removed.
-    """
-    removed, caches = list[str](), set[str]()
-    for other in _others(root, kept):
-        if other.cache:
-            caches.add(other.cache)
-            continue
-        folder = _opened(root, other.folder)
-        try:
-            private_folders.remove_at(other.name, folder)
-        finally:
-            os.close(folder)
-        removed.append(os.path.join(other.folder, other.name))
-    return removed, tuple(sorted(caches))
-
-
-def present(root: int, kept: Kept) -> set[str]:
-    """Return the topmost paths that are neither in the tree nor kept."""
-    return {os.path.join(other.folder, other.name) for other in _others(root, kept) if not other.cache}
-
-
-class _Other(NamedTuple):
+class Other(NamedTuple):
     """A path that is not kept; `cache` is the topmost path of the cache that holds it, if it stays."""
 
-    folder: str
-    name: str
+    path: str
     cache: str = ""
 
 
-def _others(root: int, kept: Kept) -> Iterator[_Other]:
-    own = {folder for path in (*kept.tracked, *kept.paths) for folder in paths.folders_above(path)}
+def remove(root: int, others: Sequence[Other]) -> tuple[list[str], tuple[str, ...]]:
+    """Remove them below the open folder `root`. Return the removed paths, and the topmost caches that stay.
+
+    Raises OSError if something cannot be removed.
+    """
+    removed = [other.path for other in others if not other.cache]
+    for path in removed:
+        above, _, name = path.rpartition("/")
+        folder = _opened(root, above)
+        try:
+            private_folders.remove_at(name, folder)
+        finally:
+            os.close(folder)
+    return removed, tuple(sorted({other.cache for other in others if other.cache}))
+
+
+def found(root: int, kept: Kept) -> Iterator[Other]:
+    """Yield the topmost paths below the open folder `root` that are not in the tree."""
+    above = paths.folders_above(kept.paths)
     stack = [("", "")]
     while stack:
         folder, cache = stack.pop()
@@ -63,21 +61,22 @@ def _others(root: int, kept: Kept) -> Iterator[_Other]:
         try:
             with os.scandir(opened) as entries:
                 rows = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            prefix = f"{folder}/" if folder else ""
             for name, is_folder in rows:
-                path = os.path.join(folder, name)
-                if path in kept.tracked or (is_folder and path in own):
+                path = prefix + name
+                if path in kept.tracked or (is_folder and (path in kept.folders or path in above)):
                     stack += [(path, "")] if is_folder else []
                 elif path in kept.paths or path == GIT:
                     continue
                 elif cache or kept.is_cached(path) or (is_folder and kept.is_cached(f"{path}/")):
                     if os.stat(name, dir_fd=opened, follow_symlinks=False).st_ctime_ns > kept.since:
-                        yield _Other(folder, name)
+                        yield Other(path)
                     elif is_folder:
                         stack.append((path, cache or path))
                     else:
-                        yield _Other(folder, name, cache or path)
+                        yield Other(path, cache or path)
                 else:
-                    yield _Other(folder, name)
+                    yield Other(path)
         finally:
             os.close(opened)
 

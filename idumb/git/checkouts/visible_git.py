@@ -59,7 +59,7 @@ class VisibleGit:
         os.mkdir(GIT, dir_fd=opened)
         at = os.open(GIT, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
         try:
-            for folder in sorted({*_FOLDERS, *(each for name in self._files for each in paths.folders_above(name))}):
+            for folder in sorted(paths.folders_above(self._files).union(_FOLDERS)):
                 os.mkdir(folder, dir_fd=at)
             files = dict(self._files)
             if index is not None:

@@ -59,7 +59,3 @@ def test_inputs_of_conditions() -> None:
         for condition, inputs in cases
         if check_inputs.of_condition(condition) != (None if inputs is None else frozenset(inputs))
     ]
-
-
-def test_a_path_with_the_folders_above_it() -> None:
-    assert set(check_inputs.with_parents(["a/b/c", "d"])) == {"a/b/c", "a/b", "a", "d"}
