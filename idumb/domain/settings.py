@@ -156,10 +156,6 @@ class RunSettings:
     check_idle_timeout: int | None = None
 
 
-AFTER_EACH = "each"
-AT_END = "end"
-REGRESSIONS = (AFTER_EACH, AT_END)
-
 PRIVATE_HOME = "private"
 USER_HOME = "user"
 HOMES = (PRIVATE_HOME, USER_HOME)
@@ -176,16 +172,15 @@ CONTROLS = (CONTROL_BESIDE, CONTROL_BEFORE, CONTROL_OFF)
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What checks see, and when they run; each judges a tree in a working tree of its own.
+    """What checks see; each judges a tree in a working tree of its own.
 
-    `home`: each check has a home of its own (`private`), or the user's. `regression`: checks of completed tasks run
-    again after each task (`each`), or only at the end. `control`: checks also run on the tree before the work, which
-    shows whether they depend on it: as far as there is time `beside` the builder, always (`before`), or never (`off`).
-    `network`: what checks can reach, all (`open`) or only themselves (`none`); None if it is not chosen, which is open.
+    `home`: each check has a home of its own (`private`), or the user's. `control`: checks also run on the tree before
+    the work, which shows whether they depend on it: as far as there is time `beside` the builder, always (`before`), or
+    never (`off`). `network`: what checks can reach, all (`open`) or only themselves (`none`); None if it is not chosen,
+    which is open.
     """
 
     home: str = PRIVATE_HOME
-    regression: str = AFTER_EACH
     control: str = CONTROL_BESIDE
     network: str | None = None
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from idumb.app.attempt.attempt_events import call_id
 from idumb.app.core.run_context import RunContext
-from idumb.app.engine import regressions
+from idumb.app.engine import runner
+from idumb.app.engine.moves import Ending
 from tests.support.plans import run
 from tests.support.project import Project, making, task, write
 
@@ -31,13 +32,13 @@ def test_a_run_ends_with_every_file_as_its_tasks_left_it(project: Project, monke
             making("T1-02", "b.txt", after="T1-01"),
         ]
     )
-    between, sessions = regressions.find, set()
+    between, sessions = runner._paused, set()
 
-    def looked(context: RunContext) -> str | None:
+    def looked(context: RunContext) -> Ending | None:
         sessions.add(session(project))
         return between(context)
 
-    monkeypatch.setattr(regressions, "find", looked)
+    monkeypatch.setattr(runner, "_paused", looked)
     answer = run(project)
     assert (answer.code, answer.data["session"]) == (0, "closed")
     assert workspace(project) == {"wrong": [], "changed": [], "more": 0}

@@ -91,10 +91,10 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         return dataclasses.replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
-        from idumb.app.attempt import broken_invariants
+        from idumb.app.attempt import culprits
 
         state, base = context.journal.state, attempt.base
-        checked = broken_invariants.explain(services, context.checks, state, checked, task.id, base)
+        checked = culprits.explain(services, context.checks, state, checked, task.id, base)
     return attempt, negative_control.compare(attempt, checked)
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from idumb.app.ports.checks import Checks
 from idumb.domain import contract as contracts
 from idumb.domain.plans.plan import CHECK, Condition, Task
-from idumb.domain.proof import check_inputs
 from idumb.domain.proof.evidence import Evidence
 
 
@@ -20,13 +19,6 @@ class OwnCheck(NamedTuple):
     command: str
     condition: Condition | None = None
     is_test: bool = False
-
-    @property
-    def inputs(self) -> frozenset[str] | None:
-        """Return paths that include every file that it reads; None if nobody can tell."""
-        if self.condition is not None:
-            return check_inputs.of_condition(self.condition)
-        return check_inputs.of_command(self.command)
 
     def run(self, checks: Checks, timeout: float, tree: str | None) -> Evidence:
         if self.condition is not None:

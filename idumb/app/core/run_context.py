@@ -76,7 +76,6 @@ class RunContext:
     on_deviation: str | None
     max_attempts: int
     pace: Pace
-    begun: set[str] = field(default_factory=set)
     deterministic: bool = False
     sandboxed: bool = False
     notes: dict[str, Any] = field(default_factory=dict)

@@ -90,9 +90,6 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     if retry and (left.status == outcome.FAILED or (takes and left.status == outcome.WAITING)):
         context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
     _require_turn(context, task)
-    broken = runner.broken_before(context)
-    if broken is not None:
-        return broken
     ready = moves.advance(context, task, takes=takes)
     if ready is not moves.READY:
         status = context.journal.state.tasks[task.id].status

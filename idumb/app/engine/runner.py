@@ -30,7 +30,7 @@ def run_tasks(context: RunContext) -> Ending:
     tasks = schedule.Schedule(context.contract, context.journal.state)
     waiting: Ending | None = None
     while (task_id := tasks.next()) is not None:
-        stopped = _paused(context) or broken_before(context)
+        stopped = _paused(context)
         if stopped is not None:
             return stopped
         ending = _run_task(context, context.contract.tasks[task_id])
@@ -45,16 +45,6 @@ def run_tasks(context: RunContext) -> Ending:
     if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or Ending("done")
-
-
-def broken_before(context: RunContext) -> Ending | None:
-    """Return how the run ends if a check of a completed task fails now, so that nothing may be built on it."""
-    if all(task.status != outcome.COMPLETED for task in context.journal.state.tasks.values()):
-        return None
-    from idumb.app.engine import regressions  # a run of one task never needs it
-
-    why = regressions.find(context)
-    return None if why is None else Ending("waiting", why)
 
 
 def _paused(context: RunContext) -> Ending | None:

@@ -23,9 +23,9 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Choice, Decision, seconds_until
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
-from idumb.domain.runs import regression, saved_answers
+from idumb.domain.runs import saved_answers
 from idumb.domain.runs.event import NewEvent
-from idumb.domain.runs.run import ANSWERED, EXHAUSTED, REGRESSION, RunState
+from idumb.domain.runs.run import ANSWERED, EXHAUSTED, RunState
 from idumb.domain.runs.saved_answers import SavedAnswer
 from idumb.lazy_dataclass import dataclass
 
@@ -83,8 +83,6 @@ def decide(services: Services, request: Request) -> Result:
     _check_choice(question, request.choice)
     if question["kind"] == EXHAUSTED:
         return _answer_failed_task(services, state, question, request)
-    if question["kind"] == REGRESSION and request.choice == regression.ROLL_BACK:
-        return _roll_back(services, state, question, request)
     answered = state.answers.get(request.decision)
     if answered is not None and not (request.remember and answered["choice"] == request.choice):
         raise Refusal("decision.answered", f"{request.decision} is already answered.", hint=f"idumb resume {phase}")
@@ -179,29 +177,14 @@ def _answer_failed_task(services: Services, state: RunState, question: Mapping[s
     return Result(data, warnings=() if effect is None else effect.warnings)
 
 
-def _roll_back(services: Services, state: RunState, question: Mapping[str, Any], request: Request) -> Result:
-    """Roll back the task that broke another one. The builder of its next attempt learns what broke."""
-    if question["id"] in state.answers:
-        raise Refusal("decision.answered", f"{question['id']} is already answered.", hint=f"idumb resume {state.phase}")
-    if request.remember:
-        raise _not_remembered(request)
-    task = str(question["task"])
-    guidance = "\n".join(filter(None, (question["what"], *question["evidence"], request.guidance)))
-    guided = NewEvent("task.guided", {"guidance": guidance, "by": request.who}, run=state.id, task=task)
-    effect = _rolled_back(services, state, task, request, guided)
-    data = {"decision": question["id"], "choice": request.choice, "verification": None, "remembered": None}
-    details = {"version": None, "result": effect.data, "next": [f"idumb resume {state.phase}"]}
-    return Result({**data, **details}, warnings=effect.warnings)
-
-
-def _rolled_back(services: Services, state: RunState, task: str, request: Request, *more: NewEvent) -> Result:
+def _rolled_back(services: Services, state: RunState, task: str, request: Request) -> Result:
     """Roll back to before the task, and record the answer with it; the next command appends the answer to the plan."""
-    from idumb.app.history import rollback  # only these questions need it
+    from idumb.app.history import rollback  # only this question needs it
 
     answer = Answer(request.decision, request.choice, request.who, request.guidance)
     answered = NewEvent("decision.answered", dataclasses.asdict(answer), run=state.id, task=task)
     to = rollback.target_before(services, state, task)
-    return rollback.rollback(services, state.phase, to, yes=True, then=(answered, *more))
+    return rollback.rollback(services, state.phase, to, yes=True, then=(answered,))
 
 
 def _carry_out(services: Services, state: RunState, task: str, request: Request) -> Result | None:

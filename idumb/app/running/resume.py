@@ -22,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, REGRESSION, RunState
+from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -162,11 +162,8 @@ def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)
 
 
-_ASKED_AT_END = frozenset({EXHAUSTED, REGRESSION})
-
-
 def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
-    """Ask about each failed or broken task and resume; return the last result. Unanswered questions keep waiting."""
+    """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
     if not services.asker.interactive:
         return result
     from idumb.app.running import decisions  # it imports much, and only a question at a terminal needs it
@@ -190,8 +187,8 @@ def ask_and_resume(services: Services, request: Request, result: Result) -> Resu
 
 
 def _next_question(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
-    """Return the first question about a failed or broken task that was not asked yet; an answer may settle several."""
+    """Return the first question about a failed task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
     rows = next_steps.pending(state) if state is not None else []
-    row = next((d for d in rows if d["kind"] in _ASKED_AT_END and d["id"] not in seen), None)
+    row = next((d for d in rows if d["kind"] == EXHAUSTED and d["id"] not in seen), None)
     return None if row is None else Decision.recorded(row)

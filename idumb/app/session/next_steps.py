@@ -12,8 +12,8 @@ from idumb.domain import failures, outcome
 from idumb.domain.contract import Contract
 from idumb.domain.decision import seconds_until
 from idumb.domain.plans.plan import IRREVERSIBLE
-from idumb.domain.runs import gap, regression
-from idumb.domain.runs.run import BASE, DELIVERY, EXHAUSTED, REGRESSION, RunState
+from idumb.domain.runs import gap
+from idumb.domain.runs.run import BASE, DELIVERY, EXHAUSTED, RunState
 
 VERIFICATION = "verification"
 """The kind of the question whether a phase counts as verified."""
@@ -67,8 +67,6 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
         return task is not None and task.intended
     if question.get("kind") == BASE:
         return task is not None and task.status in schedule.RUNNABLE and not task.attempt.running
-    if question.get("kind") == REGRESSION:
-        return regression.is_current(state, question)
     return question.get("kind") == EXHAUSTED and exhausted_tasks.is_current(state, question)
 
 

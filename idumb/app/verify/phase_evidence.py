@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from idumb.app.attempt import broken_invariants, own_checks, questions
+from idumb.app.attempt import culprits, own_checks, questions
 from idumb.app.core import projection_paths, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -40,8 +40,8 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         services.interrupts.check()
         with services.interrupts.armed():
             gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
-    if any(map(broken_invariants.is_broken, gathered)):
-        gathered = broken_invariants.explain(services, checks, journal.state, gathered)
+    if any(map(culprits.is_broken, gathered)):
+        gathered = culprits.explain(services, checks, journal.state, gathered)
         checks.renew()
     return gathered
 
@@ -62,10 +62,14 @@ def of_tasks(
         if status not in outcome.DONE or all(check.command in repeated for check in own):
             continue
         checks.renew()  # what the checks of another task left was not there when the task was done
+        results = list[Evidence]()
         for check in own:
             services.interrupts.check()
             with services.interrupts.armed():
-                result = check.run(checks, limit, tree)
+                results.append(check.run(checks, limit, tree))
+        if any(result.result in evidence.BROKEN for result in results):
+            results = culprits.explain_own(services, checks, journal.state, task, own, results)
+        for check, result in zip(own, results, strict=True):
             if check.condition is not None or check.command not in repeated:
                 (tests if check.is_test else others).append(result)
                 repeated.add(result.command)

@@ -74,16 +74,10 @@ def regressed(regressions: Sequence[Evidence]) -> list[str]:
     """Return the own checks of completed tasks that no longer pass: a later task, or you, changed what they judge."""
     words = {evidence.TIMED_OUT: "timed out", evidence.ERRORED: "cannot run"}
     return [
-        f"{e.subject} passed when its task was done and {words.get(e.result, 'fails')} on the final tree"
+        f"{e.subject} passed when its task was done and {words.get(e.result, 'fails')} on the final tree: {e.violation}"
         for e in regressions
         if e.result in evidence.BROKEN
     ]
-
-
-def accepted_regressions(regressions: Sequence[Evidence], accepted: Mapping[str, str]) -> list[str]:
-    """Return the same for checks that a person accepted as no longer valid; `accepted` has that person by subject."""
-    broken = [e for e in regressions if e.result in evidence.BROKEN and e.subject in accepted]
-    return [f"{e.subject} {e.result.replace('_', ' ')}, and {accepted[e.subject]} accepted that" for e in broken]
 
 
 def strict_causes(checked: Sequence[Evidence]) -> list[str]:

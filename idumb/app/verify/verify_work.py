@@ -26,7 +26,6 @@ from idumb.domain.proof import agreement, completion, evidence, gate_table, leve
 from idumb.domain.proof.deadline import Deadline
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Opinion
-from idumb.domain.runs import regression
 from idumb.domain.runs.run import RunState
 
 
@@ -111,10 +110,8 @@ def judge(
     tree = final_state.scan(services, contract)
     judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
-    accepted = regression.accepted(journal.state)
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
-    gathered += [e for e in tests if e.subject not in accepted]
-    regressions += [e for e in tests if e.subject in accepted]
+    gathered += tests
     checks.end_processes()
     final = final_state.at_end(services, journal.state, contract)
     mismatches = _mismatches(contract, final)
@@ -127,10 +124,9 @@ def judge(
         if levels.rule(services.settings, opinion.role).level > levels.INFORMATIONAL
     ]
     by_task = projections.evidence_by_task(services, journal.state)
-    undecided = [e for e in (*tests, *regressions) if e.subject not in accepted]
-    contradictions = _contradictions(services, contract, journal.state, by_task, undecided, opinions_given)
-    unaccepted = [e for e in regressions if e.subject not in accepted]
-    missing = (*uncovered, *verdict.regressed(unaccepted), *opinions.unanswered_roles(blocking))
+    judged_again = (*tests, *regressions)
+    contradictions = _contradictions(services, contract, journal.state, by_task, judged_again, opinions_given)
+    missing = (*uncovered, *verdict.regressed(regressions), *opinions.unanswered_roles(blocking))
     missing += completion.judge(statuses, by_task)
     missing += contradictions if _disagreement_blocks(services) else ()
     if STRICT in (contract.mode, journal.state.mode):
@@ -141,7 +137,6 @@ def judge(
     gathered += regressions
     rows = [e.as_dict() for e in gathered]
     remaining = [
-        *verdict.accepted_regressions(regressions, accepted),
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
         *(verdict.roles_not_asked(opinions.bound_roles(services)) if not asks else ()),
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),

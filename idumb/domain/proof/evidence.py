@@ -50,7 +50,7 @@ class Evidence:
       program or package a check runs, and that changed during the run.
     - `changed`: committed files that the check changed, and idumb restored. If it judges one of them, it has failed.
     - `may_need`: what the check may have failed for, other than the work; it is not recorded.
-    - `violation`: which task broke an invariant; "" if it holds.
+    - `violation`: which task broke what held before; "" if it holds.
     - `control`: the result of the same check before the work, or NOT_RUN with the reason; "" if it has no control.
     - `sandbox`: what limited it, or why nothing did; "" if no sandbox was configured.
     """

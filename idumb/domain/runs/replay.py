@@ -314,10 +314,6 @@ def _question_asked(state: RunState, event: Event) -> None:
         state.answers.pop(question["id"], None)
 
 
-def _question_withdrawn(state: RunState, event: Event) -> None:
-    state.decisions.pop(event.payload["decision"], None)
-
-
 def _answered(state: RunState, event: Event) -> None:
     p = event.payload
     question = state.decisions.get(p["decision"], {})
@@ -358,5 +354,4 @@ _OF_RUNS: Mapping[str, Callable[[RunState, Event], None]] = {
     "role.asked": _role_asked,
     "decision.asked": _question_asked,
     "decision.answered": _answered,
-    "decision.withdrawn": _question_withdrawn,
 }

@@ -34,8 +34,6 @@ DEVIATION = "deviation"
 BASE, DELIVERY, MINE = "base", "delivery", "mine"
 """The kinds of the questions about the user's version of a task's files, before the work and once it is done, and the
 choice that his version counts."""
-REGRESSION = "regression"
-"""The kind of the question about a completed task whose own check fails after a later task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +86,10 @@ class GuardedFiles:
 
 
 class _KnowsChanges:
-    """Answers what is not committed and what changed, without a look at every task. Equal states may differ in this."""
+    """Answers what is not committed, without a look at every task. Equal states may differ in this."""
 
-    __slots__ = ("_changed", "_without_commit")
+    __slots__ = ("_without_commit",)
     tasks: dict[str, TaskState]
-    _changed: dict[str, None]
     _without_commit: dict[str, tuple[str, ...]]
 
     def uncommitted(self) -> tuple[str, ...]:
@@ -102,16 +99,8 @@ class _KnowsChanges:
             self.note(*self.tasks.values())
         return tuple(dict.fromkeys(path for paths in self._without_commit.values() for path in paths))
 
-    def changed_tasks(self) -> tuple[TaskState, ...]:
-        """Return the tasks that may have changed since the last call: at first, and after an event of the run, all."""
-        changed: Iterable[str] = self._changed if hasattr(self, "_changed") else self.tasks
-        self._changed = {}
-        return tuple(self.tasks[task_id] for task_id in changed)
-
     def note(self, *tasks: TaskState) -> None:
-        """Keep the answers up to date, after these tasks have changed."""
-        if hasattr(self, "_changed"):
-            self._changed.update((task.id, None) for task in tasks)
+        """Keep the answer up to date, after these tasks have changed."""
         if not hasattr(self, "_without_commit"):
             return
         for task in tasks:
@@ -127,8 +116,6 @@ class _KnowsChanges:
         """Look at every task again: any of them may have changed."""
         if hasattr(self, "_without_commit"):
             del self._without_commit
-        if hasattr(self, "_changed"):
-            del self._changed
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ from idumb.domain.settings import (
     HOMES,
     NAMED,
     NETWORKS,
-    REGRESSIONS,
     REPORTS,
     SANDBOXES,
     Binding,
@@ -419,7 +418,6 @@ _ROLE: Mapping[str, values.Reader] = {
 }
 _CHECKS: Mapping[str, values.Reader] = {
     "home": values.one_of(HOMES),
-    "regression": values.one_of(REGRESSIONS),
     "control": values.one_of(CONTROLS),
     "network": values.one_of(NETWORKS),
 }

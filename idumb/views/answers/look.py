@@ -88,9 +88,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     ledger = attempt.get("ledger") or ()
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
-    lines += [f"  residue: {markup.one_line(path)}" for path in attempt.get("residue") or ()]
-    lines += [f"  its commit: {markup.one_line(words)}" for words in attempt.get("messages") or ()]
-    lines += [f"  left by a tool: {markup.one_line(path)}" for path in attempt.get("tool_files") or ()]
+    for words, key in (("residue", "residue"), ("its commit", "messages"), ("left by a tool", "tool_files")):
+        lines += [f"  {words}: {markup.one_line(each)}" for each in attempt.get(key) or ()]
     return lines
 
 

@@ -10,8 +10,8 @@ PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit
 
 
 def test_the_line_keeps_what_is_set() -> None:
-    home = check_lines.of_checks(CheckSettings(regression="end"), {"home": "user"}, verb="add")
-    assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, regression: end}`"
+    home = check_lines.of_checks(CheckSettings(control="off"), {"home": "user"}, verb="add")
+    assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, control: off}`"
     line = "checkout: {provide: [data.log, b c.log], prepare: ['make: deps'], limit: 8}"
     provided = check_lines.of_checkout(PRESENT, {"provide": ["b c.log", "data.log"]})
     assert provided == f"Replace `checkout` in .idumb/config.yaml by `{line}`"

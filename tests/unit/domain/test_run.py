@@ -175,21 +175,3 @@ def test_what_nobody_committed_is_known_after_every_event() -> None:
         ("b", "both", "c"),
         ("b", "both"),
     ]
-
-
-def test_the_tasks_that_changed_are_known_after_each_event() -> None:
-    """After an event of the run, any of them may have changed."""
-    tape = Tape("a", "b", "c")
-    state = replay.replay(tape.events)
-    assert [task.id for task in state.changed_tasks()] == ["a", "b", "c"]
-    assert state.changed_tasks() == ()
-    started = {"base": BASE, "snapshot": "s"}
-    for event in (*tape.add("attempt.started", "b", 1, **started).add("task.skipped", "c", by="me").events,)[-2:]:
-        replay.apply(state, event)
-    assert [(task.id, task.status) for task in state.changed_tasks()] == [
-        ("b", outcome.RUNNING),
-        ("c", outcome.SKIPPED),
-    ]
-    assert state.changed_tasks() == ()
-    replay.apply(state, tape.add("run.paused", reason="").events[-1])
-    assert len(state.changed_tasks()) == 3

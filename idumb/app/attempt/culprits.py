@@ -1,16 +1,18 @@
-"""Names the task that broke an invariant: the check runs on the trees that the tasks of the run left."""
+"""Names the task that broke a check that passed before: it runs on the trees that the tasks of the run left."""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from idumb.app.attempt.own_checks import OwnCheck
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
 from idumb.app.worktree import task_base
 from idumb.domain import outcome
+from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -44,20 +46,52 @@ def explain(
             return f"it {earlier} before {task}, so what broke it is unknown"
         if earlier != evidence.FAILED:
             return f"{task} broke it"
-        trees = _trees(services, state)
-        first = bisect.bisect_left(trees, 1, key=lambda row: int(result(row[1]) == evidence.FAILED))
-        return trees[first][0] if first < len(trees) else "a change outside the run broke it"
+        return _first_broken(_trees(services, state), lambda tree: result(tree) == evidence.FAILED)
 
     return [dataclasses.replace(proof, violation=words(proof)) if is_broken(proof) else proof for proof in checked]
 
 
-def _trees(services: Services, state: RunState) -> list[tuple[str, str]]:
-    """Return the tree at the start of the run, and those that finished tasks left; if one fails, its words say why."""
+def explain_own(
+    services: Services,
+    checks: Checks,
+    state: RunState,
+    task: Task,
+    own: Sequence[OwnCheck],
+    checked: Sequence[Evidence],
+) -> list[Evidence]:
+    """Return the evidence of a completed task's `own` checks with what broke each since. They run in their order."""
+    kept, limit = state.tasks[task.id].checkpoint, float(services.settings.run.check_timeout)
+    trees = _trees(services, state, since=kept.seq if kept else 0)
+
+    def words(number: int) -> str:
+        def fails(tree: str) -> bool:
+            checks.renew()
+            with services.interrupts.armed():
+                return [check.run(checks, limit, tree) for check in own[: number + 1]][-1].result in evidence.BROKEN
+
+        return _first_broken(trees, fails)
+
+    return [
+        dataclasses.replace(proof, violation=words(number)) if proof.result in evidence.BROKEN else proof
+        for number, proof in enumerate(checked)
+    ]
+
+
+def _first_broken(trees: Sequence[tuple[str, str]], fails: Callable[[str], bool]) -> str:
+    first = bisect.bisect_left(trees, 1, key=lambda row: int(fails(row[1])))
+    return trees[first][0] if first < len(trees) else "a change outside the run broke it"
+
+
+def _trees(services: Services, state: RunState, since: int = -1) -> list[tuple[str, str]]:
+    """Return the tree at the start of the run, and those that finished tasks left; if one fails, its words say why.
+
+    Only those after the event `since`, and none that git has removed.
+    """
     done = ((t.checkpoint, t.id) for t in state.tasks.values() if t.status in outcome.DONE)
     ended = sorted((kept.seq, f"{id} broke it", kept.commit, kept.tree) for kept, id in done if kept is not None)
     start = (0, "it did not hold before the run either", state.base.commit, state.base.tree)
     trees = list[tuple[str, str]]()
-    for _, words, commit, tree in (start, *ended):
+    for _, words, commit, tree in (row for row in (start, *ended) if row[0] > since):
         with contextlib.suppress(KeyError):  # the user rewrote history, and git removed the commit
             trees.append((words, tree if commit is None else services.history.tree_of(commit)))
     return trees
