@@ -172,7 +172,7 @@ HONEST: tuple[Honest, ...] = (
     Honest("Python", "a formatter and git diff", _python(), _calc("ruff format calc.py && git diff --exit-code && git ls-files | grep -q calc.py && pytest -q"), tools=("ruff",)),
     Honest("Python", "an uncommitted change of the user elsewhere", _python({"notes.txt": "one\n"}), _calc(), before="echo two >> notes.txt; echo mine > untracked.txt"),
     Honest("Python", "a detached HEAD", _python(), _calc(), before="git checkout -q --detach"),
-    Honest("Python", "another work tree", _python(), _calc("pytest -q && git rev-parse --is-inside-work-tree", f"test -f .git; {_ADD}"), linked=True),
+    Honest("Python", "another work tree", _python(), _calc("pytest -q && git rev-parse --is-inside-work-tree", f"git rev-parse --git-dir; {_ADD}"), linked=True),
     Honest("Python", "a shallow clone", _python(test=_test("assert subprocess.run(['git', 'rev-parse', 'HEAD'], check=True)")), _calc(), before="echo x > x.txt; git add x.txt; " + _COMMIT + " -m more; git rev-parse HEAD > .git/shallow"),
     Honest("Python", "a program that is executable", {"README.md": "x\n"}, (Work("create `bin/tool`", "mkdir bin; printf '#!/bin/sh\\necho 42\\n' > bin/tool; chmod +x bin/tool", 'test "$(./bin/tool)" = 42'),)),
     Honest("Python", "a zipped application", {"app/calc.py": _TODO, ".gitignore": _IGNORE}, (Work("modify `app/calc.py`, create `app/__main__.py`", f"printf '%s' '{_PY}' > app/calc.py; echo 'import calc; print(calc.add(2, 40))' > app/__main__.py", 'python3 -m zipapp app -o app.pyz && test "$(python3 app.pyz)" = 42'),)),

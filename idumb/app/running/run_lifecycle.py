@@ -173,11 +173,7 @@ def make_ready(context: RunContext) -> None:
 def run_tasks(context: RunContext) -> moves.Ending:
     """Run every task that can run, once the run is recovered and locked in."""
     make_ready(context)
-    for task in (context.contract.tasks[t] for t in context.contract.order):
-        if context.journal.state.tasks[task.id].status in schedule.RUNNABLE:
-            task_base.require_clean(context, task, ahead=True)
-    unseen = task_base.unseen(context)
-    if unseen:
+    if unseen := task_base.require_all_clean(context):
         words = "Agents do not see your uncommitted changes in"
         context.services.reporter.note(f"{words} {wording.listed(unseen)}")
     run_lock.lock_in(context)

@@ -64,12 +64,12 @@ def of_user(state: RunState, task: str) -> tuple[str, ...]:
     return tuple(path for q in chosen if (q.get("kind"), q.get("task")) == (BASE, task) for path in q["evidence"])
 
 
-def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> tuple[str, ...]:
+def require_clean(context: RunContext, task: Task, ahead: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the declared files with uncommitted changes of the user, which the task's commit would contain.
 
     He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless
-    he has begun the task already, and about a file that the task creates. `ahead` checks a task before its turn, when
-    his changes may belong to another task that a person does first.
+    he has begun the task already, and about a file that the task creates. With `ahead`, all that he has not committed,
+    a task is checked before its turn, when his changes may belong to another task that a person does first.
     """
     if task.is_human or context.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
         return ()
@@ -78,8 +78,8 @@ def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> tu
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
     again = f"idumb start {task.id}" if in_place else f"idumb resume {context.contract.phase}"
-    known = {*state.uncommitted(), *of_user(state, task.id), *(_of_people(context) if ahead else ())}
-    theirs = tuple(path for path in _uncommitted(context, declared) if path not in known)
+    known = {*state.uncommitted(), *of_user(state, task.id), *(_of_people(context, ahead) if ahead else ())}
+    theirs = tuple(path for path in _uncommitted(context, declared, ahead) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]
     if existing:
         raise Refusal(
@@ -98,7 +98,7 @@ def require_clean(context: RunContext, task: Task, *, ahead: bool = False) -> tu
     return theirs
 
 
-def _of_people(context: RunContext) -> Sequence[str]:
+def _of_people(context: RunContext, changed: Sequence[str]) -> Sequence[str]:
     """Return the uncommitted paths of tasks that people have begun and not finished."""
     states, settings = context.journal.state.tasks, context.services.settings
     begun = (
@@ -109,16 +109,17 @@ def _of_people(context: RunContext) -> Sequence[str]:
         and contracts.in_place(context.plans[task.id], task, settings)
     )
     declared = [path for task in begun for path in ledger.written_paths(task.files)]
-    return _uncommitted(context, declared) if declared else ()
+    return _uncommitted(context, declared, changed)
 
 
-def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...]:
-    """Return what the declared paths match that is not committed.
+def _uncommitted(context: RunContext, declared: Sequence[str], known: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what the declared paths match that is not committed; all of that is `known`, or git is asked.
 
     A wide glob covers plans and reports too, which no task may write, leftovers of tools, and other repositories.
     """
     services = context.services
-    changed = (p for p in services.history.uncommitted(declared) if not paths.matches_any(p, paths.OWN_FILES))
+    found = services.history.uncommitted(declared) if known is None else filter(paths.cover(declared), known)
+    changed = (p for p in found if not paths.matches_any(p, paths.OWN_FILES))
     uncommitted = tool_leftovers.work_only(services, context.journal.state, changed, declared=declared)
     others = services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
     return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
@@ -169,11 +170,15 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
     )
 
 
-def unseen(context: RunContext) -> tuple[str, ...]:
-    """Return the uncommitted changes of the user that the programs of this run do not see."""
-    if context.policy == COMMIT_NONE or context.workspace.in_place:
+def require_all_clean(context: RunContext) -> tuple[str, ...]:
+    """Refuse a task as `require_clean` does; return what the user has not committed and programs do not see."""
+    if context.policy == COMMIT_NONE:
         return ()
-    state = context.journal.state
+    state, changed = context.journal.state, context.services.history.uncommitted(("**",))
+    for task in (context.contract.tasks[id] for id in context.contract.order):
+        if state.tasks[task.id].status in schedule.RUNNABLE:
+            require_clean(context, task, changed)
+    if context.workspace.in_place:
+        return ()
     ours = {*state.uncommitted(), *(path for task in state.tasks for path in of_user(state, task))}
-    changed = context.services.history.uncommitted(("**",))
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))
