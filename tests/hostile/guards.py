@@ -73,10 +73,14 @@ def _processes_live() -> None:
         setattr(owner, name, value)
 
 
-def _in_the_working_tree() -> Callable[[], None]:
+def _where_the_builder_worked() -> Callable[[], None]:
+    folders = list[str]()
+
     def place(self: ShellChecks, _: str | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
-        self.proving = None
-        return self.root, {}, ()
+        if self.proving is not None:
+            folders.append(self.proving.root.replace("-proof-", "-build-"))
+            self.proving = None
+        return folders[-1], {}, ()
 
     return lambda: setattr(ShellChecks, "_place", place)
 
@@ -86,7 +90,7 @@ def _folders_of_user(self: Computed, root: str, present: Sequence[str] = ()) -> 
 
 
 GUARDS: tuple[Guard, ...] = (
-    Guard("checks judge the commit", "ignored", "a log", _in_the_working_tree()),
+    Guard("checks judge the commit", "ignored", "a log", _where_the_builder_worked()),
     Guard("checks have a private home", "home", "a file", configuration="checks: {home: user}\n"),
     Guard("checks have a private TMPDIR", "outside", "a marker in TMPDIR", _shared_temporary("TMPDIR", "/tmp")),
     Guard(
