@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.git.discover import Repository
-from idumb.system import host_identity
-from idumb.system.files import private_folders, user_folders
+from idumb.system import clock, host_identity
+from idumb.system.files import atomic_write, private_folders, user_folders
 
 MOST = 4
 """Pairs of checkouts of one repository."""
@@ -26,10 +26,15 @@ REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
 """The folder of the repositories of dry runs, beside the checkouts."""
+_PLACE = lazy_pattern.compile("[0-9a-f]{16}")
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
 _ASIDE = ".aside-"
-_OURS = lazy_pattern.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals")
+_OWNER = "repository"
+"""The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
+_OURS = lazy_pattern.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
 """Names beside a checkout: of others, and of dry runs."""
+_KEPT = 30 * 24 * 3600 * 1_000_000_000
+"""Nanoseconds for which the checkouts of a deleted repository are kept."""
 
 
 class Odd(Exception):
@@ -103,12 +108,26 @@ def prepare(user: Repository) -> str:
     for name in os.listdir(place):
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
+    atomic_write.write(os.path.join(place, _OWNER), os.fsencode(user.common_dir), durable=False, mode=0o600)
+    _remove_of_deleted(os.path.dirname(place))
     return place
+
+
+def _remove_of_deleted(above: str) -> None:
+    """Remove the checkouts of repositories that no longer exist, a while after their last use."""
+    for place in (os.path.join(above, name) for name in os.listdir(above) if _PLACE.fullmatch(name)):
+        owner = _read(os.path.join(place, _OWNER))
+        if owner and not os.path.lexists(owner):
+            used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
+            if clock.nanoseconds() - used > _KEPT:
+                private_folders.try_to_remove(place)
 
 
 def tidy(place: str) -> None:
     """Remove the folder of a repository's checkouts if it holds nothing. A folder that the user chose stays."""
     with contextlib.suppress(OSError):
+        if os.listdir(place) == [_OWNER]:
+            os.unlink(os.path.join(place, _OWNER))
         os.rmdir(place)
         if not user_folders.clones()[1]:
             os.rmdir(os.path.dirname(place))

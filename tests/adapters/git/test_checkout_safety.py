@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, Checkout
-from idumb.system import host_identity
+from idumb.system import clock, host_identity
 from idumb.system.files import private_folders
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
 from tests.support.gitrepo import GitSandbox
@@ -203,7 +204,7 @@ def test_after_a_restart_of_the_machine_every_file_is_written_again(
     monkeypatch.setattr(host_identity, "boot_id", lambda: "another")
     checkout = create(repository, BUILD)
     assert not os.path.samefile(show(checkout, repository) / "a.txt", tmp_path / "before")
-    assert names(Path(checkout.top).parent) == [Path(checkout.top).name]
+    assert names(Path(checkout.top).parent) == [Path(checkout.top).name, "repository"]
     close(checkout)
 
 
@@ -218,14 +219,14 @@ def test_what_is_mounted_in_a_checkout_is_not_removed(repository: GitSandbox, tm
         pytest.skip("only root may mount")
     try:
         everything(checkout, repository)
-        (aside,) = [place for place in root.parent.iterdir() if place != root]
+        (aside,) = [place for place in root.parent.iterdir() if place.is_dir() and place != root]
         assert (aside / "m/file").read_text() == "mine\n"
     finally:
         subprocess.run(["umount", aside / "m"], check=True)
     assert (mine / "file").read_text() == "mine\n"
     close(checkout)
     close(create(repository))
-    assert names(root.parent) == [root.name]
+    assert names(root.parent) == [root.name, "repository"]
 
 
 def test_what_programs_put_beside_a_checkout_goes(repository: GitSandbox, checkout: Checkout) -> None:
@@ -234,7 +235,7 @@ def test_what_programs_put_beside_a_checkout_goes(repository: GitSandbox, checko
     (root.parent / "node_modules/impl").mkdir(parents=True)
     (root.parent / "impl.py").touch()
     everything(checkout, repository)
-    assert names(root.parent) == [root.name]
+    assert names(root.parent) == [root.name, "repository"]
 
 
 def test_folders_of_any_depth_go(repository: GitSandbox, checkout: Checkout) -> None:
@@ -392,3 +393,20 @@ def test_a_checkout_is_outside_the_repository_and_below_no_manifest(
     (tmp_path / "package.json").unlink()
     monkeypatch.setenv("XDG_STATE_HOME", str(repository.root / "state"))
     assert places.folder_of(place).startswith("/var/tmp/idumb-")
+
+
+def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(
+    repository: GitSandbox, tmp_path: Path
+) -> None:
+    """Not those of one that still exists, however old they are."""
+    other = GitSandbox.create(tmp_path / "other")
+    kept, left = (Path(places.prepare(discover.find(str(each.root)))) for each in (repository, other))
+    shutil.rmtree(other.root)
+    for place in (kept, left):
+        os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - 29 * 24 * 3600))
+    places.prepare(discover.find(str(repository.root)))
+    assert left.exists()
+    for place in (kept, left):
+        os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - 31 * 24 * 3600))
+    places.prepare(discover.find(str(GitSandbox.create(tmp_path / "third").root)))
+    assert (kept.exists(), left.exists()) == (True, False)
