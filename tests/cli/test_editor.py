@@ -409,8 +409,8 @@ def test_work_from_an_editor_can_be_rolled_back_and_restored(done_one: Project) 
     assert (done_one.read("a.txt"), done_one.json("start", "T1-02").code) == ("right\n", 0)
 
 
-def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: in strict mode the checks start only under a valid approval."""
+def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
+    """The task of a strict plan is begun, and its file written; return the contract's hash, too."""
     project = projects.create(sandbox)
     head = "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'true'}]\n"
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
@@ -419,6 +419,37 @@ def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox
     assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
     assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "a\n")
+    return project, consent
+
+
+@pytest.mark.parametrize(("choice", "committed"), [("leave-out", ["a.txt"]), ("keep", ["README.md", "a.txt"])])
+def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
+    sandbox: GitSandbox, choice: str, committed: list[str]
+) -> None:
+    """R-ADAPT-7: asked once; his own stay as they are, uncommitted."""
+    project, _ = strict_one(sandbox)
+    put(project, "README.md", "mine\n")
+    asked = project.json("submit", "T1-01")
+    assert asked.code == 5, asked
+    (question,) = project.json("decisions").data["decisions"]
+    assert ([c["id"] for c in question["choices"]], question["evidence"]) == (["leave-out", "keep"], ["README.md"])
+    assert project.json("decide", question["id"], choice).code == 0
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == committed
+    assert project.read("README.md") == "mine\n"
+
+
+def test_files_whose_owner_is_not_known_yet_are_in_no_rollback(sandbox: GitSandbox) -> None:
+    project, _ = strict_one(sandbox)
+    put(project, "README.md", "mine\n")
+    project.json("submit", "T1-01")
+    assert project.json("rollback", "1", "--to", "start", "--yes").data["paths"] == ["a.txt"]
+    assert project.read("README.md") == "mine\n"
+
+
+def test_an_approval_revoked_during_the_attempt_stops_submit(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: in strict mode the checks start only under a valid approval."""
+    project, consent = strict_one(sandbox)
     assert project.json("approve", "1", "--revoke").code == 0
     refused = project.json("submit", "T1-01")
     assert (refused.code, refused.error["code"]) == (4, "approval.revoked")

@@ -58,7 +58,7 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             verdict=attempt.verdict,
             reason=attempt.reason,
             left=delivery.delivered(context, attempt) if here else attempt.candidate or attempt.snapshot.tree,
-            touched=list(attempt.changed) if here else [],
+            touched=[path for path in attempt.changed if path not in attempt.ledger.strays] if here else [],
             deviations=list(attempt.ledger.strays),
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),

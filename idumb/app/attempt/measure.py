@@ -11,7 +11,7 @@ from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.repository import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
-from idumb.domain import outcome, paths, settings, tool_files, wording
+from idumb.domain import contract, outcome, paths, settings, tool_files, wording
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.proof import gate_table, ledger, levels, symbols
 from idumb.domain.proof.deadline import Deadline
@@ -86,12 +86,16 @@ def freeze(context: RunContext, attempt: Attempt) -> Frozen:
 def _task_changes(context: RunContext, attempt: Attempt, candidate: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return what changed since the base, and what tools left.
 
-    In the user's own tree, only declared paths are the task's work: people edit other files at the same time.
+    In the user's own tree, only declared paths are the task's work: people edit other files at the same time. In strict
+    mode, he is asked whose the others are that changed while his editor built the task.
     """
     changes = context.work.changes(attempt.base, candidate)
     if context.workspace.in_place:
+        asks = context.strict and contract.in_editor(attempt.plan, attempt.task, context.services.settings)
         covers = paths.cover((*attempt.written, *attempt.accepted_paths))
-        changes = tuple(c for c in changes if covers(c.path))
+        changes = tuple(
+            c for c in changes if covers(c.path) or (asks and not paths.matches_any(c.path, paths.OWN_FILES))
+        )
     if any(tool_files.PATTERN.search(change.path) for change in changes):
         return tool_leftovers.split(context, attempt, changes, candidate)
     return changes, ()

@@ -54,6 +54,21 @@ def strays_question(task: Task, attempt: int, undeclared: Sequence[str], protect
     )
 
 
+def others_question(task: Task, attempt: int, undeclared: Sequence[str], protected: Sequence[str]) -> Decision:
+    """Return the same question about files that changed in the user's own tree while his editor built the task."""
+    both = wording.listed((*undeclared, *protected))
+    mine = Choice(LEAVE_OUT, "these are mine", "they stay as they are, uncommitted")
+    return replace(
+        strays_question(task, attempt, undeclared, protected),
+        what=f"Since {task.id} was started, files changed that it does not declare: {both}",
+        why="In strict mode, a person says whose they are.",
+        choices=(
+            mine,
+            *(() if protected else (Choice(KEEP, "part of the task", "they are proven and committed with it"),)),
+        ),
+    )
+
+
 def strays_id(task: Task, attempt: int) -> str:
     return f"{task.id}{DEVIATION_MARK}{attempt}"
 

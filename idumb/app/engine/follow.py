@@ -160,9 +160,11 @@ def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
 def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
     failed = Move(FAIL, record.reason, f"{task.id} {record.reason}")
-    if strict or limits.decided or limits.in_editor or limits.secret or not (limits.strays or limits.protected):
+    decided = limits.decided or limits.secret or (strict and not limits.in_editor)
+    if decided or not (limits.strays or limits.protected):
         return failed
-    question = questions.strays_question(task, record.attempt.number, limits.strays, limits.protected)
+    about = questions.others_question if limits.in_editor else questions.strays_question
+    question = about(task, record.attempt.number, limits.strays, limits.protected)
     choice = _answer(run, question)
     if choice is None:
         return Move(ASK, record.reason, f"{task.id} {record.reason}", question)
