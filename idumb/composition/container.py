@@ -292,7 +292,8 @@ class Container:
         from idumb.git.checkouts.checkout import Additions
 
         chosen = self.settings.checkout or CheckoutSettings()
-        return Additions(chosen.provide, chosen.limit << 30, path_rules.cover(chosen.cache), self.user_repository)
+        cached, note = path_rules.cover(chosen.cache), self.reporter.note
+        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note)
 
     def open_checkout(self) -> Workspace:
         """The private copy of the repository in which programs work."""

@@ -28,6 +28,7 @@ from idumb.git.checkouts.visible_git import VisibleGit
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from idumb.system.files import private_folders
 from idumb.system.processes import child_process, process_tree
 
@@ -35,6 +36,7 @@ BUILD, PROOF, PROVE = "build", "proof", "prove"
 """The uses of a checkout: PROVE for the checks of a stranger."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
+_MANY = 1000
 _CHECKED, _PREPARED = "checked", "prepared"
 _RUN = lazy_pattern.compile(r"/runs/([^/]+)/")
 _FINAL = frozenset({"git.object-missing", "system.full", "checkout.leads-back", "checkout.too-large"})
@@ -47,6 +49,7 @@ class Additions(NamedTuple):
     - `provided`: patterns of ignored paths to copy from the working tree of `lender`, at most `limit` bytes of them.
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
+    - `note` tells the user what took time.
     """
 
     provided: Sequence[str] = ()
@@ -54,6 +57,7 @@ class Additions(NamedTuple):
     is_cached: Callable[[str], bool] = lambda _: False
     lender: Repository | None = None
     plain: bool = False
+    note: Callable[[str], None] = lambda _: None
 
 
 class Checkout:
@@ -69,7 +73,7 @@ class Checkout:
     def __init__(self, place: Repository, user: GitTrees, pair: Pair, use: str, additions: Additions) -> None:
         self._user = place
         self._use = use
-        self._is_cached = additions.is_cached
+        self._is_cached, self._note = additions.is_cached, additions.note
         self._folder, self.own = pair.opened(use)
         own = self.own
         self.top = self._folder.path
@@ -115,6 +119,7 @@ class Checkout:
         if self._is_used or (tree, head) != self._shown or not self._is_refreshed():
             self._user.guard()
             self._shown, self._is_ready = None, False
+            is_new, began = not self._folder.is_known, clock.SystemClock().monotonic()
             try:
                 self._show(tree, head)
             except (Odd, OSError, errors.Refusal) as problem:
@@ -123,8 +128,16 @@ class Checkout:
                 self._make()
                 self._show(tree, head)
             self._shown, self._is_used = (tree, head), False
+            self._tell(clock.SystemClock().monotonic() - began, is_new=is_new)
         os.makedirs(self.root, exist_ok=True)
         return self._provided.variables(self.top)
+
+    def _tell(self, seconds: float, *, is_new: bool) -> None:
+        """Say what a first use copied, and how long it took; a small tree takes no time to mention."""
+        copied = wording.listed(f"{one.path} ({one.bytes / 1e6:.1f} MB)" for one in self._provided.copied)
+        if copied or (is_new and seconds > 1 and len(self._files.tracked) > _MANY):
+            words = f", with copies of your {copied}" if copied else ""
+            self._note(f"The {self._use} checkout was made in {seconds:.1f} s{words}")
 
     def _is_refreshed(self) -> bool:
         """Write the `.git` that programs see. Return False if the folder was moved."""

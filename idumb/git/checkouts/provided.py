@@ -45,7 +45,7 @@ class Provided:
 
     The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
     that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
-    After `bring`, `left_out` are the paths that are links out of the user's working tree.
+    After `bring`, `copied` are the paths that were not there before; `left_out` those that lead out of the user's tree.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Provided:
         self._seen: tuple[object, ...] = ()
         self._folders: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
+        self.copied: tuple[Amount, ...] = ()
 
     @functools.cached_property
     def _sites(self) -> tuple[str, ...]:
@@ -75,12 +76,6 @@ class Provided:
             self._seen = seen
         return {"PYTHONPATH": os.pathsep.join(self._folders)} if self._folders else {}
 
-    def describe(self, root: str) -> tuple[Amount, ...]:
-        """Return what `bring` would copy, by topmost path."""
-        paths = self._paths(())
-        originals = self._originals(paths)
-        return _amounts(self._missing(originals, manifest.present(root, paths)), paths, originals)
-
     def bring(self, root: str, tracked: Collection[str]) -> tuple[str, ...]:
         """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.
 
@@ -94,6 +89,7 @@ class Provided:
         present = manifest.present(root, paths)
         missing = self._missing(originals, present)
         self._require_room(missing, paths, originals)
+        self.copied = tuple(one for one in _amounts(missing, paths, originals) if one.path not in before.paths)
         manifest.keep_only(root, before, paths)
         for path in Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present):
             manifest.remove(root, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import subprocess
@@ -16,6 +17,7 @@ from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from idumb.system.files import private_folders
 from tests.support import checkouts
 from tests.support.checkouts import create, show, shown, tree
@@ -437,9 +439,9 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
     sandbox.write_all({"a.txt": "a\n", "package.json": "{}\n", "node_modules/x": "x\n", "made/y": "of the user\n"})
     sandbox.commit("without what is ignored", "a.txt", "package.json")
     sandbox.write(".git/info/exclude", "node_modules\n")
-    runs = list[str]()
+    runs, notes = list[str](), list[str]()
     for identity, count in (("npm ci", 1), ("npm ci", 1), ("npm i", 2)):
-        checkout = proof(provided=("node_modules",), limit=1 << 30)
+        checkout = proof(provided=("node_modules",), limit=1 << 30, note=notes.append)
         root = show(checkout, sandbox)
 
         def install(root: Path = root) -> None:
@@ -461,6 +463,21 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
         assert shown(checkout) == files
         assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
         checkouts.close(checkout)
+    assert [words.partition("with ")[2] for words in notes] == ["copies of your node_modules (0.0 MB)"]
+
+
+def test_a_large_tree_that_takes_long_is_mentioned_once(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({f"{number}.txt": "x\n" for number in range(1001)})
+    sandbox.commit()
+    times, notes = itertools.count(0, 2), list[str]()
+    monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))
+    for _ in range(2):
+        checkout = proof(note=notes.append)
+        show(checkout, sandbox)
+        checkouts.close(checkout)
+    assert notes == ["The proof checkout was made in 2.0 s"]
 
 
 def test_what_prepare_changes_in_the_tree_is_refused(sandbox: GitSandbox, proof: Take) -> None:
