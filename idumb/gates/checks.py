@@ -94,7 +94,8 @@ class ShellChecks:
         asked = Evidence(subject, text, NOT_RUN, command, tree=tree)
         root, variables, present = self._place(tree)
         if self.private is None or subject.startswith(NO_PROOF):
-            return self._check(asked, root, {**self._environment, **self._given, **variables}, timeout)
+            own = {"IDUMB_REPOSITORY": self.place or root, **variables}
+            return self._check(asked, root, {**self._environment, **self._given, **own}, timeout)
         launcher, level = tuple[str, ...](), ""
         try:
             with self.private.opened(command, root, present) as conditions:

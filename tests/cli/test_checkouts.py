@@ -153,7 +153,15 @@ def test_deinit_puts_it_into_the_backup_and_removes_the_checkouts(killed_run: Pr
     kept(killed_run)
 
 
-def test_the_check_of_a_service_runs_before_any_checkout_exists(project: Project) -> None:
-    head = 'setup: [{service: mail, why: it is needed, check: "test -s README.md"}]\n'
-    project.plan([task("T1-01", files="create `a.txt`", steps=[shell("echo x > a.txt")])], head=head)
-    assert project.execute("--no-verify").data["outcome"] == "complete"
+@pytest.mark.parametrize("builder", ["", "builder: editor\n"])
+def test_the_check_of_a_service_runs_in_a_checkout_and_knows_the_user_s_repository(
+    project: Project, builder: str
+) -> None:
+    """Before any checkout exists, and also for a task that is built in the user's own tree."""
+    check = "test -s README.md && touch made.txt && cd $IDUMB_REPOSITORY && test -s .git/HEAD && test ! -e made.txt"
+    head = f'{builder}setup: [{{service: mail, why: it is needed, check: "{check}"}}]\n'
+    steps = [] if builder else [shell("echo x > a.txt")]
+    project.plan([task("T1-01", files="create `a.txt`", steps=steps)], head=head)
+    begin = ("start", "T1-01") if builder else ("execute-phase", "1", "--no-verify")
+    answer = project.json(*begin, "--approve", project.approval())
+    assert (answer.code, project.exists("made.txt")) == (0, False), answer

@@ -145,7 +145,7 @@ def test_what_the_configuration_provides_is_named(project: Project) -> None:
     done(project, making("T1-01", "a.txt", criteria=f"  - [ ] both — check: `{check}`\n"))
     answer = prove(project)
     assert results(answer) == {"T1-01": "proven"}
-    made, home, copied = sorted(answer.object["warnings"])
+    home, made, copied = sorted(answer.object["warnings"])
     assert made.startswith("The prove checkout was made in ")
     assert home == "HOME is the user's (checks.home: user)"
     assert copied.startswith("data.log is copied from your working tree")

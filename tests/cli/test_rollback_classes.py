@@ -16,7 +16,7 @@ def _effect(id: str, path: str, rollback: str, *, after: str = "none", check: st
         files=f"create `{path}`",
         check=check,
         after=after,
-        steps=(write(path, "made\n"), shell(f"echo did {id} >> $IDUMB_REPOSITORY/outside.log")),
+        steps=(write(path, "made\n"), shell(f"echo did {id} {LOG}")),
         fields=f"- **Rollback:** {rollback}\n",
     )
 
@@ -25,6 +25,7 @@ def _taking_back(*commands: str) -> str:
     return "compensatable\n" + "".join(f"  - `{command}`\n" for command in commands)
 
 
+LOG = ">> $IDUMB_REPOSITORY/outside.log"
 IRREVERSIBLE = "irreversible: it tells the world"
 
 
@@ -51,11 +52,11 @@ def _back(project: Project, to: str = "start", *more: str) -> Answer:
 
 
 def test_compensation_commands_run_newest_task_first_and_before_files_are_restored(sandbox: GitSandbox) -> None:
-    """R-GIT-4, R-PLAN-3: one that changes the task's files, as that of a migration may, is no conflict."""
+    """R-GIT-4, R-PLAN-3: each has the files that its task left, in a private copy, and the path of the user's."""
     project = _ran(
         sandbox,
-        _effect("T1-01", "a.txt", _taking_back("test -e a.txt && echo undid 1 >> outside.log && echo down > a.txt")),
-        _effect("T1-02", "b.txt", _taking_back("echo undid 2 >> outside.log", "echo undid 2 fully >> outside.log"),
+        _effect("T1-01", "a.txt", _taking_back(f"cat a.txt && test ! -e b.txt && echo undid 1 {LOG}", "> a.txt")),
+        _effect("T1-02", "b.txt", _taking_back(f"test -e b.txt && echo undid 2 {LOG}", f"echo undid 2 fully {LOG}"),
                 after="T1-01"),
     )  # fmt: skip
     answer = _back(project)
@@ -75,8 +76,8 @@ def test_a_failed_compensation_stops_the_rollback_and_completed_ones_are_not_rep
     """R-GIT-4: exit 1, recorded, and no file has moved."""
     project = _ran(
         sandbox,
-        _effect("T1-01", "a.txt", _taking_back("test -e mended.log")),
-        _effect("T1-02", "b.txt", _taking_back("echo undid 2 >> outside.log"), after="T1-01"),
+        _effect("T1-01", "a.txt", _taking_back("test -e $IDUMB_REPOSITORY/mended.log")),
+        _effect("T1-02", "b.txt", _taking_back(f"echo undid 2 {LOG}"), after="T1-01"),
     )
     failed = _back(project)
     assert failed.code == 1, failed
@@ -122,10 +123,10 @@ def test_a_rollback_past_an_irreversible_task_is_refused_unless_the_task_is_name
 
 def test_consent_shows_the_commands_of_a_rollback_and_those_of_the_plan_that_ran_are_run(sandbox: GitSandbox) -> None:
     """R-GIT-4: such a command needs consent, so the user sees it; those of a changed plan have none."""
-    project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back("echo agreed >> outside.log")))
-    project.plan([_effect("T1-01", "a.txt", _taking_back("echo other >> outside.log"))])
+    project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back(f"echo agreed {LOG}")))
+    project.plan([_effect("T1-01", "a.txt", _taking_back(f"echo other {LOG}"))])
     refused = project.quick("execute-phase", "1", "--force", "--json")
     assert refused.error["code"] == "consent.missing"
-    assert any("echo other >> outside.log, on rollback" in line for line in refused.error["details"]["evidence"])
+    assert any(f"echo other {LOG}, on rollback" in line for line in refused.error["details"]["evidence"])
     assert _back(project).code == 0
     assert project.read("outside.log").splitlines()[1:] == ["agreed"]

@@ -16,6 +16,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import moves
 from idumb.app.engine.moves import Ending
+from idumb.app.ports.checks import Checks
 from idumb.app.worktree import task_base
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
@@ -103,29 +104,32 @@ def require_setup(context: RunContext) -> None:
 
     Its checks judge the machine, so they have the user's environment; they run where programs build.
     """
-    services, place = context.services, context.workspace
-    if not place.in_place and any(needed.check for plan in context.contract.plans for needed in plan.setup):
+    services, checks, all_needed = (
+        context.services,
+        context.checks,
+        [n for p in context.contract.plans for n in p.setup],
+    )
+    if any(needed.check for needed in all_needed):
+        place = services.open_checkout()
         tree = task_base.tree_between_attempts(services, context.journal.state, services.trees.scan())
         place.show(tree, services.history.head().commit)
-    for plan in context.contract.plans:
-        for needed in plan.setup:
-            missing = _missing(context, needed)
-            if missing:
-                raise Refusal(
-                    "setup.missing",
-                    f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
-                    hint=needed.where or f"Provide it, then idumb execute-phase {context.contract.phase}",
-                )
+        checks = services.open_checks(place, context.run).given(context.contract.variables)
+    for needed in all_needed:
+        if missing := _missing(checks, needed, float(services.settings.run.check_timeout)):
+            raise Refusal(
+                "setup.missing",
+                f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
+                hint=needed.where or f"Provide it, then idumb execute-phase {context.contract.phase}",
+            )
+    context.workspace.end()
 
 
-def _missing(context: RunContext, needed: Setup) -> str:
+def _missing(checks: Checks, needed: Setup, limit: float) -> str:
     """Return the first thing that is missing; "" if nothing is."""
-    limit = float(context.services.settings.run.check_timeout)
     for name in needed.env:
-        result = context.checks.condition("setup", Condition("env", name), timeout=limit, tree=None)
-        if not result.passed:
+        if not checks.condition("setup", Condition("env", name), timeout=limit, tree=None).passed:
             return f"{name} is not set"
     if needed.check is None:
         return ""
-    result = context.checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    result = checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
     return "" if result.passed else f"`{needed.check}` {result.result}"

@@ -12,10 +12,8 @@ from idumb.app.consent import approvals
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, plans_ref, run_ref
-from idumb.app.history.restore_conflicts import Target
+from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports.checks import Checks
-from idumb.app.ports.repository import Snapshot
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import COMPENSATABLE, IRREVERSIBLE, STRICT, Task
@@ -121,22 +119,28 @@ def locked_tasks(services: Services, state: RunState, contract: Contract) -> Map
     return tasks
 
 
-def run(
-    services: Services, journal: Journal, contract: Contract, effects: Effects, target: Target, before: Snapshot
-) -> str:
-    """Run the commands, newest task first. Return the kept tree of the files now; what they change is the tasks'."""
+def run(services: Services, journal: Journal, contract: Contract, effects: Effects) -> None:
+    """Run the commands, newest task first, each where its task was built, with the files that the task left."""
     if not effects.commands:
-        return before.tree
-    checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
-    present = before.tree
+        return
+    place, state = services.open_checkout(), journal.state
+    checks = services.open_checks(place, state.id).given(contract.variables)
     for task, commands in effects.commands:
+        place.show(_tree_of(services, state.tasks[task]), services.history.head().commit)
         done = [_command(services, journal, checks, task, command) for command in commands]
         checks.end_processes()
         failed = next((e for e in done if not e.passed), None)
-        present = _adopt_changes(services, journal, target, task, present, record=failed is None)
         if failed is not None:
-            raise _failure(journal.state.phase, effects, task, failed)
-    return present
+            raise _failure(state.phase, effects, task, failed)
+        journal.write(journal.event("rollback.compensated", task))
+
+
+def _tree_of(services: Services, task: TaskState) -> str:
+    """Return the tree that a task left: that of its commit, or HEAD with its files."""
+    if task.checkpoint is not None and task.checkpoint.commit is not None:
+        return services.history.tree_of(task.checkpoint.commit)
+    head, left = services.history.head().commit, task.work.left_tree
+    return services.history.tree_of(head) if left is None else services.trees.committed(head, left, task.work.touched)
 
 
 def _command(services: Services, journal: Journal, checks: Checks, task: str, command: str) -> Evidence:
@@ -146,26 +150,6 @@ def _command(services: Services, journal: Journal, checks: Checks, task: str, co
         result = checks.command(f"rollback of {task}", f"take back {task}", command, timeout=limit, tree=None)
     journal.write(journal.event("evidence.recorded", task, **result.as_dict()))
     return result
-
-
-def _adopt_changes(
-    services: Services, journal: Journal, target: Target, task: str, before: str, *, record: bool
-) -> str:
-    """Record what the commands changed; return the kept tree of the files now."""
-    trees, state = services.trees, journal.state
-    present = trees.scan(target.paths)
-    changed = [p for p in target.paths if trees.entry(before, p) != trees.entry(present, p)]
-    left_trees: dict[str, str] = {}
-    if changed:
-        ref = run_ref(services, state.id, f"operations/{journal.operation}/compensated-{task}")
-        trees.keep(ref, present, f"after the commands of {task}")
-        for task_id, task_state in state.tasks.items():
-            own = [path for path in changed if path in set(task_state.work.touched)]
-            if task_state.work.left_tree is not None and own:
-                left_trees[task_id] = trees.overlay(task_state.work.left_tree, present, own)
-    if record:
-        journal.write(journal.event("rollback.compensated", task, paths=changed, left=left_trees, tree=present))
-    return present if changed else before
 
 
 def _failure(phase: str, effects: Effects, task: str, failed: Evidence) -> WorkFailed:

@@ -134,10 +134,10 @@ def restore_paths(
     contract: Contract,
     target: Target,
     before: Snapshot,
-    present: str,
     intent: Intent,
 ) -> RestoreResult:
-    """Record the intent, restore the paths that are still as in the tree `present`, commit, and record the result."""
+    """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
+    present = before.tree
     committed = restore_conflicts.committable(services, target, present)
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")

@@ -106,8 +106,8 @@ def restore_and_report(
     """
     restore.confirm(services, target, dataclasses.replace(word, facts=(*word.facts, *effects.facts)))
     before = restore.keep_present(services, journal, target)
-    present = compensation.run(services, journal, contract, effects, target, before)
-    done = restore.restore_paths(services, journal, contract, target, before, present, intent)
+    compensation.run(services, journal, contract, effects)
+    done = restore.restore_paths(services, journal, contract, target, before, intent)
     warnings = (*effects.warnings, *restore.skipped_warnings(done))
     warnings += restore.publish_reports(services, journal, contract, target.tasks)
     invariants = restore.check_invariants(services, journal.state, contract)

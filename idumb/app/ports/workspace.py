@@ -41,4 +41,4 @@ class Workspace(Protocol):
         """Keep what an attempt that was begun and not ended has left, under its name."""
 
     def end(self) -> None:
-        """Note that nothing has to be kept."""
+        """Note that nothing has to be kept: the next `show` removes what is there besides the tree."""

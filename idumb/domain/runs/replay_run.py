@@ -129,12 +129,8 @@ def _restore_abandoned(state: RunState, _: Event) -> None:
 
 
 def _compensated(state: RunState, event: Event) -> None:
-    """Record the files that compensation commands changed as work of the tasks that touched them."""
     task_id = event.task or ""
     state.tasks[task_id] = replace(state.tasks[task_id], effect=COMPENSATED)
-    for task, tree in event.payload["left"].items():
-        if task in state.tasks:
-            state.tasks[task] = replace(state.tasks[task], work=replace(state.tasks[task].work, left_tree=tree))
 
 
 def _rolled_back(state: RunState, event: Event) -> None:

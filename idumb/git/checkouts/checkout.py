@@ -323,8 +323,9 @@ class Checkout:
             self.end()
 
     def end(self) -> None:
-        """Note that the attempt has ended, and its files are not needed any more."""
+        """Note that the attempt has ended, and its files are not needed any more: the next `show` removes them."""
         self._git.remove(MARK)
+        self._shown = None
 
     def _keep_left(self) -> None:
         """Keep the files of an attempt whose command was killed, after its programs ended."""
