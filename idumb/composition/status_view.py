@@ -78,7 +78,6 @@ def refresh(services: Container) -> dict[str, Any]:
 def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Return the readers of the roadmap and of the commits that load a library only if these changed."""
     from idumb.app.running import outside_work
-    from idumb.git import head_file
     from idumb.markdown.plan_files import ROADMAP
     from idumb.store.readings import Readings
 
@@ -90,7 +89,7 @@ def _kept_readings(services: Container) -> tuple[Callable[[], Any], Callable[[],
         ),
         lambda: kept.get(
             "commits",
-            lambda: head_file.commit(repository),
+            repository.history_state,
             lambda: services.history.trailers_since(None, outside_work.COMMITS),
             _are_trailers,
         ),

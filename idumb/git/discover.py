@@ -47,14 +47,30 @@ class Repository:
 
     def has_own_refs(self) -> bool:
         """Return whether any ref below refs/idumb exists, loose or packed. Raises OSError if that cannot be read."""
-        own = os.path.join(self.common_dir, "refs", "idumb")
-        if any(not name.endswith(".lock") for _, _, names in os.walk(own) for name in names):
+        own = os.walk(os.path.join(self.common_dir, "refs", "idumb"))
+        packed = os.path.join(self.common_dir, "packed-refs")
+        if any(not name.endswith(".lock") for _, _, names in own for name in names):
             return True
-        try:
-            with open(os.path.join(self.common_dir, "packed-refs"), "rb") as stream:
-                return any(b" refs/idumb/" in line for line in stream)
-        except FileNotFoundError:
+        if not os.path.exists(packed):
             return False
+        with open(packed, "rb") as stream:
+            return b" refs/idumb/" in stream.read()
+
+    def history_state(self) -> str | None:
+        """Return what differs if HEAD has another history, by files alone; None if they do not say it plainly."""
+        try:
+            with open(os.path.join(self.git_dir, "HEAD"), "rb") as stream:
+                head, branch = stream.read(4096), b""
+            place = os.path.join(self.common_dir, os.fsdecode(head.removeprefix(b"ref: ").strip()))
+            if os.path.isfile(place):
+                with open(place, "rb") as stream:
+                    branch = stream.read(4096)
+            others = (os.path.join(self.common_dir, name) for name in ("packed-refs", "shallow", "info/grafts"))
+            states = [os.stat(path) for path in others if os.path.exists(path)]
+        except (OSError, ValueError):
+            return None
+        known = [head, branch, *((state.st_ino, state.st_size, state.st_mtime_ns) for state in states)]
+        return None if branch.startswith(b"ref: ") else repr(known)
 
 
 def find(start: str = ".") -> Repository:

@@ -122,11 +122,23 @@ class GitHistory:
         return frozenset(self._paths.all_shown(map(os.fsdecode, filter(None, listed.split(b"\0")))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
-        before = [base] if base is not None and base in self.repository else []
-        commits = (*before, *(str(commit.id) for commit in self._commits_since(base, limit)))
-        trees = (tree_objects.tree_of(self.repository, commit) for commit in commits)
-        found = tree_objects.files_in_any(self.repository, trees, self._paths.all_stored(paths))
-        return {self._paths.shown(path): oids for path, oids in found.items()}
+        head, stored = self._head_commit(), self._paths.all_stored(paths)
+        if head is None:
+            return {}
+        known = [base] if base is not None and base in self.repository else []
+        found: dict[str, set[str]] = {}
+        for tree in [tree_objects.tree_of(self.repository, commit) for commit in (head, *known)]:
+            for path in stored:
+                if (entry := tree_objects.entry(self.repository, tree, path)) is not None:
+                    found.setdefault(path, set()).add(entry.oid)
+        shown = ["--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=separate", "--root", "--format="]
+        revisions = [f"--max-count={limit}", head, *(f"^{commit}" for commit in known)]
+        rows = iter(git_program.output(self._place.root, ["log", *shown, *revisions, "--", *stored]).split(b"\0"))
+        for about in rows:
+            if about.startswith(b":"):
+                path, ids = os.fsdecode(next(rows)), about.split(b" ")[2:4]
+                found.setdefault(path, set()).update(oid.decode("ascii") for oid in ids if oid.strip(b"0"))
+        return {self._paths.shown(path): found[path] for path in stored if path in found}
 
     def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
         """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""

@@ -6,11 +6,9 @@ Refs are listed from plain files: libgit2 reads them one by one, and some reposi
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Mapping
-
-import pygit2
+from typing import TYPE_CHECKING
 
 from idumb.domain import errors
 from idumb.git import git_program
@@ -18,14 +16,20 @@ from idumb.git.discover import Repository
 from idumb.git.objects import durable_files
 from idumb.system import clock
 
+if TYPE_CHECKING:
+    import pygit2
+
 PREFIX = "refs/idumb/"
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
+_FASTER = "another process moved it"
 
 
 def current(repository: pygit2.Repository, ref: str) -> str | None:
     """Return what a ref names, or None. Refusal `git.ref-moved` if its file is damaged."""
+    import pygit2
+
     try:
         present = repository.references.get(ref)
     except (pygit2.GitError, ValueError) as problem:
@@ -36,61 +40,52 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
 
 
 def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
-    """Create `ref`, or move it from its present value. Refusal `git.ref-moved` if another process was faster."""
-    if not replace(repository, place, ref, current(repository, ref), oid, reason):
-        words = f"{ref} could not be moved to {oid[:12]}: another process moved it"
-        raise errors.Refusal("git.ref-moved", words, hint="idumb status")
+    """Create `ref`, or move it from its present value, durably, and read it back.
 
-
-def replace(
-    repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str = ""
-) -> bool:
-    """Move `ref` from `old`, durably, and read it back. Return False if it is not at `old`.
-
-    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if git refuses it. `reason` is for
-    the reflog, if the user wants one for each ref.
+    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if another process was faster, or
+    git refuses it. `reason` is for the reflog, if the user wants one for each ref.
     """
+    import pygit2
+
     _require_own(ref)
-    missing = _missing_folders(place.common_dir, ref)
-    folder = os.path.dirname(os.path.join(place.common_dir, ref))
+    old, missing = current(repository, ref), _missing_folders(place.common_dir, ref)
+    path = os.path.join(place.common_dir, ref)
+    folder = os.path.dirname(path)
     if folder in durable_files.failed:  # libgit2 would force it to disk again
         raise durable_files.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
     for wait in (*_WAITS, None):
         try:
-            present = repository.references.get(ref)
-            if (present and str(present.target)) != old:
-                return False
-            if present is None or old != new:
-                _write(repository, present, ref, new, f"idumb: {reason}", folder)
+            _write(repository, ref, old, oid, f"idumb: {reason}", folder)
             break
         except (pygit2.GitError, ValueError, OSError) as problem:
-            locked = _is_locked(place, ref, problem)
-            if isinstance(problem, OSError) and not locked:
+            # Whether git has the ref locked, or had it locked a moment ago.
+            is_locked = "failed to lock" in str(problem) or os.path.lexists(f"{path}.lock")
+            if isinstance(problem, OSError) and not is_locked:
                 raise
             if current(repository, ref) != old:
-                return False
-            if wait is None or not locked:
-                hint = "idumb doctor tells whether the lock is left over" if locked else "idumb status"
-                raise _not_moved(ref, new, str(problem), hint) from problem
+                raise _not_moved(ref, oid, _FASTER) from problem
+            if wait is None or not is_locked:
+                raise _not_moved(ref, oid, str(problem)) from problem
             clock.SystemClock().pause(wait)
-    if current(repository, ref) != new:
-        raise _not_moved(ref, new, "it does not have the value that was written")
+    if current(repository, ref) != oid:
+        raise _not_moved(ref, oid, "it does not have the value that was written")
     # `git pack-refs` may have packed it meanwhile, or before, and removed its folders.
-    path = os.path.join(place.common_dir, ref)
     durable_files.force(each for each in (path, folder, *missing) if os.path.exists(each))
-    return True
 
 
-def _write(
-    repository: pygit2.Repository, present: pygit2.Reference | None, ref: str, new: str, message: str, folder: str
-) -> None:
+def _write(repository: pygit2.Repository, ref: str, old: str | None, new: str, message: str, folder: str) -> None:
     """Create or move a ref. A folder that libgit2 could not force to disk is noted, so that it is not tried again."""
+    import pygit2
+
+    present = repository.references.get(ref)
+    if (present and str(present.target)) != old:
+        raise _not_moved(ref, new, _FASTER)
     try:
         if present is None:
             repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
-        else:
+        elif old != new:
             present.set_target(new, message)
     except (pygit2.GitError, OSError) as problem:
         if "failed to fsync directory" in str(problem):
@@ -104,13 +99,8 @@ def _require_own(ref: str) -> None:
         raise ValueError(message)
 
 
-def _is_locked(place: Repository, ref: str, problem: Exception) -> bool:
-    """Return whether git has the ref locked, or had it locked a moment ago."""
-    return "failed to lock" in str(problem) or os.path.lexists(os.path.join(place.common_dir, f"{ref}.lock"))
-
-
-def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> errors.Refusal:
-    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
+def _not_moved(ref: str, new: str, why: str) -> errors.Refusal:
+    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint="idumb doctor")
 
 
 def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
@@ -153,24 +143,13 @@ def listed(common_dir: str, folder: str) -> dict[str, str]:
                 if not name.endswith(".lock"):
                     ref = os.path.relpath(f"{here}/{name}", common_dir)
                     loose[ref] = os.fsdecode(stream.read().strip().removeprefix(b"ref: "))
-    return {name: oid for name, oid in _packed(common_dir).items() if name.startswith(folder)} | loose
-
-
-def _packed(common_dir: str) -> Mapping[str, str]:
-    path = os.path.join(common_dir, "packed-refs")
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return {}
-    # Git replaces this file instead of writing into it.
-    return _parsed(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-
-
-@functools.lru_cache(maxsize=1)
-def _parsed(path: str, _: tuple[int, ...]) -> Mapping[str, str]:
-    with open(path, "rb") as stream:
-        rows = [os.fsdecode(line).rstrip("\n").partition(" ") for line in stream if line[:1] not in (b"#", b"^")]
-    return {name: oid for oid, _space, name in rows}
+    packed, wanted = dict[str, str](), os.fsencode(folder)
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(common_dir, "packed-refs"), "rb") as stream:
+        for line in stream:
+            target, _, ref_name = line.rstrip(b"\n").partition(b" ")
+            if ref_name.startswith(wanted):
+                packed[os.fsdecode(ref_name)] = target.decode("ascii")
+    return packed | loose
 
 
 def bytes_on_disk(place: Repository) -> int | None:

@@ -15,7 +15,7 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from idumb import lazy_pattern
 from idumb.domain import canonical_json
@@ -26,9 +26,9 @@ from idumb.git.objects import durable_files
 from idumb.system import host_identity
 from idumb.system.processes import process_tree
 
-# Temporary names that the steps and `atomic_write` use until a file is complete.
-_OURS = lazy_pattern.compile(r"(?:\.idumb-[0-9a-f]{12}\.tmp|\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp)")
-_PATTERNS = (":(top,glob)**/.idumb-*.tmp", ":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
+# Temporary names that `atomic_write` uses until a file is complete.
+_OURS = lazy_pattern.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
+_PATTERNS = (":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
 _PACKED = "packed-refs.lock"
 _PATIENCE = 5.0
 _LOOK = 0.05
@@ -40,21 +40,36 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
 
     Without `since`, remove only temporary files among idumb's own, which a kill may leave after the operation's end.
     """
-    if since is None:
-        return _cleared(place, _private(place))
-    begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
-    rest = (_emptied_refs(place), _temporary(place), _private(place))
-    return _cleared(place, itertools.chain(_dead(place, branch, begun), *rest))
+    removed = []
+    for path in itertools.chain(_private(place), _left(place, branch, since) if since is not None else ()):
+        place.guard()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+            removed.append(path)
+    durable_files.force({os.path.dirname(path) for path in removed})
+    return tuple(removed)
 
 
-def _dead(place: Repository, branch: str | None, begun: float) -> Iterator[str]:
-    if not _shows_processes(place):
-        return
-    places = (place.root, place.git_dir, *_others(place))
-    for path in _locks(place, branch):
+def _left(place: Repository, branch: str | None, since: str) -> Iterator[str]:
+    refs = list(_refs(place))
+    if _shows_processes(place):
+        begun, places = (
+            dt.datetime.fromisoformat(since).timestamp() - _GRAIN,
+            (place.root, place.git_dir, *_others(place)),
+        )
+        locks = [os.path.join(place.git_dir, name) for name in ("index.lock", "HEAD.lock")]
+        locks += [os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")] if branch is not None else []
+        locks += [path for path in refs if path.endswith(".lock")]
+        yield from (path for path in locks if _is_dead(path, begun, places))
         # A git may hold the lock of all packed refs from anywhere, and closes the file.
-        if _is_dead(path, begun, ("/",) if path.endswith(_PACKED) else places):
-            yield path
+        packed = os.path.join(place.common_dir, _PACKED)
+        yield from [packed] if _is_dead(packed, begun, ("/",)) else []
+    # Empty refs of ours, left by a power cut: git fails on every list of refs while they exist.
+    yield from (path for path in refs if not path.endswith(".lock") and os.path.getsize(path) == 0)
+    # Reading commands take paths literally; these are our own patterns.
+    extra = {"GIT_LITERAL_PATHSPECS": "0"}
+    listed = git_program.output(place.root, ["ls-files", "--others", "-z", "--", *_PATTERNS], extra=extra)
+    yield from filter(_is_ours, (os.path.join(place.root, os.fsdecode(name)) for name in listed.split(b"\0")))
 
 
 def _shows_processes(place: Repository) -> bool:
@@ -77,33 +92,6 @@ def _others(place: Repository) -> Iterator[str]:
     for path in glob.iglob(os.path.join(glob.escape(place.common_dir), "worktrees", "*", "gitdir")):
         with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
             yield os.path.dirname(os.path.join(os.path.dirname(path), stream.read().rstrip("\n")))
-
-
-def _cleared(place: Repository, paths: Iterable[str]) -> tuple[str, ...]:
-    removed = []
-    for path in paths:
-        place.guard()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-            removed.append(path)
-    durable_files.force({os.path.dirname(path) for path in removed})
-    return tuple(removed)
-
-
-def _locks(place: Repository, branch: str | None) -> Iterator[str]:
-    yield os.path.join(place.git_dir, "index.lock")
-    yield os.path.join(place.git_dir, "HEAD.lock")
-    # `git commit --only` builds the next index in this file; the number is its process id.
-    yield from glob.iglob(os.path.join(glob.escape(place.git_dir), "next-index-*.lock"))
-    if branch is not None:
-        yield os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")
-    yield from (path for path in _refs(place) if path.endswith(".lock"))
-    yield os.path.join(place.common_dir, _PACKED)
-
-
-def _emptied_refs(place: Repository) -> Iterator[str]:
-    """Remove empty refs of ours, left by a power cut: git fails on every list of refs while they exist."""
-    yield from (path for path in _refs(place) if not path.endswith(".lock") and os.path.getsize(path) == 0)
 
 
 def _refs(place: Repository) -> Iterator[str]:
@@ -141,26 +129,14 @@ def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
         time.sleep(_LOOK)
 
 
-def _temporary(place: Repository) -> Iterator[str]:
-    listed = git_program.output(place.root, ["ls-files", "--others", "-z", "--", *_PATTERNS], extra=_GLOBS)
-    for name in listed.split(b"\0"):
-        yield from _if_ours(os.path.join(place.root, os.fsdecode(name)))
-
-
 def _private(place: Repository) -> Iterator[str]:
-    """Return temporary files in folders that only idumb writes."""
+    """Yield temporary files in folders that only idumb writes."""
     own = os.path.join(place.common_dir, "idumb")
     for folder in (own, *_of_projects(place, os.path.join(own, "worktrees"))):
         with contextlib.suppress(FileNotFoundError):
-            for entry in os.listdir(folder):
-                yield from _if_ours(os.path.join(folder, entry))
+            yield from filter(_is_ours, (os.path.join(folder, name) for name in os.listdir(folder)))
 
 
-# Reading commands take paths literally; these are our own patterns.
-_GLOBS = {"GIT_LITERAL_PATHSPECS": "0"}
-
-
-def _if_ours(path: str) -> Iterator[str]:
+def _is_ours(path: str) -> bool:
     match = _OURS.fullmatch(os.path.basename(path))
-    if match is not None and not (match[1] and host_identity.process_alive(int(match[1]))):
-        yield path
+    return match is not None and not host_identity.process_alive(int(match[1]))

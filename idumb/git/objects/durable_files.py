@@ -1,33 +1,39 @@
-"""Force many files and folders to disk at once, so that the file system's journal commits them together."""
+"""Force files and folders to disk."""
 
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import stat
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+failed: set[str] = set()
+"""Files and folders that this process, or a library in it, could not force to disk. The system drops data that it could
+not write, so a second fsync would falsely succeed."""
 
-# Measured: more threads gain nothing, and starting them per call costs more than the fsyncs.
-_THREADS = 3
+
+def failed_before(path: str) -> OSError:
+    return OSError(errno.EIO, "it could not be forced to disk before", path)
 
 
 def force(paths: Iterable[str]) -> None:
     """Return when every file and folder is on disk. Raises OSError; a failed fsync is never retried."""
-    todo = list(dict.fromkeys(paths))
-    if len(todo) <= 2:
-        _force_all(todo)
-        return
-    shares = [todo[start::_THREADS] for start in range(min(_THREADS, len(todo)))]
-    begun = [_pool(os.getpid()).submit(_force_all, share) for share in shares]
-    failures = [future.exception() for future in begun]  # wait for all of them
-    for failure in failures:
-        if failure is not None:
-            raise failure
+    for path in dict.fromkeys(paths):
+        _force(path)
+
+
+def _force(path: str) -> None:
+    if path in failed:
+        raise failed_before(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as problem:
+        problem.filename = path
+        failed.add(path)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def force_below(root: str, paths: Iterable[str]) -> None:
@@ -54,38 +60,3 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-@functools.cache
-def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - the threads of a process do not survive a fork
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(_THREADS, "durable")
-
-
-def _force_all(paths: Iterable[str]) -> None:
-    for path in paths:
-        _force(path)
-
-
-failed: set[str] = set()
-"""Files and folders that this process, or a library in it, could not force to disk. The system drops data that it could
-not write, so a second fsync would falsely succeed."""
-
-
-def failed_before(path: str) -> OSError:
-    return OSError(errno.EIO, "it could not be forced to disk before", path)
-
-
-def _force(path: str) -> None:
-    if path in failed:
-        raise failed_before(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as problem:
-        problem.filename = path
-        failed.add(path)
-        raise
-    finally:
-        os.close(descriptor)

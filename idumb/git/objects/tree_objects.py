@@ -156,32 +156,6 @@ def is_folder(repository: pygit2.Repository, tree: str, path: str) -> bool:
     return item is not None and item.mode == FOLDER
 
 
-def files_in_any(
-    repository: pygit2.Repository, trees: Iterable[str], paths: Iterable[str]
-) -> Mapping[str, frozenset[str]]:
-    """Return the ids that the file at each of `paths` has in any of the trees, for paths that one of them has."""
-    found: dict[str, set[str]] = {}
-    wanted = {tuple(path.split("/")): path for path in paths}
-    stack = [({bytes.fromhex(tree) for tree in trees}, wanted)]
-    while stack:
-        oids, below = stack.pop()
-        by_name: dict[str, dict[tuple[str, ...], str]] = {}
-        for (name, *rest), path in below.items():
-            by_name.setdefault(name, {})[tuple(rest)] = path
-        folders: dict[str, set[bytes]] = {}
-        for present in (rows(repository, oid) for oid in oids):
-            for name in by_name.keys() & present.keys():
-                item = present[name]
-                if item.mode == FOLDER:
-                    folders.setdefault(name, set()).add(item.oid)
-                elif () in by_name[name]:
-                    found.setdefault(by_name[name][()], set()).add(item.oid.hex())
-        stack += [
-            (inner, {rest: path for rest, path in by_name[name].items() if rest}) for name, inner in folders.items()
-        ]
-    return {path: frozenset(ids) for path, ids in found.items()}
-
-
 def folder(repository: pygit2.Repository, tree: str, path: str) -> str | None:
     """Return the tree of a folder; None if there is none."""
     item = _item(repository, tree, path)

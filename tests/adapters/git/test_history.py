@@ -244,6 +244,35 @@ def test_variables_that_redirect_git_are_ignored(
     assert not other.head()
 
 
+def test_every_content_that_a_path_had_since_the_base_was_committed(sandbox: GitSandbox, history: GitHistory) -> None:
+    """Also on a branch that was merged, and what stayed the same."""
+    sandbox.write_all({"a": "1", "d/x": "1", "same": "1", "before": "1"})
+    sandbox.commit()
+    sandbox.remove("before")
+    base = sandbox.commit()
+    sandbox.git("switch", "--quiet", "-c", "side")
+    sandbox.write_all({"a": "side", "[a]": "glob"})
+    sandbox.commit()
+    sandbox.git("switch", "--quiet", "-")
+    sandbox.remove("d")
+    sandbox.write_all({"a": "2", "d": "now a file"})
+    sandbox.commit()
+    sandbox.git("merge", "--quiet", "--strategy=ours", "-m", "merged", "side")
+
+    def blob(text: str) -> str:
+        return sandbox.git("hash-object", "--stdin", given=text.encode())
+
+    found = history.committed(base, ["a", "d", "d/x", "same", "before", "[a]", "none"])
+    assert found == {
+        "a": {blob("1"), blob("2"), blob("side")},
+        "d": {blob("now a file")},
+        "d/x": {blob("1")},
+        "same": {blob("1")},
+        "[a]": {blob("glob")},
+    }
+    assert history.committed("1" * 40, ["before", "a"]).keys() == {"before", "a"}
+
+
 def test_equal_bytes_count_as_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"a": "1", "d/b": "1"})
     sandbox.link("link", "a")

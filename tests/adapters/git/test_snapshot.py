@@ -159,13 +159,13 @@ def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
     sandbox.commit()
     sandbox.write(changed, "changed\n")
     blob = sandbox.git("hash-object", changed)
-    replace = refs.replace
+    move = refs.move
 
-    def late(*arguments: Any) -> bool:
+    def late(*arguments: Any) -> None:
         (sandbox.root / ".git/objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
-        return replace(*arguments)
+        move(*arguments)
 
-    monkeypatch.setattr(refs, "replace", late)
+    monkeypatch.setattr(refs, "move", late)
     with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
         trees.snapshot(REF, "r")
 
@@ -179,17 +179,17 @@ def test_a_snapshot_has_what_the_repository_that_lends_the_objects_of_head_remov
     sandbox.write("d/b", "precious")
     sandbox.commit()
     sandbox.git("clone", "-q", "--shared", str(sandbox.root), str(tmp_path / "side"))
-    trees, replace = GitTrees(discover.find(str(tmp_path / "side"))), refs.replace
+    trees, move = GitTrees(discover.find(str(tmp_path / "side"))), refs.move
 
-    def late(*arguments: Any) -> bool:
+    def late(*arguments: Any) -> None:
         if arguments[2] == REF and sandbox.try_git("rev-parse", "-q", "--verify", "topic").returncode == 0:
             sandbox.git("checkout", "-q", "main")
             sandbox.git("branch", "-q", "-D", "topic")
             sandbox.git("reflog", "expire", "--expire=all", "--all")
             sandbox.git("gc", "--quiet", "--prune=now")
-        return replace(*arguments)
+        move(*arguments)
 
-    monkeypatch.setattr(refs, "replace", late)
+    monkeypatch.setattr(refs, "move", late)
     snapshot = trees.snapshot(REF, "r")
     assert GitSandbox(tmp_path / "side").git("cat-file", "blob", f"{snapshot.commit}:worktree/d/b") == "precious"
 
@@ -200,15 +200,15 @@ def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_re
     sandbox.write_all({"a": "1", "d/b": "precious"})
     sandbox.commit()
     blob, amended = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("commit-tree", "-m", "amended", "HEAD:d")
-    replace = refs.replace
+    move = refs.move
 
-    def late(*arguments: Any) -> bool:
+    def late(*arguments: Any) -> None:
         if arguments[2] == REF:
             sandbox.git("update-ref", "refs/heads/main", amended)
             (sandbox.root / ".git/objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
-        return replace(*arguments)
+        move(*arguments)
 
-    monkeypatch.setattr(refs, "replace", late)
+    monkeypatch.setattr(refs, "move", late)
     with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
         trees.snapshot(REF, "r")
 

@@ -82,16 +82,3 @@ def test_overlays_written_together_are_those_written_one_after_the_other(sandbox
             assert trees.overlay(start, *steps) == expected, (start, steps)
             different += expected != start
     assert different > 1000
-
-
-def test_the_files_of_many_trees_are_those_of_each(sandbox: GitSandbox) -> None:
-    trees = Trees(sandbox)
-    each = [trees.of(files) for files in ({"a": 1, "d/x": 1}, {"a/b": 2, "d/x": 1}, {"a": 3, "d/x": 4}, {"d": 5}, {})]
-    paths = ("a", "a/b", "a/b/c", "d/x", "d", "none")
-    expected: dict[str, set[str]] = {}
-    for tree, path in itertools.product(each, paths):
-        entry = tree_objects.entry(trees.repository, tree, path)
-        if entry is not None:
-            expected.setdefault(path, set()).add(entry.oid)
-    assert tree_objects.files_in_any(trees.repository, each, paths) == expected
-    assert set(expected) == {"a", "a/b", "d", "d/x"}
