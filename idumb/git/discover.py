@@ -83,13 +83,16 @@ def find(start: str = ".") -> Repository:
     while True:
         if os.path.lexists(os.path.join(here, ".git")):
             return at(here)
-        if _is_git_dir(here):
-            raise _inside(here)
+        if _is_git_dir(here, here):
+            if os.path.basename(here) == ".git":
+                words, hint = "is git's own folder, not a working tree", f"cd {os.path.dirname(here)}"
+                raise errors.Refusal("git.inside-git-folder", f"{here} {words}", hint=hint)
+            words = "is a bare repository: it has no working tree to run tasks in"
+            raise errors.Refusal("git.bare", f"{here} {words}", hint="git worktree list")
         above = os.path.dirname(here)
         if above == here:
-            raise errors.Refusal(
-                "git.not-a-repository", f"{_shown(os.path.realpath(start))} is not in a git repository", hint=_HINT
-            )
+            words = f"{_shown(os.path.realpath(start))} is not in a git repository"
+            raise errors.Refusal("git.not-a-repository", words, hint=_HINT)
         here = above
 
 
@@ -163,24 +166,24 @@ def _between(start: str, root: str) -> Iterator[str]:
 
 def at(root: str) -> Repository:
     """Return the repository whose working tree starts at `root`, which has a `.git` folder or file."""
-    git_dir = _git_dir(os.path.join(root, ".git"))
-    common_dir = _common_dir(git_dir)
+    git_dir = os.path.realpath(_target(os.path.join(root, ".git")))
+    try:
+        with open(os.path.join(git_dir, "commondir"), "rb") as stream:
+            common_dir = os.path.realpath(os.path.join(git_dir, os.fsdecode(stream.read(8192).rstrip(b"\r\n"))))
+    except FileNotFoundError:
+        common_dir = git_dir
     if not _is_git_dir(git_dir, common_dir):
         raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
     for folder in (root, git_dir, common_dir):
-        _require_usable(folder)
-    return Repository(root, git_dir, common_dir, _worktree_id(git_dir, common_dir))
-
-
-def _require_usable(folder: str) -> None:
-    """Refuse what no list of object folders and no text in the log can hold."""
-    odd = _shown(folder)
-    if odd != folder:
-        raise errors.Refusal(
-            "git.unusable-path",
-            f"{odd} has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there",
-            hint="rename that folder, or move the repository to another one",
-        )
+        if (odd := _shown(folder)) != folder:  # no list of object folders and no text in the log can hold it
+            words = (
+                f"{odd} has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there"
+            )
+            hint = "rename that folder, or move the repository to another one"
+            raise errors.Refusal("git.unusable-path", f"{odd} {words}", hint=hint)
+    name = MAIN if git_dir == common_dir else os.path.basename(git_dir)
+    # A linked worktree may be called `main` too.
+    return Repository(root, git_dir, common_dir, f"{MAIN}-linked" if name == MAIN and git_dir != common_dir else name)
 
 
 def _shown(path: str) -> str:
@@ -188,66 +191,22 @@ def _shown(path: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _git_dir(dot_git: str) -> str:
+def _target(dot_git: str) -> str:
+    """Return the git folder that `.git` is, or to which this file leads."""
     if os.path.isdir(dot_git):
-        return os.path.realpath(dot_git)
+        return dot_git
     try:
         with open(dot_git, "rb") as stream:
             first = stream.read(8192)
-    except OSError as problem:
-        raise _broken(dot_git) from problem
-    if not first.startswith(b"gitdir:"):
-        raise _broken(dot_git)
-    target = os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n"))
-    git_dir = os.path.realpath(os.path.join(os.path.dirname(dot_git), target))
-    if not os.path.isdir(git_dir):
-        raise _broken(dot_git)
-    return git_dir
+    except OSError:
+        first = b""
+    target = os.path.join(os.path.dirname(dot_git), os.fsdecode(first.removeprefix(b"gitdir:").strip(b" \r\n")))
+    if not first.startswith(b"gitdir:") or not os.path.isdir(target):
+        hint = "git worktree list, or git submodule status"
+        raise errors.Refusal("git.broken-link", f"{dot_git} does not lead to a git folder", hint=hint)
+    return target
 
 
-def _common_dir(git_dir: str) -> str:
-    try:
-        with open(os.path.join(git_dir, "commondir"), "rb") as stream:
-            target = os.fsdecode(stream.read(8192).rstrip(b"\r\n"))
-    except FileNotFoundError:
-        return git_dir
-    return os.path.realpath(os.path.join(git_dir, target))
-
-
-def _is_git_dir(folder: str, common_dir: str | None = None) -> bool:
-    shared = common_dir or folder
-    return (
-        os.path.lexists(os.path.join(folder, "HEAD"))
-        and os.path.isdir(os.path.join(shared, "objects"))
-        and os.path.isdir(os.path.join(shared, "refs"))
-    )
-
-
-def _worktree_id(git_dir: str, common_dir: str) -> str:
-    if git_dir == common_dir:
-        return MAIN
-    name = os.path.basename(git_dir)
-    # A linked worktree may be called `main` too.
-    return f"{MAIN}-linked" if name == MAIN else name
-
-
-def _inside(folder: str) -> errors.Refusal:
-    if os.path.basename(folder) != ".git":
-        return _bare(folder)
-    return errors.Refusal(
-        "git.inside-git-folder",
-        f"{folder} is git's own folder, not a working tree",
-        hint=f"cd {os.path.dirname(folder)}",
-    )
-
-
-def _bare(folder: str) -> errors.Refusal:
-    return errors.Refusal(
-        "git.bare", f"{folder} is a bare repository: it has no working tree to run tasks in", hint="git worktree list"
-    )
-
-
-def _broken(dot_git: str) -> errors.Refusal:
-    return errors.Refusal(
-        "git.broken-link", f"{dot_git} does not lead to a git folder", hint="git worktree list, or git submodule status"
-    )
+def _is_git_dir(folder: str, shared: str) -> bool:
+    has_head = os.path.lexists(os.path.join(folder, "HEAD"))
+    return has_head and all(os.path.isdir(os.path.join(shared, name)) for name in ("objects", "refs"))

@@ -9,12 +9,11 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import pygit2
 from pygit2.enums import SortMode
 
 from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
-from idumb.domain import errors, paths
+from idumb.domain import paths
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
@@ -37,6 +36,8 @@ from idumb.git.projects.project_paths import ProjectPaths
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
+    import pygit2
+
     from idumb.git.checkouts.checkout import Checkout
 
 _PROJECT = "Idumb-Project"
@@ -74,7 +75,7 @@ class GitHistory:
     def head(self) -> Head:
         name = open_repository.branch_of(self.repository)
         branch = None if name is None else name.removeprefix("refs/heads/")
-        return Head(self._head_commit(), branch)
+        return Head(open_repository.head_of(self.repository), branch)
 
     def state(self) -> RepositoryState:
         head = self.head()
@@ -97,7 +98,7 @@ class GitHistory:
         return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
-        present = tip or self._head_commit()
+        present = tip or open_repository.head_of(self.repository)
         if present is None or commit not in self.repository or present not in self.repository:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
@@ -122,7 +123,7 @@ class GitHistory:
         return frozenset(self._paths.all_shown(map(os.fsdecode, filter(None, listed.split(b"\0")))))
 
     def committed(self, base: str | None, paths: Sequence[str], limit: int = 1_000) -> Mapping[str, Container[str]]:
-        head, stored = self._head_commit(), self._paths.all_stored(paths)
+        head, stored = open_repository.head_of(self.repository), self._paths.all_stored(paths)
         if head is None:
             return {}
         known = [base] if base is not None and base in self.repository else []
@@ -142,7 +143,7 @@ class GitHistory:
 
     def _commits_since(self, base: str | None, limit: int) -> Iterator[pygit2.Commit]:
         """Return the newest commits of HEAD that `base` does not reach. If `base` was pruned, it hides none."""
-        head = self._head_commit()
+        head = open_repository.head_of(self.repository)
         if head is None:
             return iter(())
         walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
@@ -177,7 +178,7 @@ class GitHistory:
         return (lines[0] if lines else failed.words).removeprefix("fatal: ")
 
     def head_tree(self) -> str | None:
-        head = self._head_commit()
+        head = open_repository.head_of(self.repository)
         return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
@@ -194,7 +195,7 @@ class GitHistory:
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""
-        if self._head_commit() is None:
+        if open_repository.head_of(self.repository) is None:
             return ()
         arguments = ["log", "--no-merges", "--no-renames", "--no-ext-diff", f"--max-count={limit}", "--name-only", "-z"]
         # The empty format ends with two NUL and a line break. A partial clone may lack trees, and git then fails.
@@ -237,7 +238,7 @@ class GitHistory:
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
-        branch.begin(self._place, self.repository, name, self._head_commit())
+        branch.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
         return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.configuration.hooks_within else ()
@@ -281,14 +282,6 @@ class GitHistory:
         """
         removed = stale_locks.clear(self._place, self.head().branch, since)
         return (*removed, *rehearsal.clear(self._place))
-
-    def _head_commit(self) -> str | None:
-        try:
-            return str(self.repository.head.target)
-        except pygit2.GitError as problem:
-            if self.repository.head_is_unborn:
-                return None
-            raise errors.Refusal("git.head-unreadable", f"HEAD cannot be read: {problem}", hint="git fsck") from problem
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

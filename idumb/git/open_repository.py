@@ -1,23 +1,29 @@
 """Open a repository with libgit2, or say in one line why that is impossible or why nothing may run in it now.
 
-Also finds the folders from which it reads objects.
+libgit2 1.9 never returns from a loose object that is cut off, and no signal ends that. So loose objects are read and
+verified here. What libgit2 reads by itself, such as the ancestors of a commit in a walk, is not protected.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import zlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pygit2
-from pygit2.enums import Option, RepositoryOpenFlag
+from pygit2.enums import ObjectType, Option, RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.git.objects.checked_repository import CheckedRepository
 from idumb.system.files import user_folders
 
+_FULL = 40
+_KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
+_CODE, _HINT = "git.object-missing", "git fsck; idumb doctor"
 _MOST_LENDERS = 50
 _CACHE = 1 << 20
 """Bytes of objects that libgit2 remembers. Without a limit, a long run remembers every tree it has read."""
@@ -35,6 +41,65 @@ _IN_PROGRESS = (
 )
 
 
+class Missing(errors.Refusal, KeyError):
+    """An object is not there: libgit2's error for callers that expect it, and a refusal for the user."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_CODE, f"object {name} is missing", hint=_HINT)
+
+
+class Damaged(errors.Refusal, pygit2.GitError):
+    """An object cannot be read: libgit2's error for callers that expect it, and a refusal for the user."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(_CODE, f"object {name} is damaged: {why}", hint=_HINT)
+
+
+class CheckedRepository(pygit2.Repository):
+    """`folders` have loose objects, those of lenders included."""
+
+    folders: Sequence[str] = ()
+
+    def read(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
+        """Return kind and bytes of an object. Raises Missing or Damaged."""
+        loose = self._loose(str(oid))
+        try:
+            return super().read(oid) if loose is None else loose
+        except KeyError as problem:
+            raise Missing(str(oid)) from problem
+
+    def __getitem__(self, oid: pygit2.Oid | str) -> Any:
+        """Return an object. Raises Missing or Damaged."""
+        self._loose(str(oid))
+        try:
+            return super().__getitem__(oid)
+        except KeyError as problem:
+            raise Missing(str(oid)) from problem
+
+    def _loose(self, name: str) -> tuple[ObjectType, bytes] | None:
+        """Return a loose object; None if there is none, and for a shortened name."""
+        for folder in self.folders if len(name) == _FULL else ():
+            # What cannot be opened is left to libgit2, which looks into packs, and words the failure.
+            with contextlib.suppress(OSError), open(f"{folder}/{name[:2]}/{name[2:]}", "rb") as stream:
+                return _inflated(name, stream.read())
+        return None
+
+
+def _inflated(name: str, data: bytes) -> tuple[ObjectType, bytes]:
+    inflater = zlib.decompressobj()
+    try:
+        whole = inflater.decompress(data)
+    except zlib.error as problem:
+        raise Damaged(name, str(problem)) from problem
+    if not inflater.eof:
+        raise Damaged(name, "its file is cut off")
+    header, _, body = whole.partition(b"\0")
+    kind = _KINDS.get(header.partition(b" ")[0])
+    if kind is None or hashlib.sha1(whole, usedforsecurity=False).hexdigest() != name:
+        raise Damaged(name, "its file has other bytes")
+    return kind, body
+
+
 def repository(place: Repository) -> pygit2.Repository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
     # libgit2 then forces objects and refs to disk; for refs, it decides that when it first reads one.
@@ -46,30 +111,25 @@ def repository(place: Repository) -> pygit2.Repository:
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
-        raise _refusal(place, str(problem)) from problem
+        words = str(problem)
+        if "owner" in words or "owned by" in words:
+            words = f"{place.root} belongs to another user, and git does not trust it"
+            hint = "git status  (it names the missing safe.directory entry)"
+            raise errors.Refusal("git.ownership", words, hint=hint) from problem
+        if any(word in words for word in ("extension", "object format", "objectformat", "version")):
+            words = f"{place.root} uses a repository format that idumb cannot read yet: {words}"
+            raise errors.Refusal("git.unsupported-format", words, hint="git config --list --local") from problem
+        words = f"{place.root} cannot be opened: {words}"
+        raise errors.Refusal("git.unreadable", words, hint="git status") from problem
     return opened
 
 
-def _refusal(place: Repository, words: str) -> errors.Refusal:
-    """Return one clear line for a repository that libgit2 does not open."""
-    if "owned by" in words or "owner" in words:
-        return errors.Refusal(
-            "git.ownership",
-            f"{place.root} belongs to another user, and git does not trust it",
-            hint="git status  (it names the missing safe.directory entry)",
-        )
-    if "extension" in words or "object format" in words or "objectformat" in words or "version" in words:
-        return errors.Refusal(
-            "git.unsupported-format",
-            f"{place.root} uses a repository format that idumb cannot read yet: {words}",
-            hint="git config --list --local",
-        )
-    return errors.Refusal("git.unreadable", f"{place.root} cannot be opened: {words}", hint="git status")
-
-
 def head_of(repository: pygit2.Repository) -> str | None:
-    """Return HEAD's commit; None before the first."""
-    return None if repository.head_is_unborn else str(repository.head.target)
+    """Return HEAD's commit; None before the first. Refusal `git.head-unreadable`."""
+    try:
+        return None if repository.head_is_unborn else str(repository.head.target)
+    except pygit2.GitError as problem:
+        raise errors.Refusal("git.head-unreadable", f"HEAD cannot be read: {problem}", hint="git fsck") from problem
 
 
 def branch_of(repository: pygit2.Repository) -> str | None:
@@ -85,9 +145,8 @@ def obstacle(place: Repository) -> tuple[str, str] | None:
 
 def unsupported(place: Repository) -> tuple[str, str] | None:
     """Return (code, message) if neither git nor idumb can ever work here: format, owner or place."""
-    arguments = ["rev-parse", "--git-dir"]
-    refused = _format(place) or _of_git(arguments, git_program.read(place.root, arguments))
-    return refused or _state_folder_within(place)
+    # git itself may refuse what libgit2 opens, because of its owner.
+    return _format(place) or _refused(place, ["rev-parse", "--git-dir"]) or _state_folder_within(place)
 
 
 def _state_folder_within(place: Repository) -> tuple[str, str] | None:
@@ -101,12 +160,12 @@ def _state_folder_within(place: Repository) -> tuple[str, str] | None:
     return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
 
 
-def _of_git(arguments: Sequence[str], result: git_program.Result) -> tuple[str, str] | None:
-    """Ask git itself: it may refuse what libgit2 opens, because of its owner or a damaged index."""
-    if result.status == 0:
-        return None
-    refusal = git_program.failure(arguments, result)
-    return refusal.code, refusal.message
+def _refused(place: Repository, arguments: Sequence[str]) -> tuple[str, str] | None:
+    try:
+        git_program.output(place.root, arguments)
+    except errors.Refusal as refusal:
+        return refusal.code, refusal.message
+    return None
 
 
 def in_progress(place: Repository) -> tuple[str, str] | None:
@@ -134,11 +193,13 @@ def _index(place: Repository) -> tuple[str, str] | None:
     lock = os.path.join(place.git_dir, "index.lock")
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
-    result = git_program.read(place.root, ["ls-files", "--unmerged", "-z"])
-    refused = _of_git(["ls-files"], result)
-    if refused is not None or not result.out:
-        return refused
-    path = os.fsdecode(result.out.split(b"\0")[0].partition(b"\t")[2])
+    try:
+        unmerged = git_program.output(place.root, ["ls-files", "--unmerged", "-z"])  # the index may be damaged
+    except errors.Refusal as refusal:
+        return refusal.code, refusal.message
+    if not unmerged:
+        return None
+    path = os.fsdecode(unmerged.split(b"\0")[0].partition(b"\t")[2])
     return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
 
 
@@ -149,19 +210,12 @@ def lenders(repository: Repository) -> tuple[str, ...]:
     """
     folders = [os.path.join(repository.common_dir, "objects")]
     for folder in folders:
-        folders += [path for path in _borrowed_by(folder) if path not in folders][: _MOST_LENDERS - len(folders)]
+        with contextlib.suppress(OSError), open(os.path.join(folder, "info", "alternates"), "rb") as stream:
+            # git decodes quoted names itself.
+            plain = [line for line in stream.read().splitlines() if line and not line.startswith((b"#", b'"'))]
+            borrowed = (os.path.normpath(os.path.join(folder, os.fsdecode(line))) for line in plain)
+            folders += [path for path in borrowed if path not in folders][: _MOST_LENDERS - len(folders)]
     return tuple(folders)
-
-
-def _borrowed_by(objects: str) -> list[str]:
-    try:
-        with open(os.path.join(objects, "info", "alternates"), "rb") as stream:
-            lines = stream.read().splitlines()
-    except OSError:
-        return []
-    # git decodes quoted names itself.
-    plain = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
-    return [os.path.normpath(os.path.join(objects, line)) for line in plain]
 
 
 def alternates(folders: Iterable[str]) -> bytes:

@@ -6,6 +6,7 @@ which the index refers too) and `meta.json`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
-from idumb.git.objects.tree_objects import FILE, FOLDER, Item
+from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
 from idumb.git.shadow import Shadow
 
 WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
@@ -61,8 +62,7 @@ class Snapshots:
             **index,
         }
         if head is not None:
-            items[HEAD] = Item(FOLDER, self._repository[head].peel(pygit2.Commit).tree_id.raw)
-        if head is not None:
+            items[HEAD] = Item(FOLDER, bytes.fromhex(tree_objects.tree_of(self._repository, head)))
             self._keep_head(head)
         return self._keep(ref, tree, reason, items)
 
@@ -101,47 +101,46 @@ class Snapshots:
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         kept = names.find(self._repository, ref)
-        if kept is None:
-            return {}
-        return {name: item.oid.hex() for name, item in tree_objects.rows_of(self._repository, kept).items()}
+        rows = {} if kept is None else tree_objects.rows(self._repository, bytes.fromhex(kept))
+        return {name: item.oid.hex() for name, item in rows.items()}
 
     def tree_of(self, snapshot: str) -> str:
         """Return the tree of the working tree's files in a snapshot."""
-        return tree_objects.rows_of(self._repository, snapshot)[WORKTREE].oid.hex()
+        return tree_objects.rows(self._repository, bytes.fromhex(snapshot))[WORKTREE].oid.hex()
 
     def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if tree == tree_objects.EMPTY_TREE:
             self._writer.tree({})
         oid = self._writer.tree(items)
-        new: set[str] = set()
-        if (lost := self._lost(oid, items, new)) is not None:
-            raise object_writer.unreadable(lost)
-        durable_files.force_objects(self._folder, new)
+        durable_files.force_objects(self._folder, self._require_stored(oid, items, whole=True))
         names.put(self._repository, self._objects, ref, oid.hex(), reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self._writer.see_packs()
-        if (lost := self._lost(oid, items)) is not None:
-            raise object_writer.unreadable(lost)
+        self._require_stored(oid, items, whole=False)
         self._shadow.verified = tree
         return Snapshot(oid.hex(), tree, ref)
 
-    def _lost(self, oid: bytes, items: Mapping[str, Item], read: set[str] | None = None) -> str | None:
-        """Return the first object of a snapshot that is missing; with `read`, which gets the objects, or damaged.
+    def _require_stored(self, oid: bytes, items: Mapping[str, Item], *, whole: bool) -> set[str]:
+        """Return the objects of a snapshot that were looked at. Refusal if one is missing or, with `whole`, damaged.
 
         What was verified before still exists, and so does what HEAD reaches.
         """
-        stored, whole = tree_objects.is_stored, read is not None
-        for item in items.values():
-            if item.mode == FILE and not stored(self._repository, self._folder, item.oid, whole=whole):
-                return item.oid.hex()
         verified = bytes.fromhex(self._shadow.verified)
-        if not verified or not stored(self._repository, self._folder, verified):
+        if not verified or not tree_objects.is_stored(self._repository, self._folder, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
             verified = self._reached(items) or b""
-        return tree_objects.damaged(
-            self._repository, self._folder, oid, [(items[WORKTREE].oid, verified or None)], read
-        )
+        tree, seen = items[WORKTREE], set[str]()
+        own = [item for item in items.values() if item.mode == FILE]
+        own += [] if tree.oid == verified else [tree]
+        new = tree_objects.new_items(self._repository, verified or None, tree.oid)  # read one after the other
+        for item in itertools.chain([Item(FILE, oid), *own], new):
+            if item.mode != SUBMODULE:
+                seen.add(item.oid.hex())
+                whole_one = whole or item.mode == FOLDER
+                if not tree_objects.is_stored(self._repository, self._folder, item.oid, whole=whole_one):
+                    raise object_writer.unreadable(item.oid.hex())
+        return seen
 
     def _reached(self, items: Mapping[str, Item]) -> bytes | None:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made.
@@ -151,7 +150,7 @@ class Snapshots:
         head = open_repository.head_of(self._repository)
         if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
             return None
-        tree: bytes = self._repository[head].peel(pygit2.Commit).tree_id.raw
+        tree = bytes.fromhex(tree_objects.tree_of(self._repository, head))
         return tree if tree == items[HEAD].oid else None
 
     def _index_items(self, head: str | None) -> Mapping[str, Item]:

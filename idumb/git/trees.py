@@ -206,14 +206,7 @@ class GitTrees:
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         return self.snapshots.kept_blobs(ref)
 
-    def restore(
-        self,
-        target: str,
-        expected: str,
-        paths: Iterable[str],
-        *,
-        force: bool = False,
-    ) -> tuple[Conflict, ...]:
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         from idumb.git.restore import restore_paths
 
         try:

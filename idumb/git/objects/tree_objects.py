@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,7 +13,7 @@ from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
-from idumb.git.objects.checked_repository import Damaged
+from idumb.git.open_repository import Damaged
 
 FOLDER = 0o40000
 FILE = 0o100644
@@ -40,7 +38,6 @@ _NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _Rows = dict[str, Item]
 _Wanted = dict[tuple[str, ...], Entry | None]
 _Write = Callable[[Mapping[str, Item]], bytes]
-_Read = Callable[[bytes], Mapping[str, Item]]
 
 
 def parse(data: bytes) -> _Rows:
@@ -66,11 +63,6 @@ def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
     Before the first commit, this is the empty tree.
     """
     return EMPTY_TREE if commit is None else str(repository[commit].peel(pygit2.Commit).tree_id)
-
-
-def rows_of(repository: pygit2.Repository, name: str) -> _Rows:
-    """Return the rows of a tree, or of a commit's tree. Raises KeyError if it is missing."""
-    return rows(repository, root_of(repository, name).raw)
 
 
 def root_of(repository: pygit2.Repository, name: str | pygit2.Oid) -> pygit2.Oid:
@@ -103,42 +95,24 @@ def shared_rows(repository: pygit2.Repository, oid: bytes) -> Mapping[str, Item]
 
 
 def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, ...]:
-    """Return all paths that differ, sorted."""
-    return changed_files(functools.partial(shared_rows, repository), old, new)
-
-
-def changed_files(read: _Read, old: str, new: str) -> tuple[Change, ...]:
-    """Return all files that differ, sorted; `read` returns the rows of a tree."""
-    pairs = differences(read, bytes.fromhex(old), bytes.fromhex(new))
-    files = (_change(path, left, right) for path, left, right in pairs if not path.endswith("/"))
-    return tuple(sorted(files, key=lambda change: change.path))
-
-
-def differences(read: _Read, old: bytes | None, new: bytes | None) -> Iterator[tuple[str, Item | None, Item | None]]:
-    """Return each path that differs, with both rows; a folder that differs ends with `/`, and comes before its content.
-
-    Uses a stack, because folders can nest deeper than Python recurses.
-    """
-    stack = [("", old, new)]
+    """Return all files that differ, sorted. Uses a stack, because folders can nest deeper than Python recurses."""
+    found: list[Change] = []
+    stack: list[tuple[str, bytes | None, bytes | None]] = [("", bytes.fromhex(old), bytes.fromhex(new))]
     while stack:
-        prefix, left, right = stack.pop()
-        if left == right:
+        prefix, *sides = stack.pop()
+        if sides[0] == sides[1]:
             continue
-        before, after = read(left) if left else {}, read(right) if right else {}
+        before, after = (shared_rows(repository, oid) if oid else {} for oid in sides)
         for name in {name for name, _ in before.items() ^ after.items()}:
-            left_item, right_item = before.get(name), after.get(name)
-            left_folder = left_item if left_item and left_item.mode == FOLDER else None
-            right_folder = right_item if right_item and right_item.mode == FOLDER else None
-            if left_folder or right_folder:
-                stack.append((f"{prefix}{name}/", left_folder and left_folder.oid, right_folder and right_folder.oid))
-                yield f"{prefix}{name}/", left_folder, right_folder
-            if left_item is not left_folder or right_item is not right_folder:
-                yield prefix + name, None if left_folder else left_item, None if right_folder else right_item
-
-
-def _change(path: str, left: Item | None, right: Item | None) -> Change:
-    kind = CREATED if left is None else DELETED if right is None else MODIFIED
-    return Change(path, kind, _entry(left), _entry(right))
+            pair = before.get(name), after.get(name)
+            folders = [item.oid if item is not None and item.mode == FOLDER else None for item in pair]
+            if any(folders):
+                stack.append((f"{prefix}{name}/", folders[0], folders[1]))
+            left, right = (None if folder else _entry(item) for item, folder in zip(pair, folders, strict=True))
+            if left != right:
+                kind = CREATED if left is None else DELETED if right is None else MODIFIED
+                found.append(Change(prefix + name, kind, left, right))
+    return tuple(sorted(found, key=lambda change: change.path))
 
 
 def _entry(item: Item | None) -> Entry | None:
@@ -226,36 +200,7 @@ def _overlay_folder(repository: pygit2.Repository, write: _Write, items: _Rows, 
         items.pop(name, None)
 
 
-def damaged(
-    repository: pygit2.Repository,
-    objects: str,
-    snapshot: bytes,
-    trees: Iterable[tuple[bytes, bytes | None]],
-    read: set[str] | None = None,
-) -> str | None:
-    """Return the first object of a snapshot and its trees that is missing, or, with `read`, damaged.
-
-    With each tree comes one that was verified before: their common objects are not looked at again. `read` gets the
-    objects that were read back from disk. `objects` is git's folder of objects.
-    """
-
-    def is_lost(oid: bytes, mode: int = FILE) -> bool:
-        if read is not None:
-            read.add(oid.hex())
-        return not is_stored(repository, objects, oid, whole=read is not None or mode == FOLDER)
-
-    if is_lost(snapshot):
-        return snapshot.hex()
-    for tree, verified in trees:
-        if tree != verified and is_lost(tree, FOLDER):
-            return tree.hex()
-        for item in _new_items(repository, verified, tree):
-            if item.mode != SUBMODULE and is_lost(item.oid, item.mode):
-                return item.oid.hex()
-    return None
-
-
-def _new_items(repository: pygit2.Repository, old: bytes | None, new: bytes) -> Iterator[Item]:
+def new_items(repository: pygit2.Repository, old: bytes | None, new: bytes) -> Iterator[Item]:
     """Yield the rows of the tree `new` that `old` does not have at the same path, a folder's before its content."""
     stack = [(old, new)]
     while stack:
@@ -280,18 +225,17 @@ def _present_rows(repository: pygit2.Repository, tree: bytes | None) -> Mapping[
 
 
 def is_stored(repository: pygit2.Repository, objects: str, oid: bytes, *, whole: bool = False) -> bool:
-    """Find an object on disk; `whole` reads it and checks its hash, bypassing libgit2's cache."""
+    """Find an object on disk; `whole` reads it and checks its hash. `objects` is git's folder of objects."""
     name = oid.hex()
-    path = f"{objects}/{name[:2]}/{name[2:]}"
     try:
         if not whole:
-            return os.stat(path).st_size > 0
-        with open(path, "rb") as stream:
-            return hashlib.sha1(zlib.decompress(stream.read()), usedforsecurity=False).digest() == oid
+            return os.stat(f"{objects}/{name[:2]}/{name[2:]}").st_size > 0
+        repository.read(pygit2.Oid(oid))
     except FileNotFoundError:
         return pygit2.Oid(oid) in repository.odb
-    except zlib.error:
+    except (KeyError, pygit2.GitError):
         return False
+    return True
 
 
 def pieces(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
