@@ -38,7 +38,8 @@ def advance(
             followed = index_file.follow(place, repository, before, after, known)
         except errors.Refusal as refusal:
             return str(refusal)
-        _force_index(place)
+        # Before the branch: git does not force it, and its rename must not precede its bytes.
+        durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
         place.guard()
         name = ["--no-deref", "HEAD"] if branch is None else [branch]
         arguments = ["update-ref", "-m", message, *name, commit, expected or _NOTHING]
@@ -69,12 +70,12 @@ def begin(place: Repository, repository: pygit2.Repository, name: str, commit: s
 
 
 def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
-    present = repository.references.get(ref)
-    if present is not None and (str(present.resolve().target) != commit or _is_elsewhere(repository, name)):
+    present, branch = repository.references.get(ref), repository.branches.local.get(name)
+    is_elsewhere = branch is not None and branch.is_checked_out()
+    if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
+        words = f"Branch {name} already exists, and it is not where HEAD is."
         raise errors.Refusal(
-            "git.branch-exists",
-            f"Branch {name} already exists, and it is not where HEAD is.",
-            hint=f"git switch {name}, or choose another name: --branch NAME",
+            "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
         )
     if present is None:
         place.guard()
@@ -82,24 +83,8 @@ def _create(place: Repository, repository: pygit2.Repository, name: str, ref: st
         _force(place, ref)
 
 
-def _is_elsewhere(repository: pygit2.Repository, name: str) -> bool:
-    branch = repository.branches.local.get(name)
-    return branch is not None and bool(branch.is_checked_out())
-
-
-def _force_index(place: Repository) -> None:
-    """Force it to disk before the branch: git does not, and its rename must not precede its bytes."""
-    durable_files.force(path for path in (index_file.path_of(place), place.git_dir) if os.path.exists(path))
-
-
 def _force(place: Repository, branch: str | None) -> None:
     """Force the branch, then its folders: git forces the branch's file only, and a power cut would lose it."""
-    files, folders = [], [place.git_dir]
     if branch is not None:
-        files.append(os.path.join(place.common_dir, branch))
-        folder = os.path.dirname(files[-1])
-        while len(folder) >= len(place.common_dir):
-            folders.append(folder)
-            folder = os.path.dirname(folder)
-    durable_files.force(path for path in files if os.path.exists(path))
-    durable_files.force(folder for folder in folders if os.path.exists(folder))
+        durable_files.force_below(place.common_dir, [branch])
+    durable_files.force([place.git_dir])

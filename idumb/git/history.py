@@ -13,7 +13,6 @@ from pygit2.enums import SortMode
 
 from idumb import lazy_pattern
 from idumb.app.ports.repository import CommitAttempt, Head, RepositoryState
-from idumb.domain import paths
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import guarded_names
 from idumb.git import (
@@ -63,14 +62,11 @@ class GitHistory:
         self._project = project or Project(repository)
         self._paths = ProjectPaths(self._project.folder)
         self._redactor = redactor
-        self._opened: pygit2.Repository | None = None
         self._guarded = guarded_files.of_repository(repository)
 
-    @property
+    @functools.cached_property
     def repository(self) -> pygit2.Repository:
-        if self._opened is None:
-            self._opened = open_repository.repository(self._place)
-        return self._opened
+        return open_repository.repository(self._place)
 
     def head(self) -> Head:
         name = open_repository.branch_of(self.repository)
@@ -78,21 +74,12 @@ class GitHistory:
         return Head(open_repository.head_of(self.repository), branch)
 
     def state(self) -> RepositoryState:
-        head = self.head()
-        files = self._guarded.digests()
-        guarded = {self._named(name): digest for name, digest in files.items()}
-        rows = {self._named(name): settings for name, settings in self._guarded.configuration.settings.items()}
-        return RepositoryState(head, {**guarded, **self._git_folders()}, rows)
+        def shown(name: str) -> str:
+            return self._paths.shown(name) if guarded_names.in_tree(name) else name
 
-    def _named(self, name: str) -> str:
-        """Return the name of a guarded file; those in the working tree are paths."""
-        return self._paths.shown(name) if guarded_names.in_tree(name) else name
-
-    def _git_folders(self) -> Mapping[str, str]:
-        """Return what makes the project's folder, or one above it, another repository for git and for idumb."""
-        places = [f"{folder}/.git" for folder in sorted(paths.folders_above([f"{self._project.folder}/"]))]
-        found = (place for place in places if os.path.lexists(os.path.join(self._place.root, place)))
-        return dict.fromkeys(self._paths.all_shown(found), "is there")
+        guarded = {shown(name): digest for name, digest in self._guarded.digests().items()}
+        rows = {shown(name): settings for name, settings in self._guarded.configuration.settings.items()}
+        return RepositoryState(self.head(), guarded, rows)
 
     def hooks_in_tree(self) -> frozenset[str]:
         return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
@@ -169,13 +156,12 @@ class GitHistory:
 
     def identity_problem(self) -> str | None:
         """Return why git cannot commit for this user, or None."""
-        result = git_program.read(self._place.root, ["var", "GIT_COMMITTER_IDENT"])
-        author = git_program.read(self._place.root, ["var", "GIT_AUTHOR_IDENT"])
-        failed = next((git_result for git_result in (result, author) if git_result.status != 0), None)
-        if failed is None:
-            return None
-        lines = [line for line in failed.words.splitlines() if line.startswith(("fatal:", "error:"))]
-        return (lines[0] if lines else failed.words).removeprefix("fatal: ")
+        for variable in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"):
+            result = git_program.read(self._place.root, ["var", variable])
+            if result.status != 0:
+                lines = [line for line in result.words.splitlines() if line.startswith(("fatal:", "error:"))]
+                return (lines[0] if lines else result.words).removeprefix("fatal: ")
+        return None
 
     def head_tree(self) -> str | None:
         head = open_repository.head_of(self.repository)
@@ -213,12 +199,14 @@ class GitHistory:
     ) -> CommitAttempt:
         from idumb.git.checkouts.commits import Commits
 
-        unrun = self._unrun(wrote) if hooks else ()
-        message = self._marked(message)
-        if self._redactor is not None:
-            message = self._redactor().redact(message)
         if self._proof is None:
             raise AssertionError("nothing is committed without a checkout")
+        unrun = tuple(sorted(filter(wrote, self.hooks_in_tree()))) if hooks else ()
+        text = message.rstrip()
+        if self._project.folder and _TRAILER.match(text.rpartition("\n")[2]):
+            message = f"{text}\n{_PROJECT}: {self._project.folder}\n"  # two projects may have a phase 1
+        if self._redactor is not None:
+            message = self._redactor().redact(message)
         made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return dataclasses.replace(made, unrun=unrun) if unrun else made
 
@@ -226,22 +214,12 @@ class GitHistory:
         name = open_repository.branch_of(self.repository)
         return branch.advance(self._place, self.repository, name, commit, expected, f"idumb: {message}", known)
 
-    def _marked(self, message: str) -> str:
-        """Return a message with the project's folder after the trailers, because two projects may have a phase 1."""
-        text = message.rstrip()
-        if not self._project.folder or not _TRAILER.match(text.rpartition("\n")[2]):
-            return message
-        return f"{text}\n{_PROJECT}: {self._project.folder}\n"
-
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
         branch.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
-
-    def _unrun(self, wrote: Callable[[str], bool]) -> tuple[str, ...]:
-        return tuple(sorted(filter(wrote, self.hooks_in_tree()))) if self._guarded.configuration.hooks_within else ()
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         rows = ((str(commit.id), _trailers(commit)) for commit in self._commits_since(base, limit))

@@ -1,8 +1,9 @@
-"""The user's index: its bytes and entries, and how entries are set."""
+"""The user's index: its bytes and entries, and how entries are set; and what git would store for files."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 INDEX = "index"
 """Its name in git's folder, and in the commit of a snapshot."""
-_ON_A_LINE = 200
 _PAUSE, _PATIENCE = 0.1, 30.0  # seconds between two looks at a lock, and of waiting for it
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an intent-to-add entry
+_ON_A_LINE = 200
 
 
 def path_of(place: Repository) -> str:
@@ -40,32 +41,26 @@ def staged(place: Repository, repository: pygit2.Repository, paths: Sequence[str
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    tree = _head_tree(repository)
-    return {
-        path: have
-        for path, have in entries(place.root, paths).items()
-        if have != tree_objects.entry(repository, tree, path) and (have is None or have.oid != EMPTY)
-    }
-
-
-def _head_tree(repository: pygit2.Repository) -> str:
-    return tree_objects.tree_of(repository, open_repository.head_of(repository))
+    tree = tree_objects.tree_of(repository, open_repository.head_of(repository))
+    present = entries(place.root, paths).items()
+    differing = {path: have for path, have in present if have != tree_objects.entry(repository, tree, path)}
+    return {path: have for path, have in differing.items() if have is None or have.oid != EMPTY}
 
 
 def entries(root: str, paths: Iterable[str], variables: Mapping[str, str] | None = None) -> dict[str, Entry | None]:
-    """Return the index entries of these paths; None for a path without one. `variables` may name another index."""
-    paths = [*paths]
-    return _chosen(_rows(root, paths if len(paths) <= _ON_A_LINE else (), variables), paths)
+    """Return the index entries of these paths; None for a path without one. `variables` may name another index.
 
-
-def _chosen(rows: Iterable[bytes], paths: Iterable[str]) -> dict[str, Entry | None]:
+    git reads split and sparse indexes, and lists assumed and skipped files too.
+    """
     chosen: dict[str, Entry | None] = dict.fromkeys(paths)
-    names = set(map(os.fsencode, chosen))
-    for row in rows:
+    if not chosen:
+        return chosen
+    arguments = ["ls-files", "--stage", "-z", "--", *(chosen if len(chosen) <= _ON_A_LINE else ())]
+    for row in git_program.output(root, arguments, extra=variables).split(b"\0")[:-1]:
         about, _, name = row.partition(b"\t")
-        if name in names:
-            _tag, mode, oid, _stage = about.split(b" ")
-            chosen[os.fsdecode(name)] = Entry(int(mode, 8), oid.decode("ascii"))
+        if (path := os.fsdecode(name)) in chosen:
+            mode, oid, _stage = about.split(b" ")
+            chosen[path] = Entry(int(mode, 8), oid.decode("ascii"))
     return chosen
 
 
@@ -76,10 +71,11 @@ def follow(
 
     Refusal `git.failed` if git could not.
     """
-    paths = [change.path for change in tree_objects.changes(repository, before, after)]
+    changes = {change.path: change for change in tree_objects.changes(repository, before, after)}
     stale = []
-    for path, have in entries(place.root, paths).items():
-        old, new, other = (tree_objects.entry(repository, tree, path) for tree in (before, after, known or before))
+    for path, have in entries(place.root, changes).items():
+        old, new = changes[path].old, changes[path].new
+        other = tree_objects.entry(repository, known, path) if known else old
         announced = old is None and have is not None and have.oid == EMPTY
         if have != new and (have in (old, other) or announced):
             stale.append(path)
@@ -94,13 +90,16 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
     """
     if not paths:
         return
-    rows = _update_input({path: tree_objects.entry(repository, tree, path) for path in paths})
-    arguments = ["update-index", "-z", "--index-info"]
+    rows = []
+    for path in sorted(paths):
+        entry = tree_objects.entry(repository, tree, path)
+        about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
+        rows.append(about.encode("ascii") + b"\t" + os.fsencode(path) + b"\0")
     time = clock.SystemClock()
     end = time.monotonic() + _PATIENCE
     while True:
         place.guard()
-        result = git_program.write(place.root, arguments, rows)
+        result = git_program.write(place.root, arguments := ["update-index", "-z", "--index-info"], b"".join(rows))
         if result.status == 0:
             return
         if b"index.lock" not in result.err or time.monotonic() >= end:
@@ -108,16 +107,23 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
         time.pause(_PAUSE)
 
 
-def _update_input(entries: Mapping[str, Entry | None]) -> bytes:
-    """Return the input of `git update-index -z --index-info` that sets these entries; None removes one."""
-    rows = []
-    for path, entry in sorted(entries.items()):
-        about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
-        rows.append(f"{about}\t".encode("ascii") + os.fsencode(path) + b"\0")
-    return b"".join(rows)
+def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]) -> dict[str, Entry]:
+    """Return what git would store for these files below `root`, after filters and line endings; no missing file.
 
-
-def _rows(root: str, paths: Sequence[str], extra: Mapping[str, str] | None = None) -> list[bytes]:
-    """Return the rows of `git ls-files`, which reads split and sparse indexes and reports assumed and skipped files."""
-    listed = git_program.output(root, ["ls-files", "--stage", "-v", "-z", "--", *paths], extra=extra)
-    return listed.split(b"\0")[:-1]
+    git decides in a private index, so the user's index stays as it is.
+    """
+    os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.state_dir, prefix="index-") as folder:
+        variables = {
+            "GIT_DIR": place.git_dir,
+            "GIT_COMMON_DIR": place.common_dir,
+            "GIT_WORK_TREE": root,
+            "GIT_INDEX_FILE": os.path.join(folder, "index"),
+        }
+        # With its old entry in the index, git keeps the line endings of a file that was committed with CRLF.
+        git_program.change(root, ["read-tree", head or "--empty"], variables)
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
+        git_program.change(root, arguments, variables, names)
+        found = entries(root, paths, variables)
+    return {path: entry for path, entry in found.items() if entry is not None}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
+from idumb.domain import paths
 from idumb.git import git_program
 from idumb.git.discover import Repository
 
@@ -19,7 +20,7 @@ from idumb.git.discover import Repository
 def among(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
     own = os.path.realpath(place.root)
-    above = dict.fromkeys(folder for path in places for folder in _leading(path))
+    above = dict.fromkeys(folder for path in places for folder in paths.folders_above(f"{path}/"))
     at = {folder: os.path.join(place.root, folder) for folder in above}
     # A link may lead back to the top.
     found = [name for name, at in at.items() if os.path.lexists(f"{at}/.git") and os.path.realpath(at) != own]
@@ -37,19 +38,10 @@ def submodules(listed: bytes) -> dict[bytes, bytes]:
     return {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
 
 
-def _leading(path: str) -> Iterator[str]:
-    """Return the path and every folder above it."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
-
-
 def is_dirty(root: str, repository: str) -> bool:
     """Return whether anything in the repository differs from its HEAD; True if libgit2 cannot open it."""
+    place = os.path.join(root, repository)
     try:
-        opened = pygit2.Repository(os.path.join(root, repository), RepositoryOpenFlag.NO_SEARCH)
-        return bool(opened.status())
+        return bool(pygit2.Repository(place, RepositoryOpenFlag.NO_SEARCH).status())
     except (pygit2.GitError, KeyError, ValueError, OSError):
-        return (
-            any(os.scandir(os.path.join(root, repository))) if os.path.isdir(os.path.join(root, repository)) else False
-        )
+        return os.path.isdir(place) and any(os.scandir(place))

@@ -67,6 +67,8 @@ class CheckedRepository(pygit2.Repository):
             return super().read(oid) if loose is None else loose
         except KeyError as problem:
             raise Missing(str(oid)) from problem
+        except pygit2.GitError as problem:
+            raise Damaged(str(oid), str(problem)) from problem
 
     def __getitem__(self, oid: pygit2.Oid | str) -> Any:
         """Return an object. Raises Missing or Damaged."""

@@ -24,9 +24,9 @@ def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
         return ()
     # Our globs differ from git's: match them here, on the status of all paths.
     literal = len(paths) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, paths))
-    arguments = ["status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
-    differing = _parse(git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]))
-    return tuple(sorted(filter(path_rules.cover(paths), differing)))
+    arguments = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
+    rows = git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]).split(b"\0")
+    return tuple(sorted(filter(path_rules.cover(paths), {os.fsdecode(row[3:]) for row in rows if row})))
 
 
 def added(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
@@ -83,14 +83,3 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository |
     if result.status not in {0, 1}:
         raise git_program.failure(arguments, result)
     return result.out.split(b"\0")
-
-
-def _parse(output: bytes) -> set[str]:
-    """Parse rows `1 XY sub mH mI mW hH hI path`, `u` with ten fields before the path, and `? path`."""
-    fields = {b"1": 8, b"u": 10, b"?": 1}
-    paths: set[str] = set()
-    for row in output.split(b"\0"):
-        kind = row[:1]
-        if kind in fields:
-            paths.add(os.fsdecode(row.split(b" ", fields[kind])[-1]))
-    return paths

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-import pygit2
+from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import commit_tree, guarded_files, links, nested_repositories, open_repository, snapshot, status
+from idumb.git import guarded_files, index_file, links, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, object_writer, tree_objects
 from idumb.git.objects.object_writer import Writer
@@ -22,6 +21,9 @@ from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
 from idumb.git.shadow_folder import ShadowFolder
 from idumb.system.files import private_folders
+
+if TYPE_CHECKING:
+    import pygit2
 
 _ATTRIBUTES = ".gitattributes"
 _TRIES = 10
@@ -166,7 +168,7 @@ class GitTrees:
         own = self.paths.all_own(paths)
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = commit_tree.cleaned(self._objects, self._place.root, head, present)
+            cleaned = index_file.cleaned(self._objects, self._place.root, head, present)
             result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
         return result
 
@@ -184,18 +186,10 @@ class GitTrees:
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
 
     def read(self, oid: str) -> bytes:
-        try:
-            return self.repository.read(oid)[1]
-        except (KeyError, pygit2.GitError) as problem:
-            words = f"object {oid} is missing or damaged: {problem}"
-            raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
+        return self.repository.read(oid)[1]
 
     def pieces(self, oid: str) -> Iterator[bytes]:
-        try:
-            yield from tree_objects.pieces(self.repository, self._objects.root, oid)
-        except (KeyError, pygit2.GitError) as problem:
-            words = f"object {oid} is missing or damaged: {problem}"
-            raise errors.Refusal("git.object-missing", words, hint="git fsck; idumb doctor") from problem
+        return tree_objects.pieces(self.repository, self._objects.root, oid)
 
     def store(self, data: bytes) -> str:
         return self.writer.blob(data).hex()

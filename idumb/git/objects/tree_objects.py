@@ -240,7 +240,8 @@ def is_stored(repository: pygit2.Repository, objects: str, oid: bytes, *, whole:
 
 def pieces(repository: pygit2.Repository, root: str, oid: str) -> Iterator[bytes]:
     """Return a blob's bytes. git reads large blobs out, so only a piece of one is in memory at a time."""
-    if repository.odb.read_header(oid)[1] <= LARGE:
-        yield repository.read(oid)[1]
-    else:
-        yield from git_program.stream(root, ["cat-file", "blob", oid])
+    try:
+        is_large = repository.odb.read_header(oid)[1] > LARGE
+    except (KeyError, pygit2.GitError):
+        is_large = False  # reading it tells what is wrong
+    yield from git_program.stream(root, ["cat-file", "blob", oid]) if is_large else [repository.read(oid)[1]]
