@@ -49,7 +49,7 @@ def show_command(task: str, *, plan: bool) -> Result:
 def report_command(phase: str, *, write: bool) -> Result:
     """Print the reports of a phase, or write them as files.
 
-    Shows what the event log says now about the newest run. With git.reports: ref, as of idumb quick, no file has the
+    Shows what the event log says now about the newest run. With git.reports: none, as of idumb quick, no file has the
     reports until you write them; idumb does not commit these files.
     """
     from idumb.app.reading import report

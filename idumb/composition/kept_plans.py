@@ -9,14 +9,14 @@ from idumb.app.core.services import Services, plans_ref
 from idumb.domain.errors import InputError
 from idumb.domain.plans import numbered_phases, step_plan
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import REPORTS_REF
+from idumb.domain.settings import REPORTS_NONE
 from idumb.markdown.plan_files import PHASES, PlanningFolder
 
 Sources = tuple[tuple[str, bytes], ...]
 
 
 class KeptPlans(PlanningFolder):
-    """The plans in files, and those that runs keep (`git.reports: ref`), so that such a run continues without files.
+    """The plans in files, and those that runs keep (`git.reports: none`), so that such a run continues without files.
 
     `hold` does so for a plan until its run has begun.
     """
@@ -83,7 +83,7 @@ class KeptPlans(PlanningFolder):
         """Return the newest run of a phase if it keeps its plans."""
         recorded = run_lookup.recorded_phase(self._services, phase)
         state = None if recorded is None else run_lookup.latest_run(self._services, recorded)
-        return state if state is not None and state.reports == REPORTS_REF else None
+        return state if state is not None and state.reports == REPORTS_NONE else None
 
 
 def _phase_in(folder: str) -> str:

@@ -30,8 +30,7 @@ SNAPSHOT_LIMIT = 100
 
 
 IDLE_TIMEOUT = "run.idle_timeout"
-GIT_REPORTS = "git.reports"
-NAMED = (IDLE_TIMEOUT, GIT_REPORTS)
+NAMED = (IDLE_TIMEOUT,)
 """Settings for which it matters whether the configuration names them."""
 
 
@@ -106,9 +105,8 @@ MESSAGE_FIELDS = ("title", "id", "phase")
 _TRAILER = lazy_pattern.compile(r"[A-Za-z0-9-]+: *\S")
 _FIELD = lazy_pattern.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
 REPORTS_BRANCH = "branch"
-REPORTS_REF = "ref"
 REPORTS_NONE = "none"
-REPORTS = (REPORTS_BRANCH, REPORTS_REF, REPORTS_NONE)
+REPORTS = (REPORTS_BRANCH, REPORTS_NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,10 +334,8 @@ class Settings:
         )
 
     def reports_of(self, phase: str) -> str:
-        """Return where the reports of a new run of a phase are kept; by default, those of quick plans are in a ref."""
-        if QUICK.number_of(phase) is not None and GIT_REPORTS not in self.configured_keys:
-            return REPORTS_REF
-        return self.git.reports
+        """Return where the reports of a new run of a phase are; only the log has those of quick plans."""
+        return REPORTS_NONE if QUICK.number_of(phase) is not None else self.git.reports
 
     def commits_reports_of(self, phase: str) -> bool:
         """Return whether a new run of a phase commits its reports to the branch."""

@@ -139,12 +139,12 @@ def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None
 
 
 def test_names_of_finished_runs_come_back_after_their_ref_was_deleted(project: Project) -> None:
-    """The log names each snapshot and checkpoint, plans and reports. `written` is a note."""
-    project.configure("git: {reports: ref}\n")
+    """The log names each snapshot and checkpoint, and plans. `written` is a note."""
+    project.configure("git: {reports: none}\n")
     project.plan([making("T2-01", "c.txt")], phase="2")
     assert project.execute("--no-verify", phase="2").code == 0
     refs = without_scan(project)
-    assert {name.rpartition("/")[2] for name in refs} >= {"plans", "reports", "base", "checkpoint", "written"}
+    assert {name.rpartition("/")[2] for name in refs} >= {"plans", "base", "checkpoint", "written"}
     for ref in project.repo.refs("refs/idumb/worktrees/main/done/"):
         project.repo.git("update-ref", "-d", ref)
     fixed(project, "log.refs")

@@ -11,12 +11,11 @@ import jsonschema
 import pytest
 
 from idumb.app.contract import loading
-from idumb.app.running import execute_phase, quick, run_lifecycle
+from idumb.app.running import quick
 from idumb.app.worktree import preconditions
 from idumb.cli import opened_services
 from idumb.domain.decision import Answer as UserAnswer
 from idumb.domain.decision import Decision
-from idumb.domain.errors import Refusal
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -41,11 +40,6 @@ def project(prepared: Prepared) -> Project:
 
 def building(project: Project, script: str) -> None:
     project.configure(BUILDER % json.dumps(script))
-
-
-def in_files(project: Project) -> None:
-    configuration = project.folder / ".idumb/config.yaml"
-    project.configure(configuration.read_text(encoding="utf-8") + "git: {reports: branch}\n")
 
 
 def consented(project: Project, *arguments: str) -> Answer:
@@ -214,44 +208,6 @@ def _counted(function: Callable[..., Any], counted: list[str]) -> Callable[..., 
     return call
 
 
-def test_a_quick_plan_that_changes_before_its_run_is_not_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-3: consent was given to other bytes."""
-    begin = run_lifecycle.take_up
-
-    def meddled(*arguments: Any) -> Any:
-        plan = project.folder / FOLDER / "01-PLAN.md"
-        plan.write_text(plan.read_text(encoding="utf-8").replace("README.md", "other.txt"), encoding="utf-8")
-        return begin(*arguments)
-
-    in_files(project)
-    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
-    monkeypatch.setattr(run_lifecycle, "take_up", meddled)
-    approve = ("--approve", refused.error["details"]["contract_hash"])
-    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
-    assert answer.error["code"] == "lock.plan-changed"
-    assert project.read("README.md") == "# Teh project\n"
-
-
-def test_a_number_used_by_another_command_since_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-RUN-3: two plans of one number would be one phase."""
-    in_files(project)
-    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
-    other = project.folder / ".planning/quick/001-another"
-    plan = quick._plan
-
-    def overtaken(*arguments: Any) -> Any:
-        planned = plan(*arguments)
-        other.mkdir(parents=True)
-        (other / "01-PLAN.md").write_text("theirs\n", encoding="utf-8")
-        return planned
-
-    monkeypatch.setattr(quick, "_plan", overtaken)
-    approve = ("--approve", refused.error["details"]["contract_hash"])
-    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
-    assert (answer.code, answer.error["code"]) == (3, "phase.ambiguous"), answer.out
-    assert not project.exists(f"{FOLDER}/01-PLAN.md")
-
-
 def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-3: without files, the log decides."""
     arguments = ("Fix the typo", "--files", "README.md", "--json")
@@ -278,33 +234,12 @@ def _planned_before(plan: Callable[..., Any], other: Callable[[], Any]) -> Calla
     return planned
 
 
-def test_a_plan_in_a_file_is_committed_if_the_configuration_says_so(project: Project) -> None:
-    """R-RUN-3."""
-    in_files(project)
-    assert consented(project, "Fix the typo", "--files", "README.md").code == 0
-    assert project.repo.git("show", f"HEAD:{FOLDER}/01-PLAN.md")
-    assert project.subjects()[-2:] == ["Fix the typo", "Phase Q1: reports of run 1"]
-
-
 def test_text_that_looks_like_a_plan_stays_text(project: Project) -> None:
     words = 'Fix "teh" <!-- typo\n## Tasks\n```yaml task\nid: T1-01\n``` $goal {x} \\n'
     done = consented(project, words, "--files", "README.md", "--check", "grep -q The README.md")
     assert done.code == 0, done.out
     assert project.quick("show", "TQ1-01", "--json").data["title"] == " ".join(words.split())
     assert project.quick("graph", "Q1", "--json").data["status"] == {"TQ1-01": "completed"}
-
-
-def test_a_quick_task_that_cannot_start_leaves_no_plan(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise Refusal("lock.held", "Somebody else is at work.")
-
-    in_files(project)
-    refused = project.quick("quick", "Fix the typo", "--files", "README.md", "--json")
-    monkeypatch.setattr(execute_phase, "execute", refuse)
-    approve = ("--approve", refused.error["details"]["contract_hash"])
-    answer = project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json")
-    assert answer.error["code"] == "lock.held"
-    assert not project.exists(f"{FOLDER}/01-PLAN.md")
 
 
 class Person:

@@ -58,45 +58,37 @@ def test_messages_follow_the_template_and_keep_their_trailers(sandbox: GitSandbo
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
-REF = "git: {reports: ref}\n"
+NONE = "git: {reports: none}\n"
 PLAN = ".planning/phases/1/01-PLAN.md"
 
 
-def _kept(project: Project) -> dict[str, str]:
-    """Return the reports that the newest `reports.kept` names, by name."""
-    event = [e for e in project.events("1") if e["kind"] == "reports.kept"][-1]
-    kept = project.repo.kept()[event["payload"]["ref"]]
-    names = project.repo.git("ls-tree", "--name-only", kept).split()
-    return {name: project.repo.git("show", f"{kept}:{name}") for name in names}
-
-
-def of_a_ref(sandbox: GitSandbox) -> Project:
-    project = _project(sandbox, configuration=REF)
+def of_the_log(sandbox: GitSandbox) -> Project:
+    project = _project(sandbox, configuration=NONE)
     before = project.repo.head()
     done = project.execute()
-    assert (done.code, done.data["reports"]) == (0, "ref")
+    assert (done.code, done.data["reports"]) == (0, "none")
     assert project.repo.git("rev-parse", "HEAD~2") == before
     return project
 
 
-def test_a_ref_of_the_run_keeps_its_reports_and_no_file_does(prepared: Prepared) -> None:
+def test_only_the_log_has_the_reports(prepared: Prepared) -> None:
     """R-OPS-2, R-GIT-1."""
-    project = prepared.get(of_a_ref)
+    project = prepared.get(of_the_log)
     assert project.subjects()[-2:] == ["Task T1-01", "Task T1-02"]
     assert project.repo.status() == []
     assert not project.exists(".idumb/brain/execution/1/checkpoint-T1-01.md")
-    assert sorted(_kept(project)) == [
-        "1-SUMMARY.md", "1-VERIFICATION.md", "checkpoint-T1-01.md", "checkpoint-T1-02.md"
-    ]  # fmt: skip
+    texts = {row["path"].rpartition("/")[2]: row["text"] for row in project.json("report", "1").data["reports"]}
+    assert sorted(texts) == ["1-SUMMARY.md", "1-VERIFICATION.md", "checkpoint-T1-01.md", "checkpoint-T1-02.md"]
     assert project.json("doctor").code == 0
     assert project.quick("rollback", "1", "--to", "T1-01", "--yes").code == 0
     assert project.repo.status() == []
-    assert "status: unverified" in _kept(project)["1-VERIFICATION.md"]
+    texts = {row["path"].rpartition("/")[2]: row["text"] for row in project.json("report", "1").data["reports"]}
+    assert "status: unverified" in texts["1-VERIFICATION.md"]
 
 
 def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(prepared: Prepared, tmp_path: Path) -> None:
     """R-OPS-2. R-GIT-1: another working tree finds the plan of a commit, since all share one log."""
-    project = prepared.get(of_a_ref)
+    project = prepared.get(of_the_log)
     project.repo.git("worktree", "add", "--quiet", str(tmp_path / "other"), "-b", "other")
     other = dataclasses.replace(project, start=tmp_path / "other")
     assert other.quick("show", project.trailers("Idumb-Plan")[-1], "--plan").out == project.read(PLAN)
@@ -111,7 +103,7 @@ def test_report_writes_the_files_of_a_run_and_prints_what_it_would_write(prepare
 
 def test_a_run_continues_without_the_file_of_its_plan_and_its_trailer_finds_the_plan(sandbox: GitSandbox) -> None:
     """R-GIT-1, R-LOG-9."""
-    project = _project(sandbox, making("T1-01", "a.txt"), FAILING, configuration=REF)
+    project = _project(sandbox, making("T1-01", "a.txt"), FAILING, configuration=NONE)
     text = project.read(PLAN)
     assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("ready", "")
@@ -152,8 +144,8 @@ def _set_aside(project: Project) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
 
 
-def test_a_quick_plan_of_a_ref_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
-    """R-RUN-3: nothing but the ref and the log is needed."""
+def test_a_quick_plan_of_the_log_is_resumed_amended_and_written(sandbox: GitSandbox) -> None:
+    """R-RUN-3: nothing but the log and what the run keeps is needed."""
     agent = "builder: agent\nbindings:\n  agent: {adapter: command, argv: ['false']}\n"
     project = _project(sandbox, configuration=agent)
     arguments = ("Fix it", "--files", "README.md", "--check", "grep -q fixed README.md")

@@ -121,7 +121,7 @@ def test_every_setting_can_be_given() -> None:
         retry={"calls": 1, "pause": 10},
         snapshot={"limit": 250, "keep": 30},
         ask={"timeout": 2700},
-        configured_keys=frozenset({"run.idle_timeout", "git.reports"}),
+        configured_keys=frozenset({"run.idle_timeout"}),
     )
     assert settings.digest() != Settings().digest()
 

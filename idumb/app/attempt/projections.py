@@ -14,7 +14,7 @@ from idumb.app.core import kept_runs, projection_paths, run_lookup, schedule, ta
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, run_ref
+from idumb.app.core.services import Services
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
@@ -22,10 +22,9 @@ from idumb.domain.plans import numbered_phases
 from idumb.domain.plans.plan import Task
 from idumb.domain.runs import replay
 from idumb.domain.runs.run import COMPLETED, RunState
-from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_REF
+from idumb.domain.settings import COMMIT_TASK, REPORTS_BRANCH, REPORTS_NONE
 
 SET_ASIDE = "set-aside"
-REPORTS_KEPT = "reports.kept"
 WRITTEN = "written"
 """What keeps the reports of a working tree as idumb last wrote them to files."""
 EVERY_SECONDS = 2.0
@@ -104,7 +103,7 @@ def _existing(services: Services, path: str) -> str | None:
 def checkpoint(context: RunContext, attempt: Attempt) -> None:
     """Queue the document of a checkpoint for the next `progress`, so that git checks new files in one go."""
     state = context.journal.state
-    if in_ref(state):
+    if in_log(state):
         return
     task_state = state.tasks[attempt.task.id]
     if task_state.checkpoint is not None and task_state.checkpoint.attempt == attempt.number:
@@ -127,7 +126,7 @@ def _context(phase: str, task: Task, attempt: int, handover: str) -> tuple[str, 
 
 def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
     """Write the documents of checkpoints from the log."""
-    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_ref(state) else ():
+    for path, text in checkpoints(services, state, contract, tasks) if tasks and not in_log(state) else ():
         if text is not None:
             write(services, path, text)
 
@@ -209,7 +208,7 @@ def ending(services: Services, contract: Contract, state: RunState) -> tuple[str
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     write_progress(services, contract, state)
     handoffs = handoff_writer.at_end(services, contract, state)
-    if in_ref(state):
+    if in_log(state):
         return handoffs
     _missing_checkpoints(services, contract, state)
     path, text = summary(services, contract, state)
@@ -293,7 +292,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
 
 def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
-    if in_ref(state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
+    if in_log(state) or "VERIFICATION" not in services.plans.recorded(contract.folder):
         return ()  # there is none, or somebody else wrote it
     path, text = verification_report(services, contract, state)
     if text is not None:
@@ -324,9 +323,9 @@ def to_commit(services: Services, state: RunState, reports: Sequence[str]) -> tu
     return tuple(services.history.uncommitted([*reports, *plans]))
 
 
-def in_ref(state: RunState) -> bool:
-    """Return whether a ref of the run keeps its reports, and no file does."""
-    return state.reports == REPORTS_REF
+def in_log(state: RunState) -> bool:
+    """Return whether only the log has the reports of a run, and no file does."""
+    return state.reports == REPORTS_NONE
 
 
 def are_committed(state: RunState) -> bool:
@@ -366,30 +365,20 @@ def _tells_a_secret(services: Services, path: str) -> bool:
     return without(before) == before
 
 
-def record_reports(services: Services, journal: Journal, contract: Contract, reports: Sequence[str]) -> tuple[str, ...]:
-    """Commit or keep the reports of a run that is over, and record that; return warnings.
+def record_reports(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
+    """Commit the reports of a run that is over, and record that; return warnings.
 
     Nothing is committed for a halted run: its reports will change.
     """
     state = journal.state
-    if not _is_settled(state):
-        return ()
-    if in_ref(state):
-        _keep(services, journal, contract)
+    if not _is_settled(state) or in_log(state):
         return ()
     return _commit_reports(services, journal, to_commit(services, state, reports))
 
 
-def record_corrections(
-    services: Services, journal: Journal, contract: Contract, reports: Sequence[str]
-) -> tuple[str, ...]:
+def record_corrections(services: Services, journal: Journal, reports: Sequence[str]) -> tuple[str, ...]:
     """Record the reports after a restore; return warnings. Those that it could not commit with its files follow now."""
-    state = journal.state
-    if in_ref(state):
-        if run_lookup.last_event(services, REPORTS_KEPT, state.id) is not None:
-            _keep(services, journal, contract)
-        return ()
-    return _commit_reports(services, journal, corrections(services, state, reports))
+    return _commit_reports(services, journal, corrections(services, journal.state, reports))
 
 
 def reports_of(services: Services, contract: Contract, state: RunState) -> dict[str, str]:
@@ -402,19 +391,6 @@ def reports_of(services: Services, contract: Contract, state: RunState) -> dict[
     texts.update((path, text) for path, text in checkpoints(services, state, contract, kept) if text is not None)
     texts.update(contexts(services, state, contract))
     return {path: services.redaction.redact(text) for path, text in texts.items()}
-
-
-def _keep(services: Services, journal: Journal, contract: Contract) -> None:
-    """Keep the reports under a ref of the run. After a kill before the event, the next command does so again."""
-    state = journal.state
-    texts = reports_of(services, contract, state)
-    blobs = {
-        path.rpartition("/")[2]: services.trees.store(text.encode("utf-8", "surrogateescape"))
-        for path, text in texts.items()
-    }
-    ref = run_ref(services, state.id, "reports")
-    kept = services.trees.keep_blobs(ref, blobs, f"reports of run {state.number}")
-    journal.write(journal.event(REPORTS_KEPT, ref=ref, object=kept, paths=list(texts)))
 
 
 def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ...]) -> tuple[str, ...]:

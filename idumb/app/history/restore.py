@@ -319,7 +319,7 @@ def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[s
 def publish_reports(services: Services, journal: Journal, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:
     """Write the reports again and commit those that the restore could not commit; return warnings."""
     reports = _reports(services, journal.state, contract, tasks)
-    return projections.record_corrections(services, journal, contract, reports)
+    return projections.record_corrections(services, journal, reports)
 
 
 def _reports(services: Services, state: RunState, contract: Contract, tasks: Sequence[str]) -> tuple[str, ...]:

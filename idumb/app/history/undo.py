@@ -32,7 +32,6 @@ _RECORDS = {
     "guarded.accepted",
     "decision.answered",
     "reports.committed",
-    "reports.kept",
     "history.recorded",
 }
 _YES = "idumb undo --yes"

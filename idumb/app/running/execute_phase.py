@@ -12,15 +12,15 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import step_plan
 
 
-def execute(services: Services, request: Request, admitted: Contract | None = None, *, first: bool = False) -> Result:
+def execute(services: Services, request: Request, quick: Contract | None = None) -> Result:
     """Start the phase's run, or continue its unfinished run of the same contract.
 
-    `admitted` is a contract that the caller has admitted, or written and asked consent for, in the same way.
-    `first`: Refusal `quick.number-taken` if the phase has a run, because another command took its number meanwhile.
+    `quick` is the contract of a new phase that the caller has written and asked consent for. Refusal
+    `quick.number-taken` if the phase has a run, because another command took its number meanwhile.
     """
-    contract = admitted or admission.admit(services, request)
+    contract = quick or admission.admit(services, request)
     with operation.owned(services, request.command) as owned:
-        if first and services.log.latest_run(contract.phase) is not None:
+        if quick and services.log.latest_run(contract.phase) is not None:
             raise Refusal(
                 "quick.number-taken",
                 f"Another command took the number {contract.phase} while this one started. Nothing ran.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import suppress
 
 from idumb.app.contract import loading
 from idumb.app.core.result import Result
@@ -14,11 +13,10 @@ from idumb.app.running.run_request import Request
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
 from idumb.domain.contract import Contract
-from idumb.domain.errors import IdumbError, InputError, Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.plans import quick_plan
 from idumb.domain.plans.numbered_phases import QUICK
 from idumb.domain.plans.quick_plan import QuickRequest
-from idumb.domain.settings import REPORTS_REF
 
 UNPROVEN = "Without --check, idumb proved only that declared files changed, and no others"
 _REPHRASE = "Change the command: idumb quick --help"
@@ -54,27 +52,11 @@ def run(services: Services, quick_request: QuickRequest, request: Request, *, ag
             refusal.hint = f"{again} --approve {contract.hash}"
         raise
     request = dataclasses.replace(request, phase=phase)
-    if services.settings.reports_of(phase) == REPORTS_REF:
-        services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
-        result = execute_phase.execute(services, request, contract, first=True)
-    else:
-        result = _with_a_file(services, request, contract, path, text)
+    services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])
+    result = execute_phase.execute(services, request, contract)
     if quick_request.check or quick_request.files is None or result.failure is not None:
         return result
     return dataclasses.replace(result, warnings=(*result.warnings, UNPROVEN))
-
-
-def _with_a_file(services: Services, request: Request, contract: Contract, path: str, text: str) -> Result:
-    """Run a plan from a file, which stays only if a run started."""
-    services.reports.write_source(path, text)
-    try:
-        services.plans.phase_folder(contract.phase)  # refuses if another command took the same number
-        return execute_phase.execute(services, request, contract)
-    except IdumbError:
-        if services.log.latest_run(contract.phase) is None:  # no run started, so the plan is removed again
-            with suppress(OSError):
-                services.reports.remove(path)
-        raise
 
 
 def _plan(services: Services, quick_request: QuickRequest) -> tuple[str, str, str]:

@@ -92,23 +92,22 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
 
 
 def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
-    """Write the reports of a completed run that was stopped before it wrote them, and commit or keep them."""
-    in_ref = projections.in_ref(state)
-    kind = projections.REPORTS_KEPT if in_ref else "reports.committed"
-    recorded = run_lookup.last_event(services, kind, state.id)
+    """Write the reports of a completed run that was stopped before it wrote them, and commit them."""
+    if projections.in_log(state):
+        return
+    recorded = run_lookup.last_event(services, "reports.committed", state.id)
     judged = run_lookup.last_event(services, "verification.recorded", state.id)
     if recorded is not None and (judged is None or recorded.seq > judged.seq):
         return
     paths = [projection_paths.report_path(contract.folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    written = not in_ref and all(services.reports.exists(path) for path in paths)
-    if written and not services.history.uncommitted(paths):
+    if all(services.reports.exists(path) for path in paths) and not services.history.uncommitted(paths):
         return
     reports = projections.ending(services, contract, state)
     if state.verification is not None:
         from idumb.app.verify import verify_work  # it loads the checks, and mostly the reports are written
 
         reports = (*reports, verify_work.write_report(services, contract, state, state.verification))
-    projections.record_reports(services, owned.journal(state), contract, reports)
+    projections.record_reports(services, owned.journal(state), reports)
 
 
 def _reset(services: Services, journal: Journal, contract: Contract, again: Retry, on_deviation: str | None) -> None:

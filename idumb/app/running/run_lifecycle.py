@@ -210,7 +210,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
         projections.ending(services, contract, journal.state)
     warnings = (
-        *projections.record_reports(services, journal, contract, reports),
+        *projections.record_reports(services, journal, reports),
         *verdict.unmet_requirements(verification),
         *opinions.missing_opinions(verification),
     )
@@ -225,5 +225,5 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
         if STRICT in (contract.mode, journal.state.mode):
             approvals.require(services, contract, base=journal.state.base.commit)
     except Refusal:
-        projections.record_reports(services, journal, contract, reports)
+        projections.record_reports(services, journal, reports)
         raise

@@ -18,9 +18,7 @@ from idumb.lazy_dataclass import dataclass
 _REFS = "refs/idumb/"
 _RUN_OF_REF = lazy_pattern.compile(r"refs/idumb/worktrees/[^/]+/runs/([^/]+)/")
 _SHOWN = 10
-_KEPT_BY = {"reports.kept": "the reports of the run"} | dict.fromkeys(
-    ("amendment.intended", "contract.amended"), "the plans of the amended contract"
-)
+_KEPT_BY = dict.fromkeys(("amendment.intended", "contract.amended"), "the plans of the amended contract")
 _OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "plans_object", "the plans of the run"))
 """Names of a run, the keys of `run.started` that have their objects, and what they are."""
 

@@ -62,7 +62,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         report = write_report(services, contract, journal.state, record)
         reports = (report, *projections.ending(services, contract, journal.state))
         warnings = (
-            *projections.record_reports(services, journal, contract, reports),
+            *projections.record_reports(services, journal, reports),
             *opinions.missing_opinions(record),
         )
         plan = _gap_plan(services, contract, record) if gaps else None
@@ -221,7 +221,7 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
         write_report(services, contract, journal.state, record),
         *projections.ending(services, contract, journal.state),
     )
-    return str(record["status"]), projections.record_reports(services, journal, contract, reports)
+    return str(record["status"]), projections.record_reports(services, journal, reports)
 
 
 def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
@@ -276,9 +276,9 @@ def _mismatches(contract: Contract, final: final_state.FinalState) -> list[str]:
 
 
 def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
-    """Write VERIFICATION.md, unless a ref of the run keeps its reports; return its path."""
+    """Write VERIFICATION.md, unless only the log has the reports; return its path."""
     path = projection_paths.report_path(contract.folder, "VERIFICATION")
-    if not projections.in_ref(state):
+    if not projections.in_log(state):
         text = services.documents.verification(contract, record, now=services.clock.now())
         projections.write_report(services, path, text)
     return path

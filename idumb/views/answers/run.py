@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import outcome, wording
-from idumb.domain.settings import REPORTS_REF
+from idumb.domain.settings import REPORTS_NONE
 from idumb.views import markup, phrases, quantities
 
 
@@ -25,7 +25,7 @@ def ended(data: phrases.Data) -> str:
 
 def _report(data: phrases.Data, path: str) -> str:
     """Return the path of a report, or the command that prints it if no file has it."""
-    return markup.one_line(f"idumb report {data['phase']}" if data.get("reports") == REPORTS_REF else path)
+    return markup.one_line(f"idumb report {data['phase']}" if data.get("reports") == REPORTS_NONE else path)
 
 
 def _failure(failure: phrases.Data | None) -> list[str]:
@@ -142,7 +142,7 @@ def _failed(data: phrases.Data) -> list[str]:
         "",
         f"Error: {markup.one_line(error)}",
     ]
-    if row.get("checkpoint") and data.get("reports") != REPORTS_REF:  # then no file has it
+    if row.get("checkpoint") and data.get("reports") != REPORTS_NONE:  # then no file has it
         lines += ["", f"Checkpoint saved at: {markup.one_line(row['checkpoint'])}"]
     lines += [*blocked(data), *_questions(data)]
     return [*lines, "", f"Recommended action: idumb debug {data['phase']} --task {row['id']}"]
