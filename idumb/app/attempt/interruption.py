@@ -11,8 +11,6 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import INTERRUPTED
 
-INTERRUPTED_REFS = {INTERRUPTED: INTERRUPTED_NAME}
-"""The last part of a checkpoint's ref, by status, if it is not `checkpoint`."""
 KILLED = "idumb was killed during the attempt"
 
 

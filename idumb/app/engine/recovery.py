@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from idumb.app.attempt import interruption, projections
+from idumb.app.attempt import projections
 from idumb.app.core import kept_runs
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.core.services import attempt_ref, run_ref
 from idumb.app.engine import moves
 from idumb.domain import outcome
 from idumb.domain.errors import Refusal
+from idumb.domain.runs.run import INTERRUPTED
 
 
 def recover(context: RunContext) -> None:
@@ -34,10 +35,9 @@ def _keep_refs(context: RunContext) -> None:
     services, state = context.services, context.journal.state
     freed = kept_runs.freed(services).get(state.id, 0)
     done = {task: task_state.checkpoint for task, task_state in state.tasks.items() if not task_state.carried_from}
+    names = {INTERRUPTED: INTERRUPTED_NAME}
     checkpoint_refs = {
-        attempt_ref(
-            services, context.run, task, kept.attempt, interruption.INTERRUPTED_REFS.get(kept.status, "checkpoint")
-        ): kept.snapshot
+        attempt_ref(services, context.run, task, kept.attempt, names.get(kept.status, "checkpoint")): kept.snapshot
         for task, kept in done.items()
         if kept is not None and kept.seq > freed
     }

@@ -104,11 +104,8 @@ def require_setup(context: RunContext) -> None:
 
     Its checks judge the machine, so they have the user's environment; they run where programs build.
     """
-    services, checks, all_needed = (
-        context.services,
-        context.checks,
-        [n for p in context.contract.plans for n in p.setup],
-    )
+    services, checks = context.services, context.checks
+    all_needed = [needed for plan in context.contract.plans for needed in plan.setup]
     if any(needed.check for needed in all_needed):
         place = services.open_checkout()
         tree = task_base.tree_between_attempts(services, context.journal.state, services.trees.scan())
