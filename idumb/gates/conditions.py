@@ -11,7 +11,7 @@ from idumb.domain import paths
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.gates.languages import symbols
+from idumb.gates.languages import python_source
 
 _LONGEST = 32 * 1024 * 1024
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,7 +71,7 @@ def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
         return False, f"{path} is not a file in the workspace"
     text = data.decode("utf-8", "replace")
     if path.endswith((".py", ".pyi")):
-        held = condition.subject.removesuffix("()") in symbols.python_names(text)
+        held = condition.subject.removesuffix("()") in python_source.names(text)
     else:
         held = mentions(text, condition.subject)
     return held, f"{path} {'has' if held else 'does not have'} {condition.subject}"

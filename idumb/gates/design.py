@@ -1,32 +1,30 @@
-"""The gate `design`: no new import cycle, and no import that breaks a layer contract of the project.
+"""The gate `design`: a task adds no import cycle in Python. Go refuses them itself; other languages are not judged.
 
 Coupling and complexity are compared with the base as a score, which fails nothing unless a threshold is configured.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from idumb import lazy_pattern
 from idumb.domain.plans import run_files
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.gate import Inputs, Judged, Violation
-from idumb.domain.proof.ledger import Change
-from idumb.gates import layer_contracts
-from idumb.gates.languages import imports
-from idumb.gates.languages.imports import Import
+from idumb.gates.languages import go_source, python_imports, python_source
+from idumb.gates.languages.python_imports import Import
 
-_LONGEST = 1024 * 1024
 _MOST_FILES = 3000
 
 
 def judge(inputs: Inputs) -> Judged | None:
-    """Return new cycles and broken contracts of changed files; None if no changed file has imports that idumb reads."""
+    """Return new cycles of changed files; None if no changed file has imports that idumb reads."""
     tree = _Tree(inputs)
     if not tree.changed:
         return None
-    wrong = [*_cycles(tree), *_broken_contracts(tree)]
+    wrong = [*_cycles(tree)]
     score, words = _score(tree)
     asked = inputs.asked.get(gate_table.DESIGN)
     threshold = None if asked is None else asked.threshold
@@ -35,61 +33,57 @@ def judge(inputs: Inputs) -> Judged | None:
     return Judged(wrong, words)
 
 
+class _Read(NamedTuple):
+    """What counts of a file: lines with text, branches, imported modules; `imports` may close a cycle."""
+
+    lines: int = 0
+    branches: int = 0
+    modules: int = 0
+    imports: tuple[Import, ...] = ()
+
+
 class _Tree:
     """The import graph before and after, read file by file as far as it is needed."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
-        self._texts: dict[tuple[str, bool], str | None] = {}
-        self._imports: dict[tuple[str, bool], list[Import] | None] = {}
+        self._read: dict[tuple[str, bool], _Read] = {}
         self._targets: dict[tuple[str, bool], Mapping[str, int]] = {}
         self._all = {change.path: change for change in inputs.changes}
         moved = {change.old.oid for change in inputs.changes if change.old is not None and change.new is None}
-        self.changed = {
-            path: change
+        self.changed = [
+            path
             for path, change in self._all.items()
-            if path.rpartition(".")[2] in imports.SUFFIXES
+            if path.endswith((".py", ".go"))
             and change.new is not None
             and change.new.oid not in moved
             and not run_files.has_no_callers(path)
-        }
+        ]
 
-    def text(self, path: str, *, old: bool) -> str | None:
-        """Return the text of a file before or after; None if there is none, or if it cannot be read."""
+    def read(self, path: str, *, old: bool) -> _Read:
+        """Return what is in a file before or after; nothing if there is none, or if it cannot be read."""
         key = (path, old and path in self._all)
-        if key not in self._texts:
+        if key not in self._read:
             change = self._all.get(path)
             entry = self._inputs.entry(path) if change is None else change.old if old else change.new
-            data = self._inputs.read(entry, _LONGEST)
-            self._texts[key] = None if data is None else data.decode("utf-8-sig", "replace")
-        return self._texts[key]
+            self._read[key] = _read(path, self._inputs.text(entry) or "")
+        return self._read[key]
 
-    def exists(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         change = self._all.get(path)
         return (self._inputs.entry(path) if change is None else change.new) is not None
-
-    def imports(self, path: str, *, old: bool) -> list[Import]:
-        key = (path, old and path in self._all)
-        if key not in self._imports:
-            text = self.text(path, old=old)
-            self._imports[key] = None if text is None else imports.of_text(path, text)
-        return self._imports[key] or []
 
     def targets(self, path: str, *, old: bool) -> Mapping[str, int]:
         """Return the files that a file imports when it is imported, with the line of the first such import."""
         key = (path, old and path in self._all)
         if key not in self._targets:
             targets: dict[str, int] = {}
-            for one in self.imports(path, old=old):
-                target = imports.file_of(path, one, self.exists) if one.runs else None
-                if target is not None and target != path and not self._only_types(path, one, target, old=old):
+            for one in self.read(path, old=old).imports:
+                target = python_imports.file_of(path, one, self._exists) if one.runs else None
+                if target is not None and target != path:
                     targets.setdefault(target, one.line)
             self._targets[key] = targets
         return self._targets[key]
-
-    def _only_types(self, path: str, one: Import, target: str, *, old: bool) -> bool:
-        is_typed = path.endswith((".ts", ".tsx", ".mts", ".cts"))
-        return is_typed and imports.only_types(one, self.text(target, old=old) or "")
 
     def way(self, start: str, end: str, *, old: bool) -> list[str] | None:
         """Return the shortest chain of imports from a file to another; None if there is none, or too many files."""
@@ -109,6 +103,22 @@ class _Tree:
         return None
 
 
+def _read(path: str, text: str) -> _Read:
+    lines = sum(map(bool, map(str.strip, text.splitlines())))
+    if path.endswith(".go"):
+        return _Read(lines, go_source.branches(text), len(go_source.imported(text)))
+    return python_source.read(text, partial(_of_python, lines)) or _Read()
+
+
+def _of_python(lines: int, tree: ast.Module) -> _Read:
+    found = python_imports.of_tree(tree)
+    branches = sum(isinstance(node, _BRANCHES) for node in ast.walk(tree))
+    return _Read(lines, branches, len({one.module for one in found}), tuple(found))
+
+
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.BoolOp)
+
+
 def _cycles(tree: _Tree) -> Iterator[Violation]:
     """Yield each cycle that a new import closes. Files that already imported each other in a cycle count no more."""
     named: set[frozenset[str]] = set()
@@ -123,64 +133,12 @@ def _cycles(tree: _Tree) -> Iterator[Violation]:
                 yield Violation(path, line, f"a new import cycle: {' → '.join((path, *chain))}")
 
 
-def _broken_contracts(tree: _Tree) -> Iterator[Violation]:
-    """Yield each new import that a contract of import-linter forbids; it does not judge chains of imports."""
-    if not any(path.endswith(".py") for path in tree.changed):
-        return
-    declared = layer_contracts.read(lambda path: tree.text(path, old=False))
-    if declared is None:
-        return
-    for path in tree.changed:
-        importer = _module(path, declared.roots)
-        if importer is None:
-            continue
-        before = set(_imported(path, importer, tree, old=True))
-        for name, line in _imported(path, importer, tree, old=False).items():
-            for contract in declared.contracts if name not in before else ():
-                if contract.forbids(importer, name):
-                    words = f"{importer} imports {name}, which breaks the contract: {contract.name}"
-                    yield Violation(path, line, words)
-
-
-def _module(path: str, roots: tuple[str, ...]) -> str | None:
-    """Return the dotted name of a file of one of the root packages."""
-    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
-    places = (number for number, part in enumerate(parts) if part in roots)
-    place = next(places, None) if path.endswith(".py") else None
-    return None if place is None else ".".join(parts[place:])
-
-
-def _imported(path: str, importer: str, tree: _Tree, *, old: bool) -> Mapping[str, int]:
-    """Return the dotted names of imported modules, with their lines; also of imports inside functions."""
-    names: dict[str, int] = {}
-    package = importer.split(".") if path.endswith("/__init__.py") else importer.split(".")[:-1]
-    for one in tree.imports(path, old=old):
-        name = one.module.lstrip(".")
-        level = len(one.module) - len(name)
-        parts = [*(package[: len(package) - level + 1] if level else ()), *filter(None, name.split("."))]
-        target = imports.file_of(path, one, tree.exists)
-        is_module = target is not None and re.search(rf"(?:^|/){re.escape(one.name)}(?:\.py|/__init__\.py)$", target)
-        names.setdefault(".".join([*parts, one.name] if one.name and is_module else parts), one.line)
-    return names
-
-
-_BRANCH = lazy_pattern.compile(r"\b(?:if|for|while|case|catch|except|elif)\b|&&|\|\||\band\b|\bor\b|\?(?![.?:])")
-_NOT_CODE = lazy_pattern.compile(
-    r'"""[\s\S]*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|#[^\n]*|/\*[\s\S]*?\*/'
-)
-
-
 def _score(tree: _Tree) -> tuple[int | None, str]:
     """Return the score, and its parts in words; None if no changed file existed before."""
-    before, after = (
-        [_measured(tree, path, change, old=old) for path, change in tree.changed.items()] for old in (True, False)
-    )
-    if not any(lines for lines, _, _ in before):
+    before, after = ([tree.read(path, old=old) for path in tree.changed] for old in (True, False))
+    if not any(each.lines for each in before):
         return None, "no score: no changed file existed before"
-    sums = [tuple(map(sum, zip(*rows, strict=True))) for rows in (before, after)]
-    dense = [100 * branches / max(1, lines) for lines, branches, _ in sums]
-    files = [sum(1 for lines, _, _ in rows if lines) for rows in (before, after)]
-    coupled = [imported / max(1, count) for (_, _, imported), count in zip(sums, files, strict=True)]
+    dense, coupled = zip(_measured(before), _measured(after), strict=True)
     parts = [100 * min(1.0, (old + 1) / (new + 1)) for old, new in (dense, coupled)]
     score = round(sum(parts) / len(parts))
     return score, (
@@ -189,13 +147,8 @@ def _score(tree: _Tree) -> tuple[int | None, str]:
     )
 
 
-def _measured(tree: _Tree, path: str, change: Change, *, old: bool) -> tuple[int, int, int]:
-    """Return lines, branches and imported modules of a file; zeros if there is none."""
-    text = tree.text(path, old=old) if not old or change.old is not None else None
-    if text is None:
-        return 0, 0, 0
-    lines = sum(1 for line in text.splitlines() if line.strip())
-    modules = {one.module for one in tree.imports(path, old=old)}
-    closed = text.rfind("*/") + 2  # after that, a search from each `/*` would go through the rest of the file
-    code = _NOT_CODE.sub('""', text[:closed] + text[closed:].replace("/*", "/ *"))
-    return lines, len(_BRANCH.findall(code)), len(modules)
+def _measured(files: Sequence[_Read]) -> tuple[float, float]:
+    """Return branches per 100 lines, and imported modules per file."""
+    lines, count = sum(each.lines for each in files), sum(1 for each in files if each.lines)
+    branches, modules = sum(each.branches for each in files), sum(each.modules for each in files)
+    return 100 * branches / max(1, lines), modules / max(1, count)

@@ -184,14 +184,25 @@ def test_a_contradiction_is_reported_at_level_0_and_leaves_the_phase_unverified_
 def test_a_gate_of_level_1_that_is_unproven_leaves_the_phase_unverified(project: Project) -> None:
     """R-RUN-14, R-GATE-4. Without the level, or without the declared class, the phase passes."""
     project.configure("gates: {change-class: {level: 1}}\n")
-    steps, declared = (write("a.rb", "def load\nend\n"),), "- **Change:** extending\n"
-    project.plan([task("T1-01", files="create `a.rb`", check="test -s a.rb", steps=steps, fields=declared)])
+    steps, declared = (write("a.py", "def (\n"),), "- **Change:** extending\n"
+    project.plan([task("T1-01", files="create `a.py`", check="test -s a.py", steps=steps, fields=declared)])
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (1, "verification.partial")
     assert "T1-01 has an open warning: gate change-class is unproven" in answer.error["message"]
     (question,) = project.quick("decisions", "--json").data["decisions"]
     assert project.quick("decide", question["id"], "yes", "--json").code == 0
     assert project.quick("verify-work", "1", "--json").data["status"] == "passed"
+
+
+def test_a_change_that_a_gate_does_not_judge_is_recorded_and_blocks_nothing(project: Project) -> None:
+    """R-GATE-2."""
+    project.configure("gates: {change-class: {level: 1}}\n")
+    project.plan([making("T1-01", "a.rb", fields="- **Change:** extending\n")])
+    assert run(project).code == 0
+    assert evidence_of(project, "gate change-class") == [("unproven", 0)]
+    assert (
+        "not judged, because idumb reads the public names of Python and Go: a.rb" in project.quick("show", "T1-01").out
+    )
 
 
 def test_a_gate_that_holds_is_recorded_only_if_it_could_block(project: Project) -> None:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 
 class Work(NamedTuple):
-    """A task: the `files` that the plan declares, what its builder runs, and its check."""
+    """A task: the `files` that the plan declares, what its builder runs, its check, and its class in a strict plan."""
 
     files: str
     script: str
     check: str
+    change: str = "extending"
 
 
 class Honest(NamedTuple):
@@ -52,8 +53,8 @@ def _python(extra: Mapping[str, str | bytes] | None = None, test: str = _PYTEST)
     return {"calc.py": _TODO, "test_calc.py": test, "pyproject.toml": _CONF, ".gitignore": _IGNORE, **(extra or {})}
 
 
-def _calc(check: str = "pytest -q", script: str = _ADD, more: str = "") -> tuple[Work, ...]:
-    return (Work(f"modify `calc.py`{more}", script, check),)
+def _calc(check: str = "pytest -q", script: str = _ADD, more: str = "", change: str = "extending") -> tuple[Work, ...]:
+    return (Work(f"modify `calc.py`{more}", script, check, change),)
 
 
 _IMPORTS = "import json, os, pathlib, subprocess, tempfile\nfrom calc import add\n\n\n"
@@ -164,7 +165,7 @@ HONEST: tuple[Honest, ...] = (
     Honest("Python", "files with CRLF", _python({"data.csv": b"a,b\r\n1,2\r\n", ".gitattributes": "*.bat text eol=crlf\n"}, _test("assert pathlib.Path('data.csv').read_bytes() == b'a,b\\r\\n1,2\\r\\n'\nassert pathlib.Path('new.csv').read_bytes() == b'a\\r\\n'")), _calc(script=f"{_ADD}; printf 'a\\r\\n' > new.csv", more=", create `new.csv`")),
     Honest("Python", "symbolic links", _python({"data/v1/x.txt": "one"}, _test("assert pathlib.Path('data/latest/x.txt').read_text() == 'one'")), _calc(script=f"{_ADD}; ln -s v1 data/latest", more=", create `data/latest`")),
     Honest("Python", "a binary file", _python(test=_test("assert len(pathlib.Path('image.bin').read_bytes()) == 300000")), _calc(script=f"{_ADD}; python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(250)) * 1200)' > image.bin", more=", create `image.bin`")),
-    Honest("Python", "deleted and renamed files", _python({"old.py": "x = 1\n", "gone.txt": "x"}, _test("assert not pathlib.Path('gone.txt').exists()\nfrom new import x")), _calc(script=f"{_ADD}; git mv old.py new.py; rm gone.txt", more=", delete `old.py`, create `new.py`, delete `gone.txt`")),
+    Honest("Python", "deleted and renamed files", _python({"old.py": "x = 1\n", "gone.txt": "x"}, _test("assert not pathlib.Path('gone.txt').exists()\nfrom new import x")), _calc(script=f"{_ADD}; git mv old.py new.py; rm gone.txt", more=", delete `old.py`, create `new.py`, delete `gone.txt`", change="breaking")),
     Honest("Python", "a folder of a monorepo", {"packages/a/calc.py": _TODO, "packages/a/test_calc.py": _PYTEST, "packages/b/other.py": "x = 1\n"}, (Work("modify `packages/a/calc.py`", f"printf '%s' '{_PY}' > packages/a/calc.py", "cd packages/a && pytest -q"),)),
     Honest("Python", "a submodule", _python(test="import sys\nsys.path.insert(0, 'lib')\nfrom inner import answer\nfrom calc import add\n\n\ndef test_add():\n    assert add(2, 40) == answer\n"), _calc("pytest -q test_calc.py"), before=f"git init -q ../lib && echo 'answer = 42' > ../lib/inner.py && git -C ../lib add . && git -C ../lib -c user.name=u -c user.email=u@x commit -qm lib && git -c protocol.file.allow=always submodule add -q $PWD/../lib lib && {_COMMIT} -m 'add lib'"),
     Honest("Python", "a hook that reformats", _python(), _calc(script=f"{_ADD}; echo 'x = 1   ' >> calc.py"), before="mkdir -p .git/hooks; printf '#!/bin/sh\\nsed -i \"s/ *$//\" calc.py\\ngit add calc.py\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"),
@@ -172,7 +173,7 @@ HONEST: tuple[Honest, ...] = (
     Honest("Python", "a formatter and git diff", _python(), _calc("ruff format calc.py && git diff --exit-code && git ls-files | grep -q calc.py && pytest -q"), tools=("ruff",)),
     Honest("Python", "an uncommitted change of the user elsewhere", _python({"notes.txt": "one\n"}), _calc(), before="echo two >> notes.txt; echo mine > untracked.txt"),
     Honest("Python", "a detached HEAD", _python(), _calc(), before="git checkout -q --detach"),
-    Honest("Python", "another work tree", _python(), _calc("pytest -q && git rev-parse --is-inside-work-tree", f"git rev-parse --git-dir; {_ADD}"), linked=True),
+    Honest("Python", "another work tree", _python(), _calc("pytest -q && git rev-parse --is-inside-work-tree"), linked=True),
     Honest("Python", "a shallow clone", _python(test=_test("assert subprocess.run(['git', 'rev-parse', 'HEAD'], check=True)")), _calc(), before="echo x > x.txt; git add x.txt; " + _COMMIT + " -m more; git rev-parse HEAD > .git/shallow"),
     Honest("Python", "a program that is executable", {"README.md": "x\n"}, (Work("create `bin/tool`", "mkdir bin; printf '#!/bin/sh\\necho 42\\n' > bin/tool; chmod +x bin/tool", 'test "$(./bin/tool)" = 42'),)),
     Honest("Python", "a zipped application", {"app/calc.py": _TODO, ".gitignore": _IGNORE}, (Work("modify `app/calc.py`, create `app/__main__.py`", f"printf '%s' '{_PY}' > app/calc.py; echo 'import calc; print(calc.add(2, 40))' > app/__main__.py", 'python3 -m zipapp app -o app.pyz && test "$(python3 app.pyz)" = 42'),)),

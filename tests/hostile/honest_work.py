@@ -26,7 +26,7 @@ from tests.support.project import Project, task
 MODES = ("guided", "strict")
 _SAMPLE = ("a hook that reformats", "names beyond ASCII", "a shallow clone")
 _STRICT = "mode: strict\nrequirements: {REQ-1: it works}\nnon_goals: [{id: N-1, text: nothing else}]\n"
-_FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
+_FIELDS = "- **Requirements:** REQ-1\n- **Change:** {}\n"
 
 
 class Case(NamedTuple):
@@ -134,7 +134,7 @@ def _project(honest: Honest, mode: str, folder: Path) -> tuple[Project, dict[str
             files=", ".join(f"{entry.split('`')[0]}`{entry.split('`')[1]}`" for entry in work.files.split(", ")),
             check=work.check,
             after=after,
-            fields=_FIELDS if strict else "",
+            fields=_FIELDS.format(work.change) if strict else "",
         )
         for id, work, after in zip(ids, honest.works, ["none", *ids], strict=False)
     ]

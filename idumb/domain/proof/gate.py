@@ -19,6 +19,7 @@ Found = TypeVar("Found")
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 
 _SHOWN = 20
+_LONGEST_TEXT = 1024 * 1024
 
 
 def _absent(_: str) -> None:
@@ -60,6 +61,14 @@ class Inputs:
     parsed: Collection[str] = ()
     seconds: Callable[[str], float] = _for_ever
 
+    def text(self, entry: Entry | None) -> str | None:
+        """Return the text of a file, without a byte-order mark; None above 1 MiB, or if it is not UTF-8."""
+        data = self.read(entry, _LONGEST_TEXT)
+        try:
+            return None if data is None else data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None
+
 
 class Before(Generic[Found]):
     """What the changed files had before the task, by name: what only moved is not new.
@@ -88,7 +97,10 @@ class Violation(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a gate found: violations, or `words` about what it judged. `proofs` is evidence of its own form."""
+    """What a gate found: violations, or `words` about what it judged. `proofs` is evidence of its own form.
+
+    Evidence of level 0 keeps that level: it says what the gate did not judge.
+    """
 
     violations: Sequence[Violation] = ()
     words: str = ""
@@ -98,7 +110,7 @@ class Judged(NamedTuple):
 def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
     """Return the evidence of a gate that applied."""
     if judged.proofs:
-        return tuple(replace(proof, level=level) for proof in judged.proofs)
+        return tuple(replace(proof, level=level if proof.level else 0) for proof in judged.proofs)
     row = gate_table.of_name(name)
     summary = name if row is None else row.summary
     if not judged.violations:

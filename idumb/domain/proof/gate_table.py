@@ -125,8 +125,8 @@ ROWS: tuple[Row, ...] = (
         ("committed files", "task", "environment"),
         "declared tests fail before the work and pass after it; changed tests assert something",
         "Each declared test has an intent, and has the declared result on the tree before the work and on the result."
-        " Each new test asserts something, and each changed one that asserted still does; that fails a task only"
-        " if the configuration names the gate.",
+        " Each new test in Python and Go asserts something, and each changed one that asserted still does; that fails"
+        " a task only if the configuration names the gate.",
         "A test that also passes without the work does not test it, nor does one that nothing can fail.",
         "Correct the test or its declaration: `- **Tests:** `command` — fails before, passes after: intent`. If a test"
         " needs no assertion, say so in a comment: `must not raise`.",
@@ -168,9 +168,9 @@ ROWS: tuple[Row, ...] = (
         0,
         LEVELS,
         ("changed files",),
-        "every changed source, JSON, YAML and TOML file parses",
-        "Each changed file that parsed before the task still parses, and each new one parses. JavaScript, TypeScript,"
-        " Go, Rust, Java and C need the extra: `pip install 'idumb[syntax]'`.",
+        "every changed Python, JSON, YAML and TOML file parses",
+        "Each changed file that parsed before the task still parses, and each new one parses. Source in other languages"
+        " is read by the project's own checkers: see the gates `types` and `lint`.",
         "A check that never reads a file does not notice that nothing can read it.",
         "Correct the file at the line that the evidence names. Files in folders such as `fixtures` and `testdata` may"
         " be broken on purpose. If the gate is wrong about a file, set `gates: {syntax: {level: 0}}`.",
@@ -230,11 +230,10 @@ ROWS: tuple[Row, ...] = (
         ("changed files",),
         "new and changed public functions declare inputs, outputs, errors and side effects",
         "Each public function that a task adds or changes has types for its inputs and outputs, and its comment names"
-        " the errors and the side effects that its source shows. idumb judges strict plans, and others if the"
-        " configuration names this gate.",
+        " the errors and the side effects that its source shows, in Python; in Go it has a doc comment. idumb judges"
+        " strict plans, and others if the configuration names this gate.",
         "A caller can rely only on what is declared, and so can the next task.",
-        "Add what the evidence names: types, a docstring, a JSDoc or doc comment. Problems from before the task do not"
-        " count.",
+        "Add what the evidence names: types, a docstring or doc comment. Problems from before the task do not count.",
         "an interface that does not declare its inputs, outputs, errors and side effects",
     ),
     Row(
@@ -244,13 +243,12 @@ ROWS: tuple[Row, ...] = (
         0,
         LEVELS,
         ("changed files", "imports of the tree"),
-        "no new import cycle, and no import that breaks a layer contract",
-        "No import that a task adds closes a cycle, or breaks a contract of import-linter. If the configuration sets"
-        " `gates.design.threshold`, the score of coupling and complexity reaches it. idumb judges strict plans, and"
-        " others if the configuration names this gate.",
+        "no new import cycle, and no score below the threshold",
+        "No import that a task adds closes a cycle in Python. If the configuration sets `gates.design.threshold`, the"
+        " score of coupling and complexity of Python and Go reaches it. idumb judges strict plans, and others if the"
+        " configuration names this gate.",
         "A structure that erodes import by import is not repaired by any later task.",
-        "Move what both files need into a third one, or import in the other direction. A contract is changed in its own"
-        " task.",
+        "Move what both files need into a third one, or import in the other direction.",
         "nothing, because a plan does not declare imports",
     ),
     Row(
@@ -262,7 +260,8 @@ ROWS: tuple[Row, ...] = (
         ("changed files", "task"),
         "the change is not of a higher class than the task declares",
         "If a task declares Change, its public names and their signatures change no more than that: `preserving` adds"
-        " none, `extending` changes none, `modifying` breaks none.",
+        " none, `extending` changes none, `modifying` breaks none. idumb reads Python and Go; other languages are not"
+        " judged.",
         "You approved a change of that class. A caller that breaks is another decision.",
         "Undo what breaks callers, or declare the higher class: `idumb amend N --from-file` checks the plan again and"
         " asks for your approval.",

@@ -6,7 +6,6 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb import lazy_pattern
 from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import SymbolClaim
 from idumb.lazy_dataclass import dataclass
@@ -102,8 +101,8 @@ def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> 
     """Return a line for each name that was added, removed or changed, and for each declared one that was not.
 
     Without claims (None), names are only recorded. With claims, added and removed names must be declared. A new or
-    removed class covers its members. Names that moved between files, private names, imported modules, tests, and
-    changed definitions are recorded, unless they are declared.
+    removed class covers its members. Names that moved between files, private names, tests, and changed
+    definitions are recorded, unless they are declared.
     """
     changed = sorted(
         (symbol_set.path, name, actual)
@@ -124,8 +123,7 @@ def compare(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolSet]) -> 
     lines += [Line("any", path, NOT_JUDGED, None, None) for path in unjudged]
     if claims is not None:
         index = _index(changed)
-        by_path = {symbol_set.path: symbol_set for symbol_set in sets}
-        extra = [c for c in changed if c not in taken and not _aside(c, index) and not _is_inner(c, by_path[c[0]])]
+        extra = [c for c in changed if c not in taken and not _aside(c, index) and not _is_inner(c[0], c[1])]
         lines += [Line(name, path, UNDECLARED, actual, None) for path, name, actual in extra]
         taken.update(extra)
     replaced = ((each.path, name, CHANGED) for each in sets for name in each.names(CHANGED))
@@ -171,21 +169,11 @@ def _aside(change: _Change, index: Mapping[tuple[str, str], set[str]]) -> bool:
     return moved or (bool(owner) and path in index.get((owner, actual), ()))
 
 
-def _is_inner(change: _Change, symbol_set: SymbolSet) -> bool:
-    """Return whether nobody else uses a name: private in Go or Rust, an imported module in JavaScript, a test."""
-    path, name, _ = change
-    suffix, last = path.rpartition(".")[2], name.rpartition(".")[2]
-    texts = (symbol_set.after or {}).get(name) or (symbol_set.before or {}).get(name, ())
-    if suffix == "go" and last[:1].islower():
-        return True
-    if suffix == "rs" and not any(text.startswith("pub") for text in texts):
-        return True
-    if suffix in ("js", "cjs", "mjs", "jsx", "ts", "tsx") and all(map(_REQUIRED.match, texts)):
-        return True
-    return last.lower().startswith("test") and run_files.is_test(path)
-
-
-_REQUIRED = lazy_pattern.compile(r"(?:const|let|var)\b[^=\n]*=\s*(?:await\s+)?(?:require|import)\(")
+def _is_inner(path: str, name: str) -> bool:
+    """Return whether nobody else uses a name: private in Go, or a test."""
+    last = name.rpartition(".")[2]
+    is_private = path.endswith(".go") and last[:1].islower()
+    return is_private or (last.lower().startswith("test") and run_files.is_test(path))
 
 
 def _index(changed: Iterable[_Change]) -> Mapping[tuple[str, str], set[str]]:

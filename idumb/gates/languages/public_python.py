@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import logging
-import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
-from idumb import lazy_pattern
-from idumb.gates.languages.public_names import BREAKING, EXTENDING, MODIFYING, UNKNOWN, Difference
+from idumb.gates.languages import python_source
+
+PRESERVING = "preserving"
+EXTENDING = "extending"
+MODIFYING = "modifying"
+BREAKING = "breaking"
+CLASSES = (PRESERVING, EXTENDING, MODIFYING, BREAKING)
+"""The classes of a change, the harmless ones first."""
+UNKNOWN = "unknown"
+
+
+class Difference(NamedTuple):
+    """`change` is one of CLASSES, or UNKNOWN: what may or may not break a caller."""
+
+    change: str
+    words: str
 
 
 def compare(module: str, before: str, after: str) -> list[Difference] | None:
@@ -33,10 +47,14 @@ def compare(module: str, before: str, after: str) -> list[Difference] | None:
 
 def _is_slow(text: str) -> bool:
     """Return whether griffe would take too long: for each assigned name it goes through all others."""
-    return len(_ASSIGNED.findall(text)) > _MOST_ASSIGNED
+    return (python_source.read(text, _assigned) or 0) > _MOST_ASSIGNED
 
 
-_ASSIGNED = lazy_pattern.compile(r"^(?:[ ]{4}|\t)?\w+[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+def _assigned(tree: ast.Module) -> int:
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    return sum(isinstance(each, ast.Assign | ast.AnnAssign) for block in blocks for each in block)
+
+
 _MOST_ASSIGNED = 2500
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from idumb import lazy_pattern
+from idumb.gates.languages import python_source
 from idumb.lazy_dataclass import dataclass
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -46,7 +46,7 @@ class Function:
         yield from (f"does not declare the type of {name}" for name in untyped if not _has_type(doc, name))
         if self.node.returns is None and any(map(_gives, own)) and not _OUTPUT.search(doc):
             yield "does not declare its output"
-        raised = [name for name in _raised(self.node.body) if name not in _UNEXPECTED]
+        raised = [name for name in _raised(own) if name not in _UNEXPECTED]
         if raised and not any(word in doc.lower() for word in ("raise", *(name.lower() for name in raised))):
             yield f"raises {raised[0]}, and its docstring does not say so"
         effect = next((words for node in own if (words := _effect(node))), "")
@@ -74,13 +74,7 @@ def public(text: str, path: str) -> Iterator[Function]:
     """Yield the functions and methods whose names, modules and classes have no leading underscore."""
     if any(part.startswith("_") and not part.startswith("__") for part in path.split("/")):
         return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the user's strings
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    yield from _of(tree.body, "", text.split("\n"))
+    yield from python_source.read(text, lambda tree: [*_of(tree.body, "", text.split("\n"))]) or ()
 
 
 def _of(body: list[ast.stmt], owner: str, lines: list[str]) -> Iterator[Function]:
@@ -108,25 +102,11 @@ def _gives(node: ast.AST) -> bool:
     return isinstance(node, ast.Yield | ast.YieldFrom)
 
 
-def _raised(body: list[ast.stmt]) -> Iterator[str]:
-    """Yield the names of errors that leave the function; one in a `try` with handlers may stay inside."""
-    for node in body:
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            name = _last(error)
-            if name[:1].isupper():
-                yield name
-        elif isinstance(node, ast.Try):
-            for part in (*([] if node.handlers else [node.body]), node.orelse, node.finalbody):
-                yield from _raised(part)
-            for handler in node.handlers:
-                yield from _raised(handler.body)
-        elif not isinstance(node, _NOT_OWN):
-            for block in ("body", "orelse", "cases"):
-                inner = getattr(node, block, None) or []
-                yield from _raised(
-                    [s for each in inner for s in (each.body if isinstance(each, ast.match_case) else [each])]
-                )
+def _raised(own: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield the names of errors that leave the function; in one that handles some, none is certain to."""
+    if not any(isinstance(node, ast.ExceptHandler) for node in own):
+        errors = (node.exc for node in own if isinstance(node, ast.Raise) and node.exc is not None)
+        yield from (name for name in map(_last, errors) if name[:1].isupper())
 
 
 def _last(node: ast.expr) -> str:

@@ -20,7 +20,7 @@ from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
-from idumb.gates.languages import symbols
+from idumb.gates.languages import python_source
 from idumb.gates.shell_command import Shell
 from idumb.system.processes import process_tree
 from tests.support.cases import every
@@ -247,12 +247,12 @@ def function():
     ],
 )
 def test_python_symbols_are_the_definitions_of_a_module(name: str, *, is_defined: bool) -> None:
-    assert (name in symbols.python_names(PYTHON)) is is_defined
+    assert (name in python_source.names(PYTHON)) is is_defined
 
 
 @every("source", ["def broken(:", "x = \0", "(" * 5000])
 def test_invalid_python_defines_nothing(source: str) -> None:
-    assert symbols.python_names(source) == frozenset()
+    assert python_source.names(source) == frozenset()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")

@@ -40,15 +40,6 @@ func (s *Session) Renew(
 func Other() {
 }
 """
-JS = """\
-export function login(user) {
-  return check(user)
-}
-
-export const other = () => {
-  return 1
-}
-"""
 
 
 def judge(goal: NonGoal, before: dict[str, str], after: dict[str, str]) -> evidence.Evidence:
@@ -81,11 +72,12 @@ BROKEN = {
     "a Go method with its receiver, after an empty line": (
         symbols("Session.Renew"), {"a.go": GO}, {"a.go": GO.replace("s.end()", "nil")}, "Session.Renew changed",
     ),
-    "a JavaScript function in a named file": (
-        symbols("login in src/*.js"), {"src/a.js": JS}, {"src/a.js": JS.replace("check(user)", "true")}, "login c",
+    "a function in a named file": (
+        symbols("Other in src/*.go"), {"src/a.go": GO}, {"src/a.go": GO.replace("Other() {", "Other() {\n\tgo()")},
+        "Other changed",
     ),
     "a new name in a named file": (
-        symbols("log* in src/a.js"), {"src/a.js": JS}, {"src/a.js": JS + "function logout() {}\n"}, "logout was added",
+        symbols("log* in src/a.go"), {"src/a.go": GO}, {"src/a.go": GO + "\nfunc logout() {}\n"}, "logout was added",
     ),
     "a file that cannot be read any more": (
         symbols("login"), {"a.py": PY}, {"a.py": PY + "def (\n"}, "login cannot be read any more",
@@ -101,10 +93,9 @@ HONEST = {
     "another Go function": (
         symbols("Session.Renew"), {"a.go": GO}, {"a.go": GO.replace("Other() {\n", "Other() {\n\tgo()\n")},
     ),
-    "another JavaScript function": (symbols("login"), {"a.js": JS}, {"a.js": JS.replace("return 1", "return 2")}),
-    "the same name in another file": (symbols("login in a.js"), {"b.js": JS}, {"b.js": JS.replace("check", "test")}),
-    "a new function of that name elsewhere": (symbols("login"), {"b.js": "f()\n"}, {"b.js": JS}),
-    "line endings": (symbols("login"), {"a.js": JS}, {"a.js": JS.replace("\n", "\r\n")}),
+    "the same name in another file": (symbols("login in a.py"), {"b.py": PY}, {"b.py": PY.replace("check", "test")}),
+    "a new function of that name elsewhere": (symbols("login"), {"b.py": "f()\n"}, {"b.py": PY}),
+    "line endings": (symbols("Other"), {"a.go": GO}, {"a.go": GO.replace("\n", "\r\n")}),
     "a language without parser": (symbols("login"), {"a.rb": "def login\nend\n"}, {"a.rb": "def login\n  1\nend\n"}),
 }  # fmt: skip
 

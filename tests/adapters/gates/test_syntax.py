@@ -1,16 +1,9 @@
-"""The gate `syntax`: broken and honest files in the languages that it parses (R-GATE-3)."""
+"""The gate `syntax`: broken and honest files in the formats that it parses (R-GATE-3)."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from idumb.domain.proof import evidence
 from idumb.gates import registry, syntax
-from idumb.gates.languages import source_syntax
 from tests.support import changes
 from tests.support.cases import every
 
@@ -31,7 +24,6 @@ BROKEN = [
     ("data.json", None, '{"a": 1,}', "data.json:1"),
     ("data.json", '{"a": 1}', "", "data.json:1: Expecting value"),
     ("data.json", None, CONFLICT, "data.json:2: an unresolved merge conflict"),
-    ("tsconfig.json", '{"a": 1}', '{"a": [1}', "tsconfig.json:1"),
     ("nb.ipynb", '{"cells": []}', '{"cells": [}', "nb.ipynb:1"),
     ("a.yaml", "a: 1\n", "a: [1\n", "a.yaml:2"),
     (".github/workflows/ci.yml", "on: push\n", "on: push\nenv:\n  A: ${{ x }}\n B: 1\n", "ci.yml:4"),
@@ -40,36 +32,8 @@ BROKEN = [
     ("pyproject.toml", "[a]\nb = 1\n", "[a]\nb = \n", "pyproject.toml:2: Invalid value"),
     ("a.toml", None, "[a]\nb = 1\nb = 2\n", "a.toml:3: Cannot overwrite a value"),
     ("a.toml", "a = 1\n", "a = 1\n[[b]\n", "a.toml:2"),
-    ("a.sh", None, "x() {\n", "a.sh:2: not valid in bash: syntax error: unexpected end of file"),
-    ("a.sh", "echo\n", "#!/bin/sh\nif true; then\n  echo\n", "a.sh:4"),
-    ("a.bash", "echo\n", 'echo\necho "a\n', "a.bash:2: not valid in bash: unexpected EOF"),
-]
-PARSED_BY_THE_EXTRA = [
-    ("a.js", None, "export function f( {\n  return 1\n}\n", "a.js:1: not valid JavaScript"),
-    ("a.jsx", "const a = <b>c</b>\n", "const a = <b>c</b\n", "a.jsx:1"),
-    ("a.mjs", "f()\n", "f()\nclass {\n", "a.mjs:2"),
-    ("a.ts", None, "interface A {\n  a: string\n", "a.ts:2: not valid TypeScript: } is missing"),
-    ("a.ts", "let a: number = 1\n", "let a: = 1\n", "a.ts:1"),
-    ("a.tsx", "f()\n", "const a: B = (<b>;\n", "a.tsx:1"),
-    ("a.go", "package a\n", "package a\n\nfunc F() {\n\treturn 1 +\n}\n", "a.go:4: not valid Go"),
-    ("a.go", None, "package a\n\nfunc F( {\n}\n", "a.go:3"),
-    ("a.go", None, "package a\nvar x = {\n", "a.go:2"),
-    ("a.rs", None, "fn f() -> u8 {\n    let x = ;\n    x\n}\n", "a.rs:2: not valid Rust"),
-    ("a.rs", "fn f() {}\n", "fn f() {\n    if x {\n}\n", "a.rs"),
-    ("a.rs", "fn f() {}\n", "fn f( {}\n", "a.rs:1"),
-    ("a.c", "int f(void) { return 1; }\n", "int f(void) { return 1;\n", "a.c:1: not valid C: } is missing"),
-    ("a.c", "int f(void) { return 1; }\n", "int f(void) { return 1 }\n", "a.c:1: not valid C: ; is missing"),
-    ("a.h", "int f(int a);\n", "int f(int a;\n", "a.h:1"),
-    ("A.java", None, "class A {\n  int f() { return 1 }\n}\n", "A.java:2: not valid Java: ; is missing"),
-    ("A.java", "class A {}\n", "class A {\n  void f( {}\n}\n", "A.java:2"),
-    ("A.java", "class A {}\n", "class A {\n", "A.java:1"),
 ]
 HONEST = [
-    ("a.ts", None, "interface Box<in out T> {\n  get(): T\n}\nexport type * from './b'\n"),
-    ("a.ts", None, "export default abstract class {\n}\n"),
-    ("a.mjs", None, "import data from './data.json' assert { type: 'json' }\n"),
-    ("a.rs", None, 'unsafe extern "C" {\n    safe fn f();\n}\n'),
-    ("A.java", None, "import module java.base;\n\nclass A {}\n"),
     ("pyrightconfig.json", "{}", '{"strict": ["a"],}'),
     ("a.py", None, "def f() -> int:\n    return 1\n"),
     ("a.py", None, ""),
@@ -108,29 +72,6 @@ HONEST = [
     ("a.toml", None, "[a]\r\nb = 1\r\n"),
     ("a.toml", None, "version = @VERSION@\n"),
     ("a.rb", "x", "def ("),
-    ("a.sh", "echo\n", "x() {\n  [[ $1 == +(a|b) ]] && cat <<E\n$(ls) {{ x }}\nE\n}\n"),
-    ("a.sh", None, "#!/usr/bin/env fish\nif true\n  echo\nend\n"),
-    ("a.sh", "if\n", "if true\n"),
-    ("tests/fixtures/bad.sh", None, "if\n"),
-    ("a.js", None, "#!/usr/bin/env node\nimport a, {b} from './c.js'\nexport default async () => { await a?.b }\n"),
-    ("a.js", None, "class A { #b = 1; static { f() } get c() { return `${this.#b}` } }\n"),
-    ("a.js", None, "// @flow\nfunction f(a: number): string { return '' }\n"),
-    ("a.js", "f(\n", "g(\n"),
-    ("a.ts", None, "export const a = <T,>(b: T) => b satisfies T\nexport type A<T> = T extends infer U ? U : never\n"),
-    ("a.d.ts", None, "export declare function f<T>(a: T): import('./b').B<T>;\n//# x\n"),
-    ("a.tsx", None, "export const A = <T,>(p: {a: T}) => <b c={p.a as any}>{d}</b>\n"),
-    ("a.go", None, "package a\n\nfunc F[T any](x ...T) (n int, err error) { for range 3 { n++ }; return }\n"),
-    ("testdata/a.go", None, "package\n"),
-    ("a.go", "package\n", "package a {\n"),
-    ("a.rs", None, "macro_rules! m { ($a:expr, ~) => { $a }; }\nfn f<'a, T: 'a>(x: &'a T) -> &'a T where T: A { x }\n"),
-    ("a.rs", None, "async fn f() -> R { let Some(x) = g().await? else { return Ok(()) }; m![~ x]; Ok(()) }\n"),
-    ("table.rs", None, "[\n    (1, f),\n]\n"),  # another file includes it
-    ("a.c", "int a;\n", 'MODULE_LICENSE("x")\nstatic INLINE int f(void) FORMAT(1, 2) { FOREACH(a, b) g(); }\n'),
-    ("new.c", None, "weird_macro(a) int f() { return 1 }\n"),  # macros may make it valid
-    ("a.h", "#ifdef __cplusplus\n#endif\n", "#ifdef __cplusplus\nclass A { public: int a; };\n#endif\n"),
-    ("A.java", None, "record A(int a) { int f(Object o) { return switch (o) { case A(var x) when x > 0 -> x; }; } }\n"),
-    ("A.java", None, 'class A { String a = """\n  {{ x }}\n  """; @B(c = {1, 2}) <T> void f(T... x) {} }\n'),
-    ("templates/A.java", None, "package ${package};\n"),
 ]  # fmt: skip
 
 
@@ -139,7 +80,7 @@ def judge(path: str, before: str | None, after: str | bytes) -> evidence.Evidenc
     return changes.judge(inputs).get("syntax")
 
 
-@every("path, before, after, words", [*BROKEN, *PARSED_BY_THE_EXTRA])
+@every("path, before, after, words", BROKEN)
 def test_a_new_error_is_named_with_its_line(path: str, before: str | None, after: str, words: str) -> None:
     proof = judge(path, before, after)
     assert proof is not None
@@ -153,14 +94,6 @@ def test_an_honest_file_passes_or_is_not_judged(path: str, before: str | None, a
     assert proof is None or proof.passed, proof.output
 
 
-def test_a_file_whose_parsing_takes_too_long_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S11: some invalid texts take a parser quadratic time."""
-    monkeypatch.setattr(source_syntax, "_TIMEOUT", 0.0)
-    proof = judge("a.ts", "f()\n", "a<{" * 3_000)
-    assert proof is not None
-    assert proof.result == evidence.TIMED_OUT
-
-
 def test_a_broken_file_that_moves_is_not_new() -> None:
     assert changes.judge(changes.inputs({"a.py": "def f(:\n"}, {"b.py": "def f(:\n"})) == {}
 
@@ -169,39 +102,8 @@ def test_all_files_are_judged_and_named() -> None:
     proof = changes.judge(changes.inputs({}, {"a.py": "x = 1\n", "b.json": "{", "c.toml": "x", "d.md": "{"}))["syntax"]
     assert [line.partition(":")[0] for line in proof.output.splitlines()] == ["b.json", "c.toml"]
     proof = changes.judge(changes.inputs({}, {"a.py": "x = 1\n", "b.json": "{}", "c.md": ""}))["syntax"]
-    assert (proof.result, proof.output) == (evidence.PASSED, "parsed 2 of the changed files")
-
-
-@pytest.fixture
-def without_extra(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    monkeypatch.setattr(source_syntax, "_bash", str)
-    source_syntax._parser.cache_clear()
-    yield
-    source_syntax._parser.cache_clear()
-
-
-@pytest.mark.usefixtures("without_extra")
-@every("path, before, after", [row[:3] for row in PARSED_BY_THE_EXTRA])
-def test_without_the_extra_a_broken_file_passes(path: str, before: str | None, after: str) -> None:
-    proof = judge(path, before, after)
-    assert proof is None or proof.passed
-
-
-@pytest.mark.usefixtures("without_extra")
-def test_a_file_that_nothing_parses_is_named_with_the_command_that_installs_the_parser() -> None:
-    proof = changes.judge(changes.inputs({}, {"a.py": "x = 1\n", "b.go": "package\n", "c.sh": "if\n"}))["syntax"]
-    assert proof.output == "parsed 1 of the changed files; nothing here parses b.go, c.sh: pip install 'idumb[syntax]'"
-
-
-def test_a_script_is_read_and_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "env").write_text(f"touch {tmp_path}/executed\n", encoding="utf-8")
-    monkeypatch.setenv("BASH_ENV", str(tmp_path / "env"))
-    assert source_syntax.error(f"touch {tmp_path}/executed\n$(touch {tmp_path}/executed)\n", "a.sh") is None
-    assert not (tmp_path / "executed").exists()
+    assert (proof.result, proof.output) == (evidence.PASSED, "parsed 2 of 3 changed files")
 
 
 def test_the_registry_loads_the_gate_for_every_language_that_it_parses() -> None:
-    endings = {ending.lstrip(".") for ending in registry._PARSED}
-    assert endings == syntax._PARSERS.keys()
-    assert source_syntax.GRAMMARS.keys() | source_syntax.SHELL == syntax._GRAMMARS | syntax._SHELL
+    assert set(registry._PARSED) == syntax._PARSERS.keys()

@@ -1,4 +1,4 @@
-"""The gate `test-intent`: tests that assert nothing, and honest ones, in four languages (R-GATE-3)."""
+"""The gate `test-intent`: tests that assert nothing, and honest ones, in Python and Go (R-GATE-3)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from tests.support.cases import every
 
 ASSERTS = "def test_a():\n    assert f() == 1\n"
 CASE = "import unittest\n\nclass AThing(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f(), 1)\n"
-JS = "it('adds', () => {\n  expect(add(1)).toBe(2)\n})\n"
 GO = "package a\n\nfunc TestA(t *testing.T) {\n\tif F() != 1 {\n\t\tt.Error(1)\n\t}\n}\n"
-RUST = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {\n        assert_eq!(add(1), 2);\n    }\n}\n"
 
 # path, before (None: the file is new), after, words
 BROKEN = [
@@ -25,20 +23,9 @@ BROKEN = [
     ),
     ("a_test.py", None, "class TestA:\n    async def test_b(self):\n        await f()\n", "TestA.test_b is new"),
     ("test_a.py", None, "def help():\n    return 1\n\ndef test_a():\n    help()\n", "test_a is new"),
-    ("a.test.js", JS, JS.replace("expect(add(1)).toBe(2)", "add(1)"), "a.test.js:1: the test adds asserts nothing any"),
-    ("a.spec.ts", None, "describe('a', () => {\n  test('b', async () => {\n    await add(1)\n  })\n})\n", "b is new"),
-    ("__tests__/a.jsx", None, "it('renders', () => { render(1) })\n", "renders is new and asserts nothing"),
     ("a_test.go", GO, GO.replace("t.Error", "t.Log"), "a_test.go:3: the test TestA asserts nothing any more"),
     ("a_test.go", None, "package a\n\nfunc TestB(t *testing.T) {\n\tt.Parallel()\n\tF()\n}\n", "TestB is new"),
     ("a_test.go", GO, GO + "\nfunc TestB(tt *testing.T) {\n\t_ = F()\n}\n", "TestB is new"),
-    (
-        "src/a.rs",
-        RUST,
-        RUST.replace("assert_eq!(add(1), 2)", "add(1)"),
-        "src/a.rs:4: the test adds asserts nothing any",
-    ),
-    ("src/a.rs", None, "#[tokio::test]\nasync fn adds() {\n    add(1).await;\n}\n", "adds is new and asserts nothing"),
-    ("a.rs", RUST, RUST.replace("    }\n}", "    }\n    #[test]\n    fn b() {\n        add(2);\n    }\n}"), "b is new"),
 ]
 CALLS = "def test_a():\n    f()\n"
 BROKEN += [
@@ -55,13 +42,8 @@ BROKEN += [
         "asserts nothing",
     ),
     ("test_a.py", ASSERTS, "@pytest.mark.skip\n" + ASSERTS, "test_a is skipped now, whatever happens"),
-    ("a.test.js", JS, JS.replace("it(", "it.skip("), "the test adds is skipped now"),
-    ("a.test.js", JS, JS.replace("expect", "// expect"), "the test adds asserts nothing any more"),
-    ("a.test.js", None, "it('adds', () => {\n  log('expect 2')\n})\n", "the test adds is new"),
     ("a_test.go", GO, GO.replace("t.Error(1)", "// t.Error(1)"), "TestA asserts nothing any more"),
     ("a_test.go", GO, GO.replace("\tif F", "\tt.Skip()\n\tif F"), "TestA is skipped now"),
-    ("src/a.rs", RUST, RUST.replace("assert_eq!(add(1), 2)", "add(1); // assert!"), "adds asserts nothing any more"),
-    ("src/a.rs", RUST, RUST.replace("#[test]", "#[test]\n    #[ignore]"), "adds is skipped now"),
 ]
 HONEST = [
     ("test_a.py", None, "def test_a():\n    subprocess.run(['x'], check=True)\n"),
@@ -76,13 +58,7 @@ HONEST = [
         "def test_a():\n    try:\n        f()\n    except ValueError:\n        pass\n    else:\n        assert 0\n",
     ),
     ("test_a.py", None, "def test_a():\n    def run():\n        assert f() == 1\n    each(run)\n"),
-    ("a.test.js", None, "it('adds')\n"),
-    ("a.test.js", None, "import { adds } from './cases'\nit('adds', adds)\n"),
-    ("a.test.js", None, "tester.run(rule, {\n  valid: [`\nit('a', () => {\n  b()\n})\n`],\n})\n"),
-    ("a.spec.ts", None, "test('a', async ({ page }) => {\n  await page.waitForURL('**/b')\n})\n"),
-    ("a.test.js", JS, JS.replace("add(1)", "add('http://a/*') /* 1 */")),
     ("a_test.go", None, 'package a\n\nfunc TestA(t *testing.T) {\n\tget(t, "http://a")\n}\n'),
-    ("tests/a.rs", None, '#[test]\nfn ui() {\n    let t = trybuild::TestCases::new();\n    t.pass("a.rs");\n}\n'),
     ("test_a.py", ASSERTS, "def test_a():\n    assert f() == 2\n"),
     ("test_a.py", "def test_a():\n    f()\n", "def test_a():\n    g()\n"),  # it did not assert before
     ("test_a.py", None, "import pytest\n\ndef test_a():\n    with pytest.raises(ValueError):\n        f()\n"),
@@ -97,24 +73,12 @@ HONEST = [
     ("test_a.py", None, "def test_it_does_not_crash():\n    f()\n"),
     ("test_a.py", None, "def test_a(:\n"),
     ("conftest.py", None, "def test_a():\n    f()\n"),
-    ("a.test.ts", JS, JS.replace("2", "3")),
-    ("a.test.ts", None, "it('adds', () => expect(add(1)).toBe(2))\n"),
-    ("a.test.js", None, "const same = (a) => {\n  expect(a).toBe(1)\n}\n\nit('adds', () => {\n  same(add(1))\n})\n"),
-    ("a.test.js", None, "import {run} from './helpers'\n\nit('adds', () => {\n  run(1)\n})\n"),
-    ("a.test.js", None, "test('a', t => {\n  t.is(1, 1)\n})\n"),
-    ("a.test.js", None, "it.skip('a', () => {\n  f()\n})\nit.todo('b')\n"),
-    ("a.test.js", None, "it('does not throw', () => {\n  f()\n})\n"),
     ("a_test.go", GO, GO.replace("!= 1", "!= 2")),
     ("a_test.go", None, "package a\n\nfunc TestA(t *testing.T) {\n\trequire.NoError(t, F())\n}\n"),
     ("a_test.go", None, "package a\n\nfunc TestA(t *testing.T) {\n\tx := `\n}\n`\n\trun(t, x)\n}\n"),
     ("a_test.go", None, 'package a\n\nfunc TestA(t *testing.T) {\n\tt.Run("a", func(t *testing.T) { f(t) })\n}\n'),
     ("a_test.go", None, "package a\n\nfunc TestCloseDoesNotPanic(t *testing.T) {\n\tF()\n}\n"),
     ("a_test.go", None, "package a\n\nfunc TestMain(m *testing.M) {\n\tF()\n}\n"),
-    ("a.rs", RUST, RUST.replace("2)", "3)")),
-    ("a.rs", None, "#[test]\nfn a() -> Result<(), E> {\n    add(1)?;\n    Ok(())\n}\n"),
-    ("a.rs", None, "#[test]\n#[should_panic]\nfn a() {\n    add(1);\n}\n"),
-    ("a.rs", None, "fn same(a: u8) {\n    assert!(a > 1);\n}\n\n#[test]\nfn a() {\n    same(1);\n}\n"),
-    ("a.rs", None, "fn add() {\n    x();\n}\n"),
 ]
 
 
@@ -134,6 +98,10 @@ def test_a_test_that_asserts_nothing_is_named(path: str, before: str | None, aft
 def test_an_honest_test_passes(path: str, before: str | None, after: str) -> None:
     proof = judge(path, before, after)
     assert proof is None or proof.passed, proof.output
+
+
+def test_another_language_is_not_judged() -> None:
+    assert judge("a.test.js", None, "it('adds', () => {\n  add(1)\n})\n") is None
 
 
 def test_a_file_of_tests_that_moves_is_not_new() -> None:

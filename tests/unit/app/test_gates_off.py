@@ -37,7 +37,7 @@ class Work(NamedTuple):
 class Case(NamedTuple):
     """`task` and `plan` are fields that ask for the gate; off, they have the values of `off`.
 
-    A gate without `off` is turned off by level 0.
+    A gate without `off` is turned off by level 0. `threshold` is a setting of the gate.
     """
 
     broken: tuple[Work, ...]
@@ -45,6 +45,7 @@ class Case(NamedTuple):
     task: Mapping[str, Any] = {}
     plan: Mapping[str, Any] = {}
     off: Mapping[str, Any] | None = None
+    threshold: int | None = None
 
 
 PY, GO, JS = "def load(path: str) -> str:\n    return path\n", "package a\n\n// Load loads.\nfunc Load() {}\n", "f()\n"
@@ -63,12 +64,12 @@ CASES: dict[str, Case] = {
         (
             Work("a.py", "", PY + "\n\ndef other():\n    pass\n"),
             Work("a.go", GO, GO + "\nfunc Other() {}\n"),
-            Work("a.ts", "", "export function load() {}\nexport class Other {}\n"),
+            Work("a.go", GO, GO + "\ntype Other struct{}\n"),
         ),
         (
             Work("a.py", "", PY + "\n\ndef _other():\n    pass\n"),
             Work("a.go", "", GO + "\nfunc other() {}\n"),
-            Work("a.ts", "", "const fs = require('fs')\nexport function load() {}\n"),
+            Work("a.go", "", GO + "\ntype other struct{}\n"),
         ),
         task={"symbols": (SymbolClaim("add", "[lL]oad"),)},
         off={"symbols": None},
@@ -77,12 +78,12 @@ CASES: dict[str, Case] = {
     "test-intent": Case(
         (
             Work("test_a.py", "def test_a():\n    assert f()\n", "def test_a():\n    f()\n"),
-            Work("a.test.js", "", "it('adds', () => {\n  add(1)\n})\n"),
+            Work("b_test.go", "", "package a\n\nfunc TestB(t *testing.T) {\n\tt.Log(F())\n}\n"),
             Work("a_test.go", "", "package a\n\nfunc TestA(t *testing.T) {\n\tF()\n}\n"),
         ),
         (
             Work("test_a.py", "def test_a():\n    assert f()\n", "def test_a():\n    assert f() == 1\n"),
-            Work("a.test.js", "", "it('adds', () => {\n  expect(add(1)).toBe(2)\n})\n"),
+            Work("b_test.go", "", "package a\n\nfunc TestB(t *testing.T) {\n\trequire.NoError(t, F())\n}\n"),
             Work("a_test.go", "", "package a\n\nfunc TestA(t *testing.T) {\n\tif F() {\n\t\tt.Fail()\n\t}\n}\n"),
         ),
     ),
@@ -104,38 +105,39 @@ CASES: dict[str, Case] = {
     "specification": Case(
         (
             Work("a.py", PY, PY.replace("path: str", "path")),
-            Work("a.ts", "", "export function load(path) {\n  return path\n}\n"),
+            Work("b.py", "", PY.replace(" -> str", "")),
             Work("a.go", "", GO.replace("// Load loads.\n", "")),
         ),
-        (Work("a.py", "", PY), Work("a.ts", "", "export function load(): void {}\n"), Work("a.go", "", GO)),
+        (Work("a.py", "", PY), Work("b.py", "", PY), Work("a.go", "", GO)),
     ),
     "design": Case(
         (
             Work("a.py", "", "import b\n"),
-            Work("a.ts", "", "import { b } from './b'\n"),
-            Work("a.js", "", "import './c'\n"),
+            Work("c.py", "", "from d import one\n"),
+            Work("a.go", GO, GO + "\nfunc F() {\n\tif A && B || C {\n\t\tfor {\n\t\t}\n\t}\n}\n"),
         ),
         (
             Work("a.py", "", "def late():\n    import b\n"),
-            Work("a.ts", "", "import type { b } from './b'\n"),
-            Work("a.js", "", "import './d'\n"),
+            Work("c.py", "", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import d\n"),
+            Work("a.go", GO, GO + "\nfunc F() {\n\tLoad() // if for case\n}\n"),
         ),
+        threshold=60,
     ),
     "change-class": Case(
         (
             Work("a.py", PY, PY.replace("load", "read")),
             Work("a.go", GO, GO + "\n// Other helps.\nfunc Other() {}\n"),
-            Work("a.ts", "export const a = 1\n", "const a = 1\n"),
+            Work("a.go", GO + "\nvar A = 1\n", GO + "\nvar a = 1\n"),
         ),
         (
             Work("a.py", PY, PY.replace("return path", "return str(path)")),
             Work("a.go", GO, GO + "\nfunc other() {}\n"),
-            Work("a.ts", "export const a = 1\n", "export const a = 2\n"),
+            Work("a.go", GO + "\nvar A = 1\n", GO + "\nvar A = 2\n"),
         ),
         task={"change": "preserving"},
     ),
 }
-OTHERS = {"b.py": b"import a\n", "b.ts": b"import './a'\nexport const b = 1\n", "c.js": b"import './a'\n"}
+OTHERS = {"b.py": b"import a\n", "d.py": b"import c\n"}
 """Files of the project beside the changed one."""
 
 
@@ -154,7 +156,7 @@ def _status(name: str, case: Case, work: Work, *, on: bool) -> str:
     settings = Settings(
         builder="builder",
         bindings={"builder": Binding("builder", "scripted")},
-        gates={row.name: GateSettings(level=level)},
+        gates={row.name: GateSettings(level=level, threshold=case.threshold)},
     )
     plan = {key: off.get(key, _checked(value, check)) for key, value in case.plan.items()}
     run = EngineRun(task("T1-01", files=[work.path], **fields), work=build, settings=settings, plan=plan)
