@@ -15,8 +15,7 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.deadline import Deadline, OutOfTimeError
 from idumb.domain.proof.evidence import GATE, Evidence
-from idumb.domain.proof.gate import Inputs, Judged, LineCounts
-from idumb.domain.proof.ledger import Entry
+from idumb.domain.proof.gate import Inputs, Judged
 
 _Arguments = ParamSpec("_Arguments")
 _Returned = TypeVar("_Returned")
@@ -51,49 +50,40 @@ class _Watched:
         self._inputs = inputs
         self._deadline = deadline
         sides = ((change.path, entry) for change in inputs.changes for entry in (change.old, change.new))
-        self._paths = {entry: path for path, entry in sides if entry is not None}
+        self._paths: dict[object, str] = {entry: path for path, entry in sides if entry is not None}
 
     def inputs(self) -> Inputs:
         given = self._inputs
-
-        def read(entry: Entry | None, limit: int) -> bytes | None:
-            self._enter(self.path if entry is None else self._paths.get(entry, self.path))
-            return self._call(given.read, entry, limit)
-
-        def entry_at(path: str) -> Entry | None:
-            self._enter(path)
-            return self._call(given.entry, path)
-
-        def before(path: str) -> Entry | None:
-            self._enter(path)
-            return self._call(given.before, path)
-
-        def line_counts() -> LineCounts:
-            return self._call(given.line_counts)
-
-        def run(gate: str, command: str, *, before: bool) -> Evidence:
-            assert given.run is not None  # noqa: S101 - otherwise the gate has none
-            return self._call(given.run, gate, command, before=before)
-
-        commands = None if given.run is None else run
         return dataclasses.replace(
-            given, read=read, entry=entry_at, before=before, line_counts=line_counts, run=commands
+            given,
+            read=self._from_outside(given.read, entered=True),
+            entry=self._from_outside(given.entry, entered=True),
+            before=self._from_outside(given.before, entered=True),
+            line_counts=self._from_outside(given.line_counts),
+            run=None if given.run is None else self._from_outside(given.run),
         )
 
-    def _enter(self, path: str) -> None:
-        self.path = path
+    def _from_outside(
+        self, function: Callable[_Arguments, _Returned], *, entered: bool = False
+    ) -> Callable[_Arguments, _Returned]:
+        """Return the function; `entered`: its first argument is a file, which is judged only if there is time."""
+
+        def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Returned:
+            if entered:
+                self._enter(args[0])
+            try:
+                return function(*args, **named)
+            except Exception as problem:
+                self.outside = problem
+                raise
+
+        return call
+
+    def _enter(self, file: object) -> None:
+        self.path = file if isinstance(file, str) else self._paths.get(file, self.path)
         if self._deadline.passed:
             words = f"not judged within {self._deadline.seconds:.0f}s. Split the task, or set `timeout` of the gate"
             raise OutOfTimeError(words)
-
-    def _call(
-        self, function: Callable[_Arguments, _Returned], *args: _Arguments.args, **named: _Arguments.kwargs
-    ) -> _Returned:
-        try:
-            return function(*args, **named)
-        except Exception as problem:
-            self.outside = problem
-            raise
 
 
 def _words(name: str, problem: Exception, path: str) -> str:

@@ -87,9 +87,7 @@ _PARSED = (".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml")
 
 
 def _has_parsed_files(inputs: Inputs) -> bool:
-    known = () if gate_table.SYNTAX in inputs.asked else inputs.parsed
-    unknown = (change for change in inputs.changes if change.new is not None and change.path not in known)
-    return any(change.path.lower().endswith(_PARSED) for change in unknown)
+    return any(change.new is not None and change.path.lower().endswith(_PARSED) for change in inputs.changes)
 
 
 def _has_non_goals(inputs: Inputs) -> bool:

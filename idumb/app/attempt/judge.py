@@ -20,7 +20,6 @@ from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
 from idumb.domain.proof.ledger import Entry
-from idumb.domain.proof.symbols import NOT_JUDGED
 from idumb.domain.settings import Settings
 
 _MOST_READ = 1024 * 1024
@@ -210,7 +209,6 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
         tuple(checked),
         settings.gates,
         lambda path: work.entry(attempt.candidate, path),
-        parsed=_parsed(attempt),
         seconds=lambda name: levels.time_to_judge(settings, name),
     )
     if settings.gates and levels.run_commands(settings) and attempt.ledger.holds:
@@ -238,13 +236,6 @@ def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence
 
 
 _CORRECT_GATE = "Correct what it names in .idumb/config.yaml"
-
-
-def _parsed(attempt: Attempt) -> frozenset[str]:
-    """Return the Python files that the ledger parsed; others it reads by patterns."""
-    unjudged = {line.path for line in attempt.ledger.symbols if line.status == NOT_JUDGED}
-    python = (change.path for change in attempt.changes if change.path.endswith((".py", ".pyi")))
-    return frozenset(path for path in python if path not in unjudged)
 
 
 def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tuple[Evidence, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -44,8 +44,7 @@ class Inputs:
     that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path, `before` one
     of the tree before the task. `run` runs a command of a gate as checks run, on the frozen files or on the tree before
     the task; it returns None if it cannot show that tree. Without `run`, no gate runs anything of the project's.
-    `parsed` are changed files whose two sides were parsed already. `seconds` is how long a gate without commands may
-    take, by its name in the settings.
+    `seconds` is how long a gate without commands may take, by its name in the settings.
     """
 
     task: Task
@@ -58,7 +57,6 @@ class Inputs:
     entry: Callable[[str], Entry | None] = _absent
     before: Callable[[str], Entry | None] = _absent
     run: Run | None = None
-    parsed: Collection[str] = ()
     seconds: Callable[[str], float] = _for_ever
 
     def text(self, entry: Entry | None) -> str | None:
