@@ -30,7 +30,6 @@ from idumb.git import refs as own_refs
 from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
-from idumb.git.objects.object_writer import Writer
 from idumb.git.projects.project_paths import ProjectPaths
 from idumb.system.redaction import Redactor
 
@@ -239,19 +238,15 @@ class GitHistory:
 
     def fold(self, run: str) -> None:
         """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-        names.fold(self.repository, self._place, self._writer, run)
+        names.fold(self.repository, self._place, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
         """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
-        names.free(self.repository, self._place, self._writer, run, is_kept)
+        names.free(self.repository, self._place, run, is_kept)
 
     def kept_bytes(self) -> int | None:
         """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
         return own_refs.bytes_on_disk(self._place)
-
-    @functools.cached_property
-    def _writer(self) -> Writer:
-        return Writer(self._place, self.repository)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         """Remove locks and temporary files of a killed operation that started at `since`; return their paths.

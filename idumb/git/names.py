@@ -21,7 +21,6 @@ from idumb.domain import errors
 from idumb.git import git_program, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-from idumb.git.objects.object_writer import Writer
 from idumb.git.objects.tree_objects import FOLDER, Item
 
 _WORKTREE = rf"(?P<worktree>{refs.PREFIX}worktrees/[^/]+)"
@@ -76,7 +75,7 @@ def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) 
     put(repository, place, name, oid, "keep")
 
 
-def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: str) -> None:
+def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
     """Move the names of a finished run into one tree. `run` is their prefix. If it is killed, repeat it.
 
     The tree gets its name before the others are deleted.
@@ -89,18 +88,16 @@ def fold(repository: pygit2.Repository, place: Repository, writer: Writer, run: 
     done = _done(run)
     rows = dict(_rows(repository, refs.current(repository, done)))
     rows |= {ref[len(run) :].replace("/", ":"): Item(FOLDER, bytes.fromhex(oid)) for ref, oid in trees.items()}
-    refs.move(repository, place, done, writer.tree(rows).hex(), "a finished run")
+    refs.move(repository, place, done, tree_objects.write(repository, rows).hex(), "a finished run")
     refs.delete_all(place, trees)
 
 
-def free(
-    repository: pygit2.Repository, place: Repository, writer: Writer, run: str, is_kept: Callable[[str], bool]
-) -> None:
+def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Callable[[str], bool]) -> None:
     """Drop the names of a finished run, except trees whose name below `run` is kept. If it is killed, repeat it.
 
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
-    fold(repository, place, writer, run)
+    fold(repository, place, run)
     done, dropped = _done(run), dict(refs.listed(place.common_dir, run))
     tree = refs.current(repository, done)
     rows = _rows(repository, tree)
@@ -108,7 +105,7 @@ def free(
     if tree is not None and not kept:
         dropped[done] = tree
     elif kept.keys() != rows.keys():
-        refs.move(repository, place, done, writer.tree(kept).hex(), "freed")
+        refs.move(repository, place, done, tree_objects.write(repository, kept).hex(), "freed")
     if dropped:
         refs.delete_all(place, dropped)
 

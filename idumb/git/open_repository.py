@@ -7,6 +7,7 @@ verified here. What libgit2 reads by itself, such as the ancestors of a commit i
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import zlib
@@ -19,10 +20,12 @@ from pygit2.enums import ObjectType, Option, RepositoryOpenFlag
 from idumb.domain import errors
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.system.files import user_folders
+from idumb.system.files import file_systems, user_folders
 
 _FULL = 40
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
+UNREADABLE = "git.snapshot-unreadable"
+_LITTLE, _FEW = 1 << 20, 16
 _CODE, _HINT = "git.object-missing", "git fsck; idumb doctor"
 _MOST_LENDERS = 50
 _CACHE = 1 << 20
@@ -55,10 +58,16 @@ class Damaged(errors.Refusal, pygit2.GitError):
         super().__init__(_CODE, f"object {name} is damaged: {why}", hint=_HINT)
 
 
+def unreadable(oid: str) -> errors.Refusal:
+    words = f"object {oid} of a snapshot is missing or damaged"
+    return errors.Refusal(UNREADABLE, words, hint="git fsck", details={"object": oid})
+
+
 class CheckedRepository(pygit2.Repository):
-    """`folders` have loose objects, those of lenders included."""
+    """`folders` have loose objects: its own, then those of lenders."""
 
     folders: Sequence[str] = ()
+    _packs: tuple[int, frozenset[str]] | None = None
 
     def read(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
         """Return kind and bytes of an object. Raises Missing or Damaged."""
@@ -77,6 +86,38 @@ class CheckedRepository(pygit2.Repository):
             return super().__getitem__(oid)
         except KeyError as problem:
             raise Missing(str(oid)) from problem
+        except pygit2.GitError as problem:
+            raise Damaged(str(oid), str(problem)) from problem
+
+    def write(self, kind: int, data: bytes | str) -> pygit2.Oid:
+        """Write an object byte for byte, forced to disk before git can see it. Raises OSError if the disk is full.
+
+        A power cut could otherwise keep its name and lose its bytes, and git does not rewrite an object that exists.
+        """
+        self.see_packs()
+        oid, folder = self.odb.write(kind, data), self.folders[0]
+        # libgit2 sometimes reports success for an object that did not fit on the disk.
+        if not os.path.exists(f"{folder}/{str(oid)[:2]}/{str(oid)[2:]}") and oid not in self.odb:
+            room = file_systems.room(folder)
+            if room.bytes < _LITTLE or (room.files is not None and room.files < _FEW):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+            raise unreadable(str(oid))
+        return oid
+
+    def see_packs(self) -> None:
+        """Let libgit2 find only what is in packs that exist now.
+
+        It goes on finding objects in a pack that git has removed, and reads them from the open file. If it then did not
+        write such an object, a snapshot would lack it.
+        """
+        folder = os.path.join(self.folders[0], "pack")
+        try:
+            packs = os.stat(folder).st_mtime_ns, frozenset(os.listdir(folder))
+        except OSError:
+            packs = 0, frozenset()
+        if packs != self._packs:
+            self._packs = packs
+            self.set_odb(pygit2.Odb(self.folders[0]))
 
     def _loose(self, name: str) -> tuple[ObjectType, bytes] | None:
         """Return a loose object; None if there is none, and for a shortened name."""
@@ -102,7 +143,7 @@ def _inflated(name: str, data: bytes) -> tuple[ObjectType, bytes]:
     return kind, body
 
 
-def repository(place: Repository) -> pygit2.Repository:
+def repository(place: Repository) -> CheckedRepository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
     # libgit2 then forces objects and refs to disk; for refs, it decides that when it first reads one.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)

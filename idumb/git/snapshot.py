@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import pygit2
+from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Snapshot
 from idumb.domain import errors
@@ -20,9 +20,9 @@ from idumb.git import guarded_files, index_file, names, open_repository, status
 from idumb.git import refs as own_refs
 from idumb.git.discover import Repository
 from idumb.git.index_file import INDEX
-from idumb.git.objects import durable_files, object_writer, tree_objects
-from idumb.git.objects.object_writer import Writer
+from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
 
 WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
@@ -33,14 +33,11 @@ _LISTED = 1000
 class Snapshots:
     """Makes snapshots in one repository, and remembers which trees it has verified on disk."""
 
-    def __init__(
-        self, place: Repository, objects: Repository, repository: pygit2.Repository, writer: Writer, shadow: Shadow
-    ) -> None:
+    def __init__(self, place: Repository, objects: Repository, repository: CheckedRepository, shadow: Shadow) -> None:
         self._place = place
         self._objects = objects
         self._repository = repository
-        self._writer = writer
-        self._folder = os.path.join(objects.common_dir, "objects")
+        self._folder = repository.folders[0]
         self._shadow = shadow
         self._head: str | None = None
         self._index: tuple[tuple[int, ...] | None, Mapping[str, Item]] = ((), {})
@@ -58,7 +55,7 @@ class Snapshots:
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
-            META: Item(FILE, self._writer.blob(text.encode("ascii"))),
+            META: Item(FILE, self._repository.write(ObjectType.BLOB, text.encode("ascii")).raw),
             **index,
         }
         if head is not None:
@@ -94,8 +91,8 @@ class Snapshots:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
             if not tree_objects.is_stored(self._repository, self._folder, item.oid):
-                raise object_writer.unreadable(item.oid.hex())
-        oid = self._writer.tree(items).hex()
+                raise open_repository.unreadable(item.oid.hex())
+        oid = tree_objects.write(self._repository, items).hex()
         names.put(self._repository, self._objects, ref, oid, reason)
         return oid
 
@@ -111,12 +108,12 @@ class Snapshots:
     def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if tree == tree_objects.EMPTY_TREE:
-            self._writer.tree({})
-        oid = self._writer.tree(items)
+            tree_objects.write(self._repository, {})
+        oid = tree_objects.write(self._repository, items)
         durable_files.force_objects(self._folder, self._require_stored(oid, items, whole=True))
         names.put(self._repository, self._objects, ref, oid.hex(), reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
-        self._writer.see_packs()
+        self._repository.see_packs()
         self._require_stored(oid, items, whole=False)
         self._shadow.verified = tree
         return Snapshot(oid.hex(), tree, ref)
@@ -139,7 +136,7 @@ class Snapshots:
                 seen.add(item.oid.hex())
                 whole_one = whole or item.mode == FOLDER
                 if not tree_objects.is_stored(self._repository, self._folder, item.oid, whole=whole_one):
-                    raise object_writer.unreadable(item.oid.hex())
+                    raise open_repository.unreadable(item.oid.hex())
         return seen
 
     def _reached(self, items: Mapping[str, Item]) -> bytes | None:
@@ -159,7 +156,7 @@ class Snapshots:
         if self._index[0] != present:
             data, items = index_file.read(self._place), dict[str, Item]()
             if data is not None:
-                items[INDEX] = Item(FILE, self._writer.blob(data))
+                items[INDEX] = Item(FILE, self._repository.write(ObjectType.BLOB, data).raw)
                 if (staged := self._store_staged(head)) is not None:
                     items[STAGED] = staged
             self._index = (present, items)
@@ -173,9 +170,10 @@ class Snapshots:
         try:
             tree = tree_objects.tree_of(self._repository, head)
             if tree == tree_objects.EMPTY_TREE:
-                self._writer.tree({})
+                tree_objects.write(self._repository, {})
             staged = status.staged_blobs(self._place, tree)
-        except (errors.Refusal, pygit2.GitError):
+        except errors.Refusal:
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
-        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if self._writer.has(pygit2.Oid(hex=oid))}
-        return Item(FOLDER, self._writer.tree(items)) if items else None
+        self._repository.see_packs()
+        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if oid in self._repository}
+        return Item(FOLDER, tree_objects.write(self._repository, items)) if items else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.domain import errors, paths
@@ -13,17 +14,14 @@ from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import guarded_files, index_file, links, nested_repositories, open_repository, snapshot, status
 from idumb.git.discover import Repository
-from idumb.git.objects import durable_files, object_writer, tree_objects
-from idumb.git.objects.object_writer import Writer
+from idumb.git.objects import durable_files, tree_objects
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.projects.project_paths import ProjectPaths
-from idumb.git.restore import patch, real_folders
+from idumb.git.restore import patch
 from idumb.git.restore.displaced import Shelf
 from idumb.git.shadow import Shadow
 from idumb.git.shadow_folder import ShadowFolder
 from idumb.system.files import private_folders
-
-if TYPE_CHECKING:
-    import pygit2
 
 _ATTRIBUTES = ".gitattributes"
 _TRIES = 10
@@ -56,12 +54,8 @@ class GitTrees:
         self._counted: tuple[tuple[str, str], patch.Counts] | None = None
 
     @functools.cached_property
-    def repository(self) -> pygit2.Repository:
+    def repository(self) -> CheckedRepository:
         return open_repository.repository(self._objects)
-
-    @functools.cached_property
-    def writer(self) -> Writer:
-        return Writer(self._objects, self.repository)
 
     @functools.cached_property
     def shadow(self) -> Shadow:
@@ -70,7 +64,7 @@ class GitTrees:
 
     @functools.cached_property
     def snapshots(self) -> snapshot.Snapshots:
-        return snapshot.Snapshots(self._place, self._objects, self.repository, self.writer, self.shadow)
+        return snapshot.Snapshots(self._place, self._objects, self.repository, self.shadow)
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self.shadow.scan(self.paths.all_stored(also))
@@ -82,7 +76,7 @@ class GitTrees:
             try:
                 return self.snapshots.take(ref, tree, reason, self.shadow.omitted)
             except errors.Refusal as refusal:
-                if refusal.code != object_writer.UNREADABLE:
+                if refusal.code != open_repository.UNREADABLE:
                     raise
                 last = refusal
             # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
@@ -160,7 +154,7 @@ class GitTrees:
 
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
         own = [(source, self.paths.all_own(paths)) for source, paths in sources]
-        return tree_objects.overlay(self.repository, self.writer.tree, tree, own)
+        return tree_objects.overlay(self.repository, tree, own)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         tree = tree_objects.tree_of(self.repository, head)
@@ -169,7 +163,7 @@ class GitTrees:
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
             cleaned = index_file.cleaned(self._objects, self._place.root, head, present)
-            result = tree_objects.put(self.repository, self.writer.tree, result, cleaned)
+            result = tree_objects.put(self.repository, result, cleaned)
         return result
 
     def may_convert(self, head: str, changed: Iterable[str]) -> bool:
@@ -192,7 +186,7 @@ class GitTrees:
         return tree_objects.pieces(self.repository, self._objects.root, oid)
 
     def store(self, data: bytes) -> str:
-        return self.writer.blob(data).hex()
+        return str(self.repository.write(ObjectType.BLOB, data))
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
         return self.snapshots.keep_blobs(ref, blobs, reason)
@@ -215,7 +209,7 @@ class GitTrees:
                 guard=self._objects.guard,
             )
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
-            raise object_writer.unreadable(str(problem.args[0])) from problem
+            raise open_repository.unreadable(str(problem.args[0])) from problem
         return self.paths.rows(conflicts)
 
     def release_displaced(self) -> tuple[str, ...]:
@@ -230,7 +224,8 @@ class GitTrees:
         return Shelf(folder, self._place.root)
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        return self.paths.kept(real_folders.present(self._place.root, self.paths.all_own(folders)))
+        at = {path: os.path.join(self._place.root, path) for path in self.paths.all_own(folders)}
+        return self.paths.kept(path for path, place in at.items() if os.path.isdir(place) and not os.path.islink(place))
 
     def force(self, paths: Iterable[str]) -> None:
         durable_files.force_below(self._place.root, self.paths.all_stored(paths))

@@ -292,7 +292,7 @@ class Checkout:
             return tree
         self._require_folder()
         entries = self._files.checked_out(tree, self._paths.all_own(paths))
-        return tree_objects.put(self.trees.repository, self.trees.writer.tree, tree, entries)
+        return tree_objects.put(self.trees.repository, tree, entries)
 
     def committed(self, head: str | None, kept: str, paths: Sequence[str]) -> str:
         """Return the tree that a commit of these paths on top of `head` has, with their bytes from the tree `kept`."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from idumb import lazy_pattern
 from idumb.git.checkouts.visible_git import GIT
-from idumb.git.restore import real_folders
+from idumb.git.restore import path_state
 
 _MOST, _LONGEST = 50, 4000
 """How many messages are read, and how many bytes of each commit and file."""
@@ -54,7 +54,7 @@ def _content(top: int, path: str) -> bytes:
     with suppress(OSError, ValueError):
         if not {"", ".", ".."}.intersection(parts):
             with (
-                real_folders.parent(top, parts) as folder,
+                path_state.parent(top, parts) as folder,
                 open(os.open(parts[-1], _READ, dir_fd=folder), "rb") as file,
             ):
                 return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""

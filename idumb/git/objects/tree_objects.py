@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pygit2
@@ -37,7 +37,6 @@ _MODES = {b"%o" % mode: mode for mode in (FOLDER, FILE, PROGRAM, LINK, SUBMODULE
 _NAMES = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _Rows = dict[str, Item]
 _Wanted = dict[tuple[str, ...], Entry | None]
-_Write = Callable[[Mapping[str, Item]], bytes]
 
 
 def parse(data: bytes) -> _Rows:
@@ -55,6 +54,15 @@ def parse(data: bytes) -> _Rows:
         message = "the last row of a tree is cut off"
         raise ValueError(message)
     return rows
+
+
+def write(repository: pygit2.Repository, items: Mapping[str, Item]) -> bytes:
+    """Write a tree. Names are encoded like file names."""
+    rows = [(item.mode, os.fsencode(name), item.oid) for name, item in items.items()]
+    # Git's order: folders sort as if their names ended with `/`.
+    rows.sort(key=lambda row: row[1] + b"/" if row[0] == FOLDER else row[1])
+    oid: bytes = repository.write(ObjectType.TREE, b"".join(b"%o %b\0%b" % row for row in rows)).raw
+    return oid
 
 
 def tree_of(repository: pygit2.Repository, commit: str | None) -> str:
@@ -145,9 +153,7 @@ def _item(repository: pygit2.Repository, tree: str, path: str) -> Item | None:
     return item
 
 
-def overlay(
-    repository: pygit2.Repository, write: _Write, tree: str, sources: Iterable[tuple[str, Iterable[str]]]
-) -> str:
+def overlay(repository: pygit2.Repository, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
     """Return `tree` with the paths of each (source, paths) as in that source, one source after the other.
 
     A file replaces a folder of the same name, and the reverse.
@@ -158,21 +164,21 @@ def overlay(
     for source, paths in sources:
         entries = {tuple(path.split("/")): entry(repository, source, path) for path in paths}
         if not above.isdisjoint(entries):  # written together, a folder wins over a file of its name
-            oid = _overlay(repository, write, oid, wanted)
+            oid = _overlay(repository, oid, wanted)
             wanted, above = {}, set()
         wanted |= entries
         above.update(parts[:depth] for parts in entries for depth in range(1, len(parts)))
-    oid = _overlay(repository, write, oid, wanted)
+    oid = _overlay(repository, oid, wanted)
     return oid.hex() if oid else EMPTY_TREE
 
 
-def put(repository: pygit2.Repository, write: _Write, tree: str, files: Mapping[str, Entry]) -> str:
+def put(repository: pygit2.Repository, tree: str, files: Mapping[str, Entry]) -> str:
     """Return `tree` with these files replaced."""
     wanted: _Wanted = {tuple(path.split("/")): file for path, file in files.items()}
-    return _overlay(repository, write, bytes.fromhex(tree), wanted).hex() or EMPTY_TREE
+    return _overlay(repository, bytes.fromhex(tree), wanted).hex() or EMPTY_TREE
 
 
-def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, entries: _Wanted) -> bytes:
+def _overlay(repository: pygit2.Repository, tree: bytes | None, entries: _Wanted) -> bytes:
     items = dict(shared_rows(repository, tree)) if tree else {}
     below: dict[str, _Wanted] = {}
     for parts, item in entries.items():
@@ -184,16 +190,16 @@ def _overlay(repository: pygit2.Repository, write: _Write, tree: bytes | None, e
         elif not rest and name in items and items[name].mode != FOLDER:
             del items[name]
     for name, inner in below.items():
-        _overlay_folder(repository, write, items, name, inner)
-    return write(items) if items else b""
+        _overlay_folder(repository, items, name, inner)
+    return write(repository, items) if items else b""
 
 
-def _overlay_folder(repository: pygit2.Repository, write: _Write, items: _Rows, name: str, inner: _Wanted) -> None:
+def _overlay_folder(repository: pygit2.Repository, items: _Rows, name: str, inner: _Wanted) -> None:
     present = items.get(name)
     folder = present.oid if present is not None and present.mode == FOLDER else None
     if folder is None and not any(inner.values()):
         return
-    written = _overlay(repository, write, folder, inner)
+    written = _overlay(repository, folder, inner)
     if written:
         items[name] = Item(FOLDER, written)
     else:

@@ -1,16 +1,22 @@
-"""The present state of a path, reached through real folders only."""
+"""The present state of a path below the root, reached by descriptors of folders that follow no link.
+
+So no path leads outside.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
+from idumb.git.objects import durable_files
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
-from idumb.git.restore import real_folders
 
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 
 
@@ -50,11 +56,70 @@ class Step(NamedTuple):
     present: Present
 
 
+def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
+    """Return a descriptor of a folder below `top`; the caller closes it. Only real folders are followed.
+
+    With `gained`, missing folders are created, and the folders that gained an entry are added to it.
+    """
+    here, path = os.dup(top), ""
+    for part in parts:
+        try:
+            below = _open_part(here, part, path, gained)
+        finally:
+            os.close(here)
+        here, path = below, f"{path}/{part}".lstrip("/")
+    return here
+
+
+def _open_part(here: int, part: str, path: str, gained: set[str] | None) -> int:
+    try:
+        return os.open(part, FOLDER_FLAGS, dir_fd=here)
+    except FileNotFoundError:
+        if gained is None:
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(part, dir_fd=here)
+    gained.add(path)
+    return os.open(part, FOLDER_FLAGS, dir_fd=here)
+
+
+@contextlib.contextmanager
+def parent(top: int, parts: list[str], gained: set[str] | None = None) -> Iterator[int]:
+    """Return a descriptor of the folder that holds the last of `parts`."""
+    folder = open_folder(top, parts[:-1], gained)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def leaves(top: int, path: str) -> Iterator[str]:
+    """Return the paths of everything below a folder that is not itself a folder."""
+    stack = [path]
+    while stack:
+        here = stack.pop()
+        folder = open_folder(top, here.split("/"))
+        try:
+            with os.scandir(folder) as listing:
+                entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
+        finally:
+            os.close(folder)
+        for name, is_folder in entries:
+            if is_folder:
+                stack.append(f"{here}/{name}")
+            else:
+                yield f"{here}/{name}"
+
+
+def force(root: str, changed: set[str]) -> None:
+    durable_files.force(place for folder in sorted(changed) if os.path.isdir(place := os.path.join(root, folder)))
+
+
 def look(top: int, path: str) -> Present:
     """Return the present state of one path below the open folder `top`."""
     parts = path.split("/")
     try:
-        folder = real_folders.open_folder(top, parts[:-1])
+        folder = open_folder(top, parts[:-1])
     except FileNotFoundError:
         return Present(None, None)
     except OSError:
@@ -95,7 +160,7 @@ def _digest(spot: Spot) -> str:
 def _look_blocked(top: int, parts: list[str]) -> Present:
     """Return which parent is not a folder, and whether it is a link."""
     for count in range(1, len(parts)):
-        with real_folders.parent(top, parts[:count]) as folder:
+        with parent(top, parts[:count]) as folder:
             status = os.lstat(parts[count - 1], dir_fd=folder)
         if not stat.S_ISDIR(status.st_mode):
             return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))

@@ -15,7 +15,7 @@ from idumb.app.ports.repository import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import tree_objects
-from idumb.git.restore import path_state, real_folders, write_back
+from idumb.git.restore import path_state, write_back
 from idumb.git.restore.displaced import Shelf
 from idumb.git.restore.path_state import Present, Step
 
@@ -95,5 +95,5 @@ def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
     """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
     if not step.present.is_folder or step.want is None:
         return None
-    rest = next((leaf for leaf in real_folders.leaves(top, step.path) if leaf not in gone), None)
+    rest = next((leaf for leaf in path_state.leaves(top, step.path) if leaf not in gone), None)
     return None if rest is None else f"is a folder now, which contains {rest}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from idumb.app.ports.repository import Conflict
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.restore import atomic_moves, path_state, real_folders
+from idumb.git.restore import atomic_moves, path_state
 from idumb.git.restore.displaced import Shelf
 from idumb.git.restore.path_state import Spot, Step
 from idumb.lazy_dataclass import dataclass
@@ -68,7 +68,7 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
             raise
         return (Conflict(done, _CHANGED),)
     finally:
-        real_folders.force(writing.root, writing.changed)
+        path_state.force(writing.root, writing.changed)
     return ()
 
 
@@ -77,7 +77,7 @@ def force_done(root: str, steps: list[Step]) -> None:
     done = [step for step in steps if step.present.entry == step.want]
     written = [step for step in done if step.want is not None and step.want.mode != tree_objects.LINK]
     durable_files.force(os.path.join(root, step.path) for step in written)
-    real_folders.force(root, {os.path.dirname(step.path) for step in done})
+    path_state.force(root, {os.path.dirname(step.path) for step in done})
 
 
 def _delete(writing: Writing, step: Step) -> None:
@@ -85,7 +85,7 @@ def _delete(writing: Writing, step: Step) -> None:
         return
     parts = step.path.split("/")
     if step.present.entry is not None:
-        with real_folders.parent(writing.top, parts) as folder:
+        with path_state.parent(writing.top, parts) as folder:
             _on_shelf(writing, step, folder, lambda free: _move_aside(step, free(), Spot(folder, parts[-1])))
     # Even if the file is gone: a killed restore may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
@@ -122,7 +122,7 @@ def _kept(spot: Spot) -> str:
 def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
     """Return whether the folder is gone now."""
     try:
-        with real_folders.parent(writing.top, parts) as folder:
+        with path_state.parent(writing.top, parts) as folder:
             os.rmdir(parts[-1], dir_fd=folder)
             writing.changed.add("/".join(parts[:-1]))
     except OSError as problem:
@@ -132,10 +132,11 @@ def _remove_if_empty(writing: Writing, parts: list[str]) -> bool:
 
 def _write(writing: Writing, step: Step) -> None:
     parts = step.path.split("/")
-    with real_folders.parent(writing.top, parts, writing.changed) as folder:
+    with path_state.parent(writing.top, parts, writing.changed) as folder:
         target = Spot(folder, parts[-1])
         if step.present.is_folder:
-            _remove_empty(folder, parts[-1])
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(parts[-1], dir_fd=folder)
 
         def put(free: Callable[[], Spot]) -> None:
             new = free()
@@ -204,17 +205,3 @@ def _bits(before: os.stat_result, mode: int) -> int:
     """Return the old mode except the bit that git records."""
     bits = stat.S_IMODE(before.st_mode)
     return bits | ((bits & 0o444) >> 2) if mode == tree_objects.PROGRAM else bits & ~0o111
-
-
-def _remove_empty(folder: int, name: str) -> None:
-    """Remove a folder that holds only folders, deepest first."""
-    try:
-        inner = os.open(name, real_folders.FOLDER_FLAGS, dir_fd=folder)
-    except FileNotFoundError:
-        return
-    try:
-        for below in os.listdir(inner):
-            _remove_empty(inner, below)
-    finally:
-        os.close(inner)
-    os.rmdir(name, dir_fd=folder)

@@ -10,8 +10,8 @@ import pytest
 from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import object_writer, tree_objects
-from idumb.git.objects.tree_objects import EMPTY_TREE, FILE, Item
+from idumb.git.objects import tree_objects
+from idumb.git.objects.tree_objects import EMPTY_TREE, FILE
 from tests.support.gitrepo import GitSandbox
 
 _ROW = b"100644 a.txt\0" + bytes(range(20))
@@ -46,21 +46,17 @@ class Trees:
     def __init__(self, sandbox: GitSandbox) -> None:
         self.repository = pygit2.Repository(sandbox.root)
 
-    def write(self, rows: Mapping[str, Item]) -> bytes:
-        oid: bytes = self.repository.odb.write(ObjectType.TREE, object_writer.encoded_tree(rows)).raw
-        return oid
-
     def of(self, files: Mapping[str, int]) -> str:
         tree = EMPTY_TREE
         for path, number in files.items():
-            tree = tree_objects.put(self.repository, self.write, tree, {path: Entry(FILE, self.blob(number))})
+            tree = tree_objects.put(self.repository, tree, {path: Entry(FILE, self.blob(number))})
         return tree
 
     def blob(self, number: int) -> str:
         return str(self.repository.odb.write(ObjectType.BLOB, b"%d" % number))
 
     def overlay(self, tree: str, *sources: tuple[str, tuple[str, ...]]) -> str:
-        return tree_objects.overlay(self.repository, self.write, tree, sources)
+        return tree_objects.overlay(self.repository, tree, sources)
 
 
 def test_overlays_written_together_are_those_written_one_after_the_other(sandbox: GitSandbox) -> None:
