@@ -87,6 +87,7 @@ def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]
 @options.command("resume")
 @click.argument("phase")
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
+@click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
 @click.option(
     "--guidance",
     default="",
@@ -95,18 +96,21 @@ def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]
     help="Instructions for the builder of the next attempts.",
 )
 @options.running
-def resume_command(phase: str, retry_failed: bool, guidance: str, **flags: Any) -> Result:
+def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, **flags: Any) -> Result:
     """Continue a phase after an interruption, failure or answer.
 
     Completed tasks are not run again. A task that was cut short starts over from its base. --guidance is added to the
-    prompts of the retried tasks or, if no task is retried, of the next task.
+    prompts of the retried tasks or, if no task is retried, of the next task. --judge is for work that failed because of
+    something outside it, such as a service that a check needs.
     """
+    if retry_failed and judge:
+        raise click.UsageError("--retry-failed builds failed tasks again, and --judge does not: choose one.")
     from idumb.app.running import resume
     from idumb.app.running.run_request import Request
 
     with options.services(progress=True) as services:
         request = Request(options.phase_id(phase, services.root), command="resume", **flags)
-        again = resume.Retry(failed=retry_failed, guidance=guidance.strip(), who=user_folders.user_name())
+        again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
         return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 

@@ -50,6 +50,25 @@ def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
 
 
+def test_failed_work_is_judged_again_without_its_builder(project: Project, tmp_path: Path) -> None:
+    """R-RUN-5: the check failed because of something outside the work."""
+    door, calls = tmp_path / "open", tmp_path / "calls"
+    argv = json.dumps(["sh", "-c", f"echo x >> {calls}; cat {calls} > a.txt"])
+    project.configure(f"bindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
+    fields = "- **Builder:** agent\n"
+    work = task("T1-01", files="create `a.txt`", check=f"test -s a.txt && test -e {door}", fields=fields)
+    project.plan([work, making("T1-02", "b.txt", after="T1-01")])
+    assert run(project, "--max-attempts", "1").code == 1
+    again = project.quick("resume", "1", "--judge", "--max-attempts", "1", "--no-verify", "--json")
+    assert (again.code, project.statuses()["T1-01"]) == (1, "failed")
+    door.touch()
+    done = project.quick("resume", "1", "--judge", "--no-verify", "--json")
+    assert (done.code, project.read("a.txt"), calls.read_text()) == (0, "x\n", "x\n")
+    assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
+    assert project.quick("resume", "1", "--judge", "--json").error["code"] == "resume.nothing-to-judge"
+    assert project.quick("resume", "1", "--judge", "--retry-failed", "--json").code == 2
+
+
 def test_accept_leaves_what_the_user_staged(prepared: Prepared) -> None:
     """R-GIT-6: the commit has what the task left; no byte that only the index had is lost."""
     project = prepared.get(ended_runs.failed)

@@ -22,7 +22,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT, Task
-from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, RunState
+from idumb.domain.runs.run import COMPLETED, DEVIATION, EXHAUSTED, JUDGED, RunState
 from idumb.domain.runs.task_state import TaskState
 from idumb.lazy_dataclass import dataclass
 
@@ -31,18 +31,20 @@ from idumb.lazy_dataclass import dataclass
 class Retry:
     """Which failed tasks to retry: all of them (`failed`), or `only` these; `once` allows one attempt for each.
 
-    `guidance` is what `who` tells the builders of the next attempts.
+    `judge`: only judge their work again, without their builders. `guidance` is what `who` tells the builders of the
+    next attempts.
     """
 
     failed: bool = False
     only: Collection[str] = ()
     once: bool = False
+    judge: bool = False
     guidance: str = ""
     who: str = ""
 
     def selects(self, task: TaskState) -> bool:
         """Return whether the task is to be retried if it failed."""
-        return self.failed or task.id in self.only
+        return self.failed or task.id in self.only or (self.judge and _has_work(task))
 
 
 _NO_RETRY = Retry()
@@ -56,6 +58,13 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
+    if again.judge and not any(t.status == outcome.FAILED and _has_work(t) for t in state.tasks.values()):
+        raise Refusal(
+            "resume.nothing-to-judge",
+            f"No failed task of phase {state.phase} left work that could be judged.",
+            hint=f"idumb resume {state.phase} --retry-failed builds failed tasks again",
+            details={"phase": state.phase},
+        )
     services.checkouts.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
@@ -91,6 +100,11 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     return dataclasses.replace(result, warnings=(*warnings, *result.warnings))
 
 
+def _has_work(task: TaskState) -> bool:
+    """Return whether the last attempt changed files."""
+    return task.work.base is not None and task.work.left_tree not in (None, task.work.base)
+
+
 def _finish_reports(services: Services, owned: operation.Owned, contract: Contract, state: RunState) -> None:
     """Write the reports of a completed run that was stopped before it wrote them, and commit them."""
     if projections.in_log(state):
@@ -118,7 +132,7 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
             continue
         if again.selects(task_state):
             once = {"once": True} if again.once else {}
-            journal.write(journal.event("task.reset", task, reason="retry", **once))
+            journal.write(journal.event("task.reset", task, reason=JUDGED if again.judge else "retry", **once))
         elif on_deviation is not None and task_state.work.deviations:
             _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)
 

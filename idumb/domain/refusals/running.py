@@ -168,6 +168,7 @@ ROWS: Mapping[str, Row] = {
         STATUS,
     ),
     "undo.nothing": row("Undo", look("list the operations", "idumb log", "log")),
+    "resume.nothing-to-judge": row("Judge the work of failed tasks again", _RETRY, STATUS),
     "resume.no-attempt": row("Give guidance to the next attempt", _RETRY, STATUS),
     "rollback.command-failed": row(
         "Roll back",

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.domain import agent, failures, outcome
 from idumb.domain.runs import replay_run, spending
 from idumb.domain.runs.event import BESIDE, Event
-from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, RunState
+from idumb.domain.runs.run import ANSWERED, ELSEWHERE, EXHAUSTED, INTERRUPTED, JUDGED, RunState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.runs.task_state import AgentStatus, AttemptState, Checkpoint, TaskState
 
@@ -280,6 +280,7 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
     why = p.get("reason")
     attempts = p.get("attempts", task.progress.attempts if why == ELSEWHERE else 0)
+    unjudged = why == JUDGED or (task.attempt.unjudged and why == ELSEWHERE)
     state.failures_in_a_row = 0
     if why not in {ANSWERED, ELSEWHERE}:
         about = [id for id, question in state.decisions.items() if question.get("task") == task.id]
@@ -290,7 +291,7 @@ def _reset(state: RunState, task: TaskState, event: Event) -> TaskState:
         reason="",
         decisions=(),
         once=bool(p.get("once")) or (task.once and why in {ANSWERED, ELSEWHERE}),
-        attempt=replace(task.attempt, running=False, unjudged=task.attempt.unjudged and why == ELSEWHERE),
+        attempt=replace(task.attempt, running=False, unjudged=unjudged),
         progress=replace(task.progress, attempts=attempts, exhausted=0, repeated=0, failure=("", "")),
     )
 

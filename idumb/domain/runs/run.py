@@ -26,6 +26,7 @@ START = "start"
 MAIN = "main"
 ANSWERED = "answered"
 ELSEWHERE = "elsewhere"
+JUDGED = "judged"
 
 EXHAUSTED = "exhausted"
 """The kind of the question about a task that failed in all its attempts."""
