@@ -67,7 +67,7 @@ class UnchangedHistory(MemoryHistory):
 
 
 class UnchangedWorkspace:
-    """A private copy in which nothing ever changes."""
+    """A checkout in which nothing ever changes."""
 
     in_place = False
 

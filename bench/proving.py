@@ -38,7 +38,7 @@ def _times(effort: Effort, place: material.Place) -> measure.Times:
     from idumb.git.trees import GitTrees
 
     numbers = itertools.count()
-    os.environ["IDUMB_CLONES"] = f"{place.root}.checkouts"
+    os.environ["IDUMB_CHECKOUTS"] = f"{place.root}.checkouts"
     repository = discover.find(place.root)
     command = Checkouts(repository, lambda: GitTrees(repository))
     shown = command.open(PROOF)

@@ -296,7 +296,7 @@ class Container:
         return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note)
 
     def open_checkout(self) -> Workspace:
-        """The private copy of the repository in which programs work."""
+        """The checkout of the repository in which programs work."""
         from idumb.git.checkouts.checkout import BUILD
 
         return self.checkouts.open(BUILD)

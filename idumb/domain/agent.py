@@ -157,7 +157,7 @@ class AgentRequest:
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
     - `ignored`: what git ignores in the workspace, which a model does not see; folders end with `/`.
     - `sandboxed`: the agent must not be started without a sandbox.
-    - `repository`: the absolute path of the user's project, for effects outside the private copy, such as a tag.
+    - `repository`: the absolute path of the user's project, for effects outside the checkout, such as a tag.
     - `values`: environment variables of the step of a workflow.
     """
 

@@ -268,19 +268,19 @@ class Here:
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
 
-    def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a private copy
+    def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a checkout
         raise AssertionError("nothing is shown in the user's own working tree")
 
-    def raw(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a private copy
+    def raw(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a checkout
         return tree
 
-    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a private copy
+    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a checkout
         raise AssertionError("nothing is shown in place")
 
-    def cleaned(self, path: str, data: bytes) -> str:  # noqa: ARG002 - as in a private copy
+    def cleaned(self, path: str, data: bytes) -> str:  # noqa: ARG002 - as in a checkout
         raise AssertionError("a person's work has no steps")
 
-    def messages(self, head: str | None) -> tuple[str, ...]:  # noqa: ARG002 - as in a private copy
+    def messages(self, head: str | None) -> tuple[str, ...]:  # noqa: ARG002 - as in a checkout
         return ()
 
     def begin(self, ref: str) -> None:

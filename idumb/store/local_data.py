@@ -36,14 +36,14 @@ class LocalFolder(NamedTuple):
 class FileLocalData:
     """What idumb keeps for the repository of one common dir besides plans, commits, refs and `.idumb/`."""
 
-    def __init__(self, common_dir: str, clones: str | None, projects: tuple[str, ...] = ()) -> None:
-        """`clones` is where the repository's private copies are created; None if unknown.
+    def __init__(self, common_dir: str, checkouts: str | None, projects: tuple[str, ...] = ()) -> None:
+        """`checkouts` is where the repository's checkouts are created; None if unknown.
 
         `projects` are the subfolders that are projects and have state.
         """
         self._projects = projects
         self._common_dir = common_dir
-        self._clones = clones
+        self._checkouts = checkouts
         self._folder = os.path.join(common_dir, "idumb")
         self._id = user_folders.repository_id(common_dir)
 
@@ -58,8 +58,8 @@ class FileLocalData:
             of_project = user_folders.repository_id(self._common_dir, folder)
             yield f"consent of {folder}", os.path.join(user_folders.path(), "consent", of_project)
         yield "copy of the event log", os.path.join(user_folders.path(), "events", self._id)
-        if self._clones is not None and not self._clones.startswith(self._folder + os.sep):
-            yield "private copies of the working tree", self._clones
+        if self._checkouts is not None and not self._checkouts.startswith(self._folder + os.sep):
+            yield "checkouts of the working tree", self._checkouts
         for name in sorted(os.listdir(self._common_dir)):
             if name.startswith(_REMOVED):
                 yield "leftovers of a killed deinit", os.path.join(self._common_dir, name)

@@ -31,7 +31,7 @@ def where(project: Project, tmp_path: Path) -> Path:
 def test_a_checkout_is_in_the_user_s_state_directory_private_and_kept(project: Project, tmp_path: Path) -> None:
     folder = where(project, tmp_path)
     assert folder.parent == project.repo.clones
-    assert folder.parents[1] == Path(os.environ["XDG_STATE_HOME"], "idumb-clones")
+    assert folder.parents[1] == Path(os.environ["XDG_STATE_HOME"], "idumb-checkouts")
     assert (tmp_path / "mode").read_text(encoding="utf-8").strip() == "700"
     assert (folder / "README.md").is_file()
 
@@ -40,13 +40,13 @@ def test_without_a_variable_checkouts_are_in_the_system_s_state_directory(
     project: Project, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
-    assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-clones"
+    assert where(project, tmp_path).parents[1] == home / ".local/state/idumb-checkouts"
 
 
 def test_the_user_s_environment_moves_checkouts(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("IDUMB_CLONES", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("IDUMB_CHECKOUTS", str(tmp_path / "elsewhere"))
     assert where(project, tmp_path).parents[1] == tmp_path / "elsewhere"
 
 
@@ -65,17 +65,17 @@ def test_an_unusable_folder_is_refused_at_once_and_the_variable_named(
     }
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[shell("echo x > a.txt")])])
     consent = project.approval()
-    monkeypatch.setenv("IDUMB_CLONES", places[how])
+    monkeypatch.setenv("IDUMB_CHECKOUTS", places[how])
     before = project.repo.ledger()
     for flags in ((), ("--dry-run",)):
         answer = project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
         assert (answer.code, answer.error["code"]) == (4, "checkout.unusable"), answer
-        assert "IDUMB_CLONES" in str(answer.error)
+        assert "IDUMB_CHECKOUTS" in str(answer.error)
     assert project.repo.ledger() == before
     assert project.events("--kind", "run.started") == []
     checks = {row["code"]: row for row in project.quick("doctor", "--json").data["checks"]}
     assert checks["checkouts.place"]["state"] == "warn"
-    assert "IDUMB_CLONES" in str(checks["checkouts.place"])
+    assert "IDUMB_CHECKOUTS" in str(checks["checkouts.place"])
 
 
 def test_if_the_state_directory_is_in_the_working_tree_checkouts_are_elsewhere(

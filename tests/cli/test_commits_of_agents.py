@@ -1,4 +1,4 @@
-"""An agent may commit in its private copy: its files count, and its words are kept (R-GIT-2)."""
+"""An agent may commit in its checkout: its files count, and its words are kept (R-GIT-2)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: 
         "consent",
         "copy of the event log",
         "event log and state of working trees",
-        "private copies of the working tree",
+        "checkouts of the working tree",
     }
     assert remaining(project) == []
     assert before == project.repo.ledger()

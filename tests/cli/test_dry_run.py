@@ -216,7 +216,7 @@ def test_the_next_command_removes_the_copy_of_a_killed_dry_run(project: Project,
         project.repo.write(PLAN, plan)
     assert running.wait().code == -signal.SIGKILL  # it was alive until the end of this block
     leftovers = {path for path, entry in everything(project).items() if before.get(path) != entry}
-    assert all(path.startswith("state/idumb-clones") for path in leftovers), leftovers
+    assert all(path.startswith("state/idumb-checkouts") for path in leftovers), leftovers
     project.plan([making("T1-01", "a.txt")], commit=False)
     answer = project.execute()
     assert answer.code == 0

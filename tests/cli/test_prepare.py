@@ -96,7 +96,7 @@ def test_another_lock_file_is_another_installation(made: Project, tmp_path: Path
 def test_what_changed_since_it_was_installed_is_installed_again(made: Project, tmp_path: Path) -> None:
     _plan(made, "grep one deps/list", "a.txt")
     assert run(made, "--no-verify").code == 0
-    (kept,) = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-clones/*/*-proof-*/deps/list")
+    (kept,) = Path(os.environ["XDG_STATE_HOME"]).glob("idumb-checkouts/*/*-proof-*/deps/list")
     status = kept.stat()
     kept.write_text("ONE\n")
     os.utime(kept, ns=(status.st_atime_ns, status.st_mtime_ns))

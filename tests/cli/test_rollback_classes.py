@@ -52,7 +52,7 @@ def _back(project: Project, to: str = "start", *more: str) -> Answer:
 
 
 def test_compensation_commands_run_newest_task_first_and_before_files_are_restored(sandbox: GitSandbox) -> None:
-    """R-GIT-4, R-PLAN-3: each has the files that its task left, in a private copy, and the path of the user's."""
+    """R-GIT-4, R-PLAN-3: each has the files that its task left, in a checkout, and the path of the user's."""
     project = _ran(
         sandbox,
         _effect("T1-01", "a.txt", _taking_back(f"cat a.txt && test ! -e b.txt && echo undid 1 {LOG}", "> a.txt")),

@@ -209,12 +209,12 @@ def test_a_task_that_declares_a_name_with_a_secret_fails_and_does_not_show_it(na
 
 
 def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[str]:
-    """As `shown`, without snapshots and the private copy, where files have the names that the builder chose."""
+    """As `shown`, without snapshots and the checkout, where files have the names that the builder chose."""
     looks = [
         project.quick(*line.split()) for line in ("show T1-01", "status", "log --json --limit 100000", "diff T1-01")
     ]
     places = shown(project, secret, answers=(*answers, *looks))
-    return [name for name in places if name != "objects of git" and "/idumb-clones/" not in name]
+    return [name for name in places if name != "objects of git" and "/idumb-checkouts/" not in name]
 
 
 def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(project: Project) -> None:

@@ -272,7 +272,7 @@ def _is_rest(path: Path) -> bool:
     if (
         path.parent.name == "clones"
         or (
-            path.parents[1].name == "idumb-clones"
+            path.parents[1].name == "idumb-checkouts"
             and not re.search(r"-[a-z]+-[0-9a-f]{5}(\.moved-[0-9a-f]{8})?$", name)
         )
         or name.startswith(".idumb-")

@@ -31,7 +31,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
 MODES = ("edits", "commits")
-"""Whether the builder commits its work in its private copy."""
+"""Whether the builder commits its work in its checkout."""
 SANDBOX = os.environ.get("TESTS_SANDBOX", "")
 """The sandbox in which builders and checks run: `auto`, `bwrap` or `landlock`; "" for none."""
 _LIMIT = 60

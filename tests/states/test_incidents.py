@@ -136,7 +136,7 @@ def test_an_agent_that_discards_uncommitted_work_discards_only_its_own(
 
 
 def test_results_never_overwrite_uncommitted_edits(case: Case, repo: GitSandbox) -> None:
-    """F1, R-GIT-6: files of a private copy were copied over uncommitted edits."""
+    """F1, R-GIT-6: files of a checkout were copied over uncommitted edits."""
     repo.write("app.txt", "one\ntwo\nthree\nmine\n")
     before = ledgers.record(repo)
     answer = case.execute(repo)

@@ -94,10 +94,10 @@ class GitSandbox:
 
     @property
     def clones(self) -> Path:
-        """Where idumb makes private copies of it."""
+        """Where idumb makes checkouts of it."""
         from idumb.system.files import user_folders
 
-        return Path(user_folders.clones()[0], user_folders.repository_id(str(self.common_dir))[:16])
+        return Path(user_folders.checkouts()[0], user_folders.repository_id(str(self.common_dir))[:16])
 
     @property
     def common_dir(self) -> Path:

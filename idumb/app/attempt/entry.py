@@ -155,7 +155,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
 
 
 def _shown(context: RunContext, attempt: Attempt) -> str:
-    """Show the builder what it starts from, or its own earlier work; return the tree of the private copy."""
+    """Show the builder what it starts from, or its own earlier work; return the tree of the checkout."""
     left = context.journal.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
     tree = left or task_base.for_programs(context, attempt)
     context.workspace.show(tree, context.services.history.head().commit)

@@ -61,7 +61,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
 
 
 def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:
-    """Keep what the attempt left, under its name; in a private copy, that may be kept already, or not have begun."""
+    """Keep what the attempt left, under its name; in a checkout, that may be kept already, or not have begun."""
     services = context.services
     ref = attempt_ref(services, context.run, task.id, number, INTERRUPTED_NAME)
     why = f"{task.id}, attempt {number}, interrupted"

@@ -45,7 +45,7 @@ class Attempt:
     - `base`: the tree that the work is compared with; before the snapshot, that of the attempt before, or "".
     - `started`: monotonic seconds of this process, less what the attempt took in earlier processes.
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
-      `in_place`: a person builds it in the user's own working tree; programs have a private copy.
+      `in_place`: a person builds it in the user's own working tree; programs have a checkout.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
     - `mine`: files of which the base has the user's uncommitted version, as he chose; they are committed with the task.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
@@ -59,7 +59,7 @@ class Attempt:
     Once it is built:
 
     - `result`: what the builder answered; None if nobody was asked. `failure`: why an agent could not work.
-      `messages`: of the commits that it made in its private copy, the oldest first.
+      `messages`: of the commits that it made in its checkout, the oldest first.
     - `controls`: the result of checks before the work, by command.
 
     Once it is measured:

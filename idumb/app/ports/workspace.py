@@ -1,4 +1,4 @@
-"""Where tasks run: programs in a private copy of the repository, people in their own working tree."""
+"""Where tasks run: programs in a checkout of the repository, people in their own working tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Workspace(Protocol):
     def show(self, tree: str, head: str | None) -> object:
         """Make the files those of `tree`, on top of the commit `head`. Ignored files stay.
 
-        Only a private copy can do that: AssertionError in place.
+        Only a checkout can do that: AssertionError in place.
         """
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:

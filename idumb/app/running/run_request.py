@@ -10,7 +10,7 @@ class Request:
     """Flags of `execute-phase`; None means that the configuration decides.
 
     `again` is the command to which a hint adds `--approve HASH`; None means the default command of the phase. With
-    `in_place`, only a person works, in the user's own tree, so that no private copy is needed.
+    `in_place`, only a person works, in the user's own tree, so that no checkout is needed.
     """
 
     phase: str

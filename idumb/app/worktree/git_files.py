@@ -1,6 +1,6 @@
 """The files of the user's repository that decide what git runs: hooks, configuration, attributes.
 
-A program works in a private copy, but it runs as the user and could reach them. What changed while it worked is named;
+A program works in a checkout, but it runs as the user and could reach them. What changed while it worked is named;
 a strict run stops, and a person decides.
 """
 

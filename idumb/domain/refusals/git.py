@@ -65,7 +65,9 @@ ROWS: Mapping[str, Row] = {
     "checkout.unusable": row(
         "Use a checkout of the repository",
         way(
-            "elsewhere", "set IDUMB_CLONES to a folder that you own, outside the repository", "checkouts are made there"
+            "elsewhere",
+            "set IDUMB_CHECKOUTS to a folder that you own, outside the repository",
+            "checkouts are made there",
         ),
         way("own", "make yourself the only owner of that folder, with write permission", "checkouts are made in it"),
     ),

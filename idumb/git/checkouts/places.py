@@ -129,7 +129,7 @@ def tidy(place: str) -> None:
         if os.listdir(place) == [_OWNER]:
             os.unlink(os.path.join(place, _OWNER))
         os.rmdir(place)
-        if not user_folders.clones()[1]:
+        if not user_folders.checkouts()[1]:
             os.rmdir(os.path.dirname(place))
 
 
@@ -140,7 +140,7 @@ def folder_of(user: Repository) -> str:
     """
     if user.worktree_id == REHEARSAL:
         return os.path.join(os.path.dirname(user.root), "checkouts")
-    chosen, is_chosen = user_folders.clones()
+    chosen, is_chosen = user_folders.checkouts()
     if not os.path.isabs(chosen):
         raise _unusable(chosen, "it is not an absolute path")
     beside = () if is_chosen else (f"/var/tmp/idumb-checkouts-{os.geteuid()}",)  # noqa: S108 - private_folders.make
@@ -161,12 +161,12 @@ def own_folders(user: Repository) -> dict[str, str]:
 
 
 def is_copy_of(common_dir: str, path: str) -> bool:
-    """Return whether a path is in a checkout or another private copy of this repository, wherever that is."""
+    """Return whether a path is in a checkout of this repository, wherever that is."""
     return path.startswith(common_dir + os.sep) or user_folders.repository_id(common_dir)[:_SHORT] in path.split("/")
 
 
 def is_checkout_of(common_dir: str, path: str) -> bool:
-    """Return whether a path is in a private copy that is not of a dry run."""
+    """Return whether a path is in a checkout, and not in one of a dry run."""
     return is_copy_of(common_dir, path) and COPIES not in path.split("/")
 
 
@@ -269,7 +269,7 @@ def _unusable(place: str, why: str) -> errors.Refusal:
     return errors.Refusal(
         "checkout.unusable",
         f"Programs work in {place}, which cannot be used: {why}.",
-        hint=f"Set {user_folders.CLONES} to the absolute path of a private folder outside the repository",
+        hint=f"Set {user_folders.CHECKOUTS} to the absolute path of a private folder outside the repository",
         details={"path": place},
     )
 

@@ -10,7 +10,7 @@ import sys
 
 from idumb.system.files import private_folders
 
-CLONES = "IDUMB_CLONES"
+CHECKOUTS = "IDUMB_CHECKOUTS"
 
 
 def path() -> str:
@@ -23,17 +23,17 @@ def _base(variable: str, *default: str) -> str:
     return base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), *default)
 
 
-def clones() -> tuple[str, bool]:
-    """Return the folder for clones of repositories, and whether the environment sets it: `$IDUMB_CLONES`.
+def checkouts() -> tuple[str, bool]:
+    """Return the folder for the checkouts of repositories, and whether the environment sets it: `$IDUMB_CHECKOUTS`.
 
-    The default is `idumb-clones` next to the state directory, or in Application Support. It is outside the state
-    directory, because agents work in clones.
+    The default is `idumb-checkouts` next to the state directory, or in Application Support. It is outside the state
+    directory, because agents work in checkouts.
     """
-    chosen = os.environ.get(CLONES, "")
+    chosen = os.environ.get(CHECKOUTS, "")
     if chosen:
         return chosen.rstrip("/") or "/", True
     default = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "state")
-    return os.path.join(_base("XDG_STATE_HOME", *default), "idumb-clones"), False
+    return os.path.join(_base("XDG_STATE_HOME", *default), "idumb-checkouts"), False
 
 
 def repository_id(common_dir: str, project: str = "") -> str:

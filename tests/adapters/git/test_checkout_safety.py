@@ -92,7 +92,7 @@ def test_below_a_home_that_is_a_repository_git_never_works_there(
     home = GitSandbox.create(tmp_path / "home-of-user")
     home.write_all({"a.txt": "dotfile\n", "precious": "mine\n"})
     home.commit()
-    monkeypatch.setenv("IDUMB_CLONES", str(home.root / "state/copies"))
+    monkeypatch.setenv("IDUMB_CHECKOUTS", str(home.root / "state/copies"))
     before = home.ledger()
     checkout = create(repository)
     root = show(checkout, repository)
@@ -264,7 +264,7 @@ def test_a_write_through_memory_is_found_although_it_leaves_no_time(
     if not os.path.isdir("/dev/shm"):
         pytest.skip("no file system in memory")
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="idumb-test-") as folder:
-        monkeypatch.setenv("IDUMB_CLONES", f"{folder}/copies")
+        monkeypatch.setenv("IDUMB_CHECKOUTS", f"{folder}/copies")
         checkout = create(repository)
         root = show(checkout, repository)
         with (root / "a.txt").open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as mapped:
@@ -286,7 +286,7 @@ def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "x", small], check=False).returncode:
         pytest.skip("only root can mount a small file system")
     try:
-        monkeypatch.setenv("IDUMB_CLONES", str(small / "copies"))
+        monkeypatch.setenv("IDUMB_CHECKOUTS", str(small / "copies"))
         checkout, before = create(repository), repository.ledger()
         show(checkout, repository)
         (Path(checkout.top) / "big").write_bytes(b"x" * 300_000)
@@ -372,7 +372,7 @@ def test_a_place_that_others_can_write_or_that_is_in_the_tree_is_refused(
     shared.chmod(0o777)
     link.symlink_to(tmp_path)
     for place in ("relative", str(repository.root / "inside"), str(shared), str(link / "x")):
-        monkeypatch.setenv("IDUMB_CLONES", place)
+        monkeypatch.setenv("IDUMB_CHECKOUTS", place)
         if place == str(link / "x"):
             close(create(repository))  # only the folder itself may not be a link
             continue
