@@ -135,10 +135,10 @@ class Container:
 
         It starts git.
         """
-        from idumb.git.projects import known_projects
+        from idumb.git import projects
 
         start = f"{self.folder}/" if self.folder else ""
-        found = known_projects.below(self.repository, self.folder)
+        found = projects.below(self.repository, self.folder)
         return {folder.removeprefix(start): has_runs for folder, has_runs in found.items()}
 
     @cached_property
@@ -263,13 +263,13 @@ class Container:
 
     @cached_property
     def local_data(self) -> FileLocalData:
-        from idumb.git.projects import known_projects
+        from idumb.git import projects
         from idumb.store.local_data import FileLocalData
 
         clones = None
         with contextlib.suppress(Refusal):
             clones = self.checkouts.place()
-        folders = tuple(folder for folder in known_projects.with_state(self.repository) if folder)
+        folders = tuple(folder for folder in projects.with_state(self.repository) if folder)
         return FileLocalData(self.repository.common_dir, clones, folders)
 
     @cached_property

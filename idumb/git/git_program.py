@@ -18,25 +18,16 @@ from idumb.domain import errors
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
-    {
-        "GIT_AUTHOR_NAME",
-        "GIT_AUTHOR_EMAIL",
-        "GIT_COMMITTER_NAME",
-        "GIT_COMMITTER_EMAIL",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_CONFIG_NOSYSTEM",
-    }
-)
+    (
+        "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+    )
+)  # fmt: skip
+# The program that a repository names for signatures is not started, and no encoding is recorded for our messages.
 _ALWAYS = (
-    "--no-pager",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.quotepath=false",
-    "-c", "submodule.recurse=false",
-    "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false",
-    "-c", "log.showSignature=false",  # it would start the program that the repository names for signatures
-    "-c", "i18n.commitEncoding=UTF-8",  # the user's would be recorded for idumb's messages
+    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false", "-c", "submodule.recurse=false",
+    "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "log.showSignature=false",
+    "-c", "i18n.commitEncoding=UTF-8",
 )  # fmt: skip
 NO_SUBMODULES = "--ignore-submodules=dirty"
 """git starts itself in a submodule to see whether its files changed, and would run the filters of its configuration."""

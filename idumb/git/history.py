@@ -21,7 +21,6 @@ from idumb.git import (
     guarded_files,
     index_file,
     names,
-    nested_repositories,
     open_repository,
     stale_locks,
     status,
@@ -30,7 +29,7 @@ from idumb.git import refs as own_refs
 from idumb.git.checkouts import rehearsal
 from idumb.git.discover import Project, Repository
 from idumb.git.objects import tree_objects
-from idumb.git.projects.project_paths import ProjectPaths
+from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class GitHistory:
         return frozenset(self._paths.all_shown(status.ignored(self._place, self._paths.all_stored(paths))))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
-        return self._paths.all_shown(nested_repositories.among(self._place, self._paths.all_stored(places)))
+        return self._paths.all_shown(status.repositories(self._place, self._paths.all_stored(places)))
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from idumb import lazy_pattern
 from idumb.domain import errors
 from idumb.domain.paths import IGNORE_FILE
-from idumb.git import disk_space, git_program, nested_repositories
+from idumb.git import disk_space, git_program
+from idumb.git import status as git_status
 from idumb.git.discover import Repository
 from idumb.git.shadow_folder import INDEX, Blocked, ShadowFolder
 from idumb.system import clock
@@ -202,7 +203,7 @@ class Shadow:
         if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
             self.repositories = ()
             return set()
-        links = nested_repositories.submodules(b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
+        links = git_status.submodules(b"\0" + self._git.tracked(["ls-files", "-s", "-z"]))
         here = {path for path in links if os.path.isdir(self._at(path)) and not os.path.islink(self._at(path))}
         others = [path for path in nested if path not in links]
         self.omitted |= {os.fsdecode(path): NESTED for path in others}

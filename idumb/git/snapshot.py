@@ -6,10 +6,11 @@ which the index refers too) and `meta.json`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pygit2.enums import ObjectType
@@ -24,42 +25,89 @@ from idumb.git.objects import durable_files, tree_objects
 from idumb.git.objects.tree_objects import FILE, FOLDER, SUBMODULE, Item
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
+from idumb.git.shadow_folder import ShadowFolder
+from idumb.system.files import private_folders
 
 WORKTREE, STAGED, HEAD, META = "worktree", "staged", "head", "meta.json"
 _STATE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _LISTED = 1000
+_TRIES = 10
 
 
 class Snapshots:
-    """Makes snapshots in one repository, and remembers which trees it has verified on disk."""
+    """Those of the working tree of `place`, and which trees were verified on disk.
 
-    def __init__(self, place: Repository, objects: Repository, repository: CheckedRepository, shadow: Shadow) -> None:
+    `objects` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
+    apply. Scans leave out untracked files of more than `limit` MB, and do not remember names in which `has_secret`
+    finds a known value.
+    """
+
+    def __init__(
+        self, place: Repository, objects: Repository, limit: Callable[[], int], has_secret: Callable[[bytes], bool]
+    ) -> None:
         self._place = place
         self._objects = objects
-        self._repository = repository
-        self._folder = repository.folders[0]
-        self._shadow = shadow
+        self.limit = limit
+        self.has_secret = has_secret
         self._head: str | None = None
         self._index: tuple[tuple[int, ...] | None, Mapping[str, Item]] = ((), {})
 
-    def take(self, ref: str, tree: str, reason: str, omitted: Mapping[str, str]) -> Snapshot:
-        """Make a snapshot of the scanned `tree` and of the index.
+    @functools.cached_property
+    def repository(self) -> CheckedRepository:
+        return open_repository.repository(self._objects)
 
-        `omitted` are paths that the scan left out, and why; of a long list, the snapshot has a part.
-        """
-        head, branch = open_repository.head_of(self._repository), open_repository.branch_of(self._repository)
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        folder = ShadowFolder(self._place, self._objects)
+        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
+
+    def forget(self) -> None:
+        """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
+        self.shadow.forget()
+        self._head, self._index = None, ((), {})
+
+    def take(self, ref: str, reason: str, also: Iterable[str]) -> Snapshot:
+        """Scan, and make a snapshot of all files and of the index. `also` are ignored paths to include."""
+        paths, last = tuple(also), None
+        for _ in range(_TRIES):
+            tree = self.shadow.scan(paths)
+            try:
+                return self._take(ref, tree, reason)
+            except errors.Refusal as refusal:
+                if refusal.code != open_repository.UNREADABLE:
+                    raise
+                last = refusal
+            # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
+            # that somebody wrote without fsync: write all of it again.
+            self._set_aside(str(last.details["object"]))
+            self.forget()
+        raise last or AssertionError("there is at least one try")
+
+    def _set_aside(self, oid: str) -> None:
+        """Move a damaged object out of git's way: git does not write an object again whose file exists."""
+        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
+        if os.path.exists(place):
+            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
+            private_folders.make_below(self._objects.common_dir, folder)
+            self._objects.guard()
+            os.replace(place, os.path.join(folder, oid))
+
+    def _take(self, ref: str, tree: str, reason: str) -> Snapshot:
+        """Make a snapshot of the scanned `tree` and of the index. It has a part of a long list of what was left out."""
+        head, branch = open_repository.head_of(self.repository), open_repository.branch_of(self.repository)
         in_progress = [name for name in _STATE if os.path.lexists(os.path.join(self._place.git_dir, name))]
         meta: dict[str, Any] = {"head": head, "branch": branch, "in_progress": in_progress}
-        meta |= {"omitted": dict(sorted(omitted.items())[:_LISTED])} if omitted else {}
+        omitted = sorted(self.shadow.omitted.items())[:_LISTED]
+        meta |= {"omitted": dict(omitted)} if omitted else {}
         index = self._index_items(head)
         text = json.dumps(meta, sort_keys=True)  # with `indent`, each call leaves cycles to the garbage collector
         items = {
             WORKTREE: Item(FOLDER, bytes.fromhex(tree)),
-            META: Item(FILE, self._repository.write(ObjectType.BLOB, text.encode("ascii")).raw),
+            META: Item(FILE, self.repository.write(ObjectType.BLOB, text.encode("ascii")).raw),
             **index,
         }
         if head is not None:
-            items[HEAD] = Item(FOLDER, bytes.fromhex(tree_objects.tree_of(self._repository, head)))
+            items[HEAD] = Item(FOLDER, bytes.fromhex(tree_objects.tree_of(self.repository, head)))
             self._keep_head(head)
         return self._keep(ref, tree, reason, items)
 
@@ -70,7 +118,7 @@ class Snapshots:
         """
         if head == self._head:
             return
-        place, repository = self._objects, self._repository
+        place, repository = self._objects, self.repository
         below = f"{own_refs.PREFIX}worktrees/{place.worktree_id}/"
         last = own_refs.current(repository, below + "head")
         self._head = head
@@ -90,32 +138,32 @@ class Snapshots:
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
-            if not tree_objects.is_stored(self._repository, self._folder, item.oid):
+            if not tree_objects.is_stored(self.repository, self.repository.folders[0], item.oid):
                 raise open_repository.unreadable(item.oid.hex())
-        oid = tree_objects.write(self._repository, items).hex()
-        names.put(self._repository, self._objects, ref, oid, reason)
+        oid = tree_objects.write(self.repository, items).hex()
+        names.put(self.repository, self._objects, ref, oid, reason)
         return oid
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        kept = names.find(self._repository, ref)
-        rows = {} if kept is None else tree_objects.rows(self._repository, bytes.fromhex(kept))
+        kept = names.find(self.repository, ref)
+        rows = {} if kept is None else tree_objects.rows(self.repository, bytes.fromhex(kept))
         return {name: item.oid.hex() for name, item in rows.items()}
 
-    def tree_of(self, snapshot: str) -> str:
+    def tree_at(self, snapshot: str) -> str:
         """Return the tree of the working tree's files in a snapshot."""
-        return tree_objects.rows(self._repository, bytes.fromhex(snapshot))[WORKTREE].oid.hex()
+        return tree_objects.rows(self.repository, bytes.fromhex(snapshot))[WORKTREE].oid.hex()
 
     def _keep(self, ref: str, tree: str, reason: str, items: dict[str, Item]) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if tree == tree_objects.EMPTY_TREE:
-            tree_objects.write(self._repository, {})
-        oid = tree_objects.write(self._repository, items)
-        durable_files.force_objects(self._folder, self._require_stored(oid, items, whole=True))
-        names.put(self._repository, self._objects, ref, oid.hex(), reason)
+            tree_objects.write(self.repository, {})
+        oid = tree_objects.write(self.repository, items)
+        durable_files.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
+        names.put(self.repository, self._objects, ref, oid.hex(), reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
-        self._repository.see_packs()
+        self.repository.see_packs()
         self._require_stored(oid, items, whole=False)
-        self._shadow.verified = tree
+        self.shadow.verified = tree
         return Snapshot(oid.hex(), tree, ref)
 
     def _require_stored(self, oid: bytes, items: Mapping[str, Item], *, whole: bool) -> set[str]:
@@ -123,19 +171,19 @@ class Snapshots:
 
         What was verified before still exists, and so does what HEAD reaches.
         """
-        verified = bytes.fromhex(self._shadow.verified)
-        if not verified or not tree_objects.is_stored(self._repository, self._folder, verified):
+        verified = bytes.fromhex(self.shadow.verified)
+        if not verified or not tree_objects.is_stored(self.repository, self.repository.folders[0], verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
             verified = self._reached(items) or b""
         tree, seen = items[WORKTREE], set[str]()
         own = [item for item in items.values() if item.mode == FILE]
         own += [] if tree.oid == verified else [tree]
-        new = tree_objects.new_items(self._repository, verified or None, tree.oid)  # read one after the other
+        new = tree_objects.new_items(self.repository, verified or None, tree.oid)  # read one after the other
         for item in itertools.chain([Item(FILE, oid), *own], new):
             if item.mode != SUBMODULE:
                 seen.add(item.oid.hex())
                 whole_one = whole or item.mode == FOLDER
-                if not tree_objects.is_stored(self._repository, self._folder, item.oid, whole=whole_one):
+                if not tree_objects.is_stored(self.repository, self.repository.folders[0], item.oid, whole=whole_one):
                     raise open_repository.unreadable(item.oid.hex())
         return seen
 
@@ -144,10 +192,10 @@ class Snapshots:
 
         A repository that lends objects does not know the borrower's HEAD.
         """
-        head = open_repository.head_of(self._repository)
+        head = open_repository.head_of(self.repository)
         if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
             return None
-        tree = bytes.fromhex(tree_objects.tree_of(self._repository, head))
+        tree = bytes.fromhex(tree_objects.tree_of(self.repository, head))
         return tree if tree == items[HEAD].oid else None
 
     def _index_items(self, head: str | None) -> Mapping[str, Item]:
@@ -156,7 +204,7 @@ class Snapshots:
         if self._index[0] != present:
             data, items = index_file.read(self._place), dict[str, Item]()
             if data is not None:
-                items[INDEX] = Item(FILE, self._repository.write(ObjectType.BLOB, data).raw)
+                items[INDEX] = Item(FILE, self.repository.write(ObjectType.BLOB, data).raw)
                 if (staged := self._store_staged(head)) is not None:
                     items[STAGED] = staged
             self._index = (present, items)
@@ -168,12 +216,12 @@ class Snapshots:
         The index file names them, but no garbage collection asks it.
         """
         try:
-            tree = tree_objects.tree_of(self._repository, head)
+            tree = tree_objects.tree_of(self.repository, head)
             if tree == tree_objects.EMPTY_TREE:
-                tree_objects.write(self._repository, {})
+                tree_objects.write(self.repository, {})
             staged = status.staged_blobs(self._place, tree)
         except errors.Refusal:
             return None  # an unreadable index refers to nothing; its bytes are stored all the same
-        self._repository.see_packs()
-        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if oid in self._repository}
-        return Item(FOLDER, tree_objects.write(self._repository, items)) if items else None
+        self.repository.see_packs()
+        items = {oid: Item(FILE, bytes.fromhex(oid)) for oid in sorted(staged) if oid in self.repository}
+        return Item(FOLDER, tree_objects.write(self.repository, items)) if items else None

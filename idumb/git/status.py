@@ -1,18 +1,22 @@
-"""What git says of paths in a working tree: what differs from HEAD, what is not in it, what is ignored."""
+"""What git says of paths in a working tree: what differs from HEAD, is not in it, is ignored, or is a repository.
+
+git is not started in submodules and nested repositories, because their configuration may name programs; libgit2 reads
+them and writes nothing there.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
 
 from idumb.domain import paths as path_rules
 from idumb.git import git_program
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
-
-if TYPE_CHECKING:
-    import pygit2
 
 _ON_A_LINE = 200
 _NO_FILE = (b"000000", b"160000")
@@ -83,3 +87,33 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository |
     if result.status not in {0, 1}:
         raise git_program.failure(arguments, result)
     return result.out.split(b"\0")
+
+
+def repositories(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
+    """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
+    own = os.path.realpath(place.root)
+    above = dict.fromkeys(folder for path in places for folder in path_rules.folders_above(f"{path}/"))
+    at = {folder: os.path.join(place.root, folder) for folder in above}
+    # A link may lead back to the top.
+    found = [name for name, at in at.items() if os.path.lexists(f"{at}/.git") and os.path.realpath(at) != own]
+    if not found and not os.path.lexists(os.path.join(place.root, ".gitmodules")):
+        return ()
+    listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
+    links = map(os.fsdecode, submodules(listed))
+    # A folder with tracked files is no other repository.
+    others = (name for name in found if b"\t%b/" % os.fsencode(name) not in listed)
+    return tuple(sorted({*links, *others}))
+
+
+def submodules(listed: bytes) -> dict[bytes, bytes]:
+    """Return the submodules, path to commit, in the output of `git ls-files -s -z` after a first NUL."""
+    return {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
+
+
+def is_dirty(root: str, repository: str) -> bool:
+    """Return whether anything in the repository differs from its HEAD; True if libgit2 cannot open it."""
+    place = os.path.join(root, repository)
+    try:
+        return bool(pygit2.Repository(place, RepositoryOpenFlag.NO_SEARCH).status())
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        return os.path.isdir(place) and any(os.scandir(place))

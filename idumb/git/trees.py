@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pygit2.enums import ObjectType
 
 from idumb.app.ports.repository import Conflict, Snapshot, Trees
-from idumb.domain import errors, paths
+from idumb.domain import paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import guarded_files, index_file, links, nested_repositories, open_repository, snapshot, status
+from idumb.git import git_program, guarded_files, index_file, links, open_repository, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
-from idumb.git.open_repository import CheckedRepository
-from idumb.git.projects.project_paths import ProjectPaths
-from idumb.git.restore import patch
+from idumb.git.projects import ProjectPaths
 from idumb.git.restore.displaced import Shelf
-from idumb.git.shadow import Shadow
-from idumb.git.shadow_folder import ShadowFolder
+from idumb.git.snapshot import Snapshots
 from idumb.system.files import private_folders
 
 _ATTRIBUTES = ".gitattributes"
-_TRIES = 10
+_PLAIN = ("-r", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index")
+_Counts = Mapping[str, tuple[int | None, int | None]]
 _OFF = ("false", "no", "off", "0")
 
 
-class GitTrees:
-    """`objects` is the repository that stores objects and refs, if it is not the one of the working tree (a checkout).
+class GitTrees(Snapshots):
+    """`folder` is that of the project, "" for the top. Trees and snapshots are of the whole repository.
 
-    Its ignore rules also apply. Scans leave out untracked files of more than `limit` MB.
-    They do not remember names in which `has_secret` finds a known value. `folder` is that of the project, "" for the
-    top. Trees and snapshots are of the whole repository. Nothing outside the folder is ever written: such a path raises
-    ValueError.
+    Nothing outside the folder is ever written: such a path raises ValueError.
     """
 
     def __init__(
@@ -45,60 +40,19 @@ class GitTrees:
         has_secret: Callable[[bytes], bool] = lambda _: False,
         folder: str = "",
     ) -> None:
+        super().__init__(repository, objects or repository, limit, has_secret)
         self.paths = ProjectPaths(folder)
         self.root = self.paths.root(repository.root)
-        self._place = repository
-        self._objects = objects or repository
-        self.has_secret = has_secret
-        self.limit = limit
-        self._counted: tuple[tuple[str, str], patch.Counts] | None = None
-
-    @functools.cached_property
-    def repository(self) -> CheckedRepository:
-        return open_repository.repository(self._objects)
-
-    @functools.cached_property
-    def shadow(self) -> Shadow:
-        folder = ShadowFolder(self._place, self._objects)
-        return Shadow(self._place, self._objects, folder, self.limit(), self.has_secret)
-
-    @functools.cached_property
-    def snapshots(self) -> snapshot.Snapshots:
-        return snapshot.Snapshots(self._place, self._objects, self.repository, self.shadow)
+        self._counted: tuple[tuple[str, str], _Counts] | None = None
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self.shadow.scan(self.paths.all_stored(also))
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
-        paths, last = self.paths.all_stored(also), None
-        for _ in range(_TRIES):
-            tree = self.shadow.scan(paths)
-            try:
-                return self.snapshots.take(ref, tree, reason, self.shadow.omitted)
-            except errors.Refusal as refusal:
-                if refusal.code != open_repository.UNREADABLE:
-                    raise
-                last = refusal
-            # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
-            # that somebody wrote without fsync: write all of it again.
-            self._set_aside(str(last.details["object"]))
-            self.forget()
-        raise last or AssertionError("there is at least one try")
-
-    def _set_aside(self, oid: str) -> None:
-        """Move a damaged object out of git's way: git does not write an object again whose file exists."""
-        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
-        if os.path.exists(place):
-            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
-            private_folders.make_below(self._objects.common_dir, folder)
-            self._objects.guard()
-            os.replace(place, os.path.join(folder, oid))
+        return self.take(ref, reason, self.paths.all_stored(also))
 
     def repositories(self) -> tuple[str, ...]:
         return self.paths.kept(self.shadow.repositories)
-
-    def tree_at(self, snapshot: str) -> str:
-        return self.snapshots.tree_of(snapshot)
 
     def outside_target(self, link: str) -> str | None:
         return links.outside_target(self._place.root, self.paths.stored(link))
@@ -111,7 +65,7 @@ class GitTrees:
 
         Such paths are ignored, unreadable, too large and not tracked, or repositories.
         """
-        dirty = (path for path in self.repositories() if nested_repositories.is_dirty(self.root, path))
+        dirty = (path for path in self.repositories() if status.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
             **dict.fromkeys(dirty, "uncommitted work in a submodule"),
@@ -126,9 +80,6 @@ class GitTrees:
         hidden = self.paths.all_stored(self.ignored()) if files else ()
         hiding = status.deciding(self._place.root, hidden, self._objects)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
-
-    def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
-        return self.snapshots.keep(ref, tree, reason)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         return tree_objects.changes(self.repository, self._part(old), self._part(new))
@@ -188,26 +139,12 @@ class GitTrees:
     def store(self, data: bytes) -> str:
         return str(self.repository.write(ObjectType.BLOB, data))
 
-    def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        return self.snapshots.keep_blobs(ref, blobs, reason)
-
-    def kept_blobs(self, ref: str) -> Mapping[str, str]:
-        return self.snapshots.kept_blobs(ref)
-
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
-        from idumb.git.restore import restore_paths
+        from idumb.git.restore import write_back
 
+        writing = write_back.Writing(self.repository, self._place.root, self._shelf(), self._objects.guard)
         try:
-            conflicts = restore_paths.restore(
-                self.repository,
-                self._place.root,
-                target,
-                expected,
-                self.paths.all_own(paths),
-                force=force,
-                shelf=self._shelf(),
-                guard=self._objects.guard,
-            )
+            conflicts = write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force)
         except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
             raise open_repository.unreadable(str(problem.args[0])) from problem
         return self.paths.rows(conflicts)
@@ -231,20 +168,31 @@ class GitTrees:
         durable_files.force_below(self._place.root, self.paths.all_stored(paths))
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
-        return patch.diff(self._objects, self._part(old), self._part(new), paths)
+        """Return a unified diff with `a/` and `b/`; bytes that are not UTF-8 are surrogate escapes."""
+        options = ["-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
+        return self._compared(options, old, new, *paths).decode("utf-8", "surrogateescape")
 
-    def line_counts(self, old: str, new: str) -> patch.Counts:
+    def line_counts(self, old: str, new: str) -> _Counts:
         """The summary is written twice at the end of a run: before and after its verification."""
         if self._counted is None or self._counted[0] != (old, new):
-            self._counted = ((old, new), patch.line_counts(self._objects, self._part(old), self._part(new)))
+            rows = [row.split(b"\t", 2) for row in self._compared(["--numstat", "-z"], old, new).split(b"\0") if row]
+            counts = {os.fsdecode(path): (_number(added), _number(removed)) for added, removed, path in rows}
+            self._counted = ((old, new), counts)
         return self._counted[1]
 
-    def apply_patch(self, patch_text: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
+    def _compared(self, options: Sequence[str], old: str, new: str, *paths: str) -> bytes:
+        # In the working tree, git would read the present .gitattributes: a task that writes one would decide how its
+        # own change is counted.
+        git_dir, parts = self._objects.git_dir, (self._part(old), self._part(new))
+        arguments = ["diff-tree", *_PLAIN, *options, *parts, "--", *paths]
+        return git_program.output(self._objects.root, arguments, extra={"GIT_DIR": git_dir}, cwd=git_dir)
+
+    def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         """Apply it to a tree first, so that every path is judged before anything is written."""
         present = self.scan()
-        patched = patch.applied(self._objects, present, patch_text, self.paths.folder)
-        if not isinstance(patched, str):
-            return False, patched.words
+        patched, words = self._patched(present, patch)
+        if words:
+            return False, words
         if outside := self.changes_outside(present, patched):
             return False, f"{outside[0].path}: it is outside the project in {self.paths.folder}"
         changed = [change.path for change in self.changes(present, patched)]
@@ -254,10 +202,27 @@ class GitTrees:
         conflicts = self.restore(patched, present, changed)
         return not conflicts, "; ".join(f"{conflict.path} {conflict.why}" for conflict in conflicts)
 
-    def forget(self) -> None:
-        """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
-        self.shadow.forget()
-        self.__dict__.pop("snapshots", None)
+    def _patched(self, tree: str, patch: str) -> tuple[str, str]:
+        """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
+        place = self._objects
+        private_folders.make_below(place.common_dir, place.state_dir)
+        with tempfile.TemporaryDirectory(prefix="patch-", dir=place.state_dir) as folder:
+            index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+            git_program.change(place.root, ["read-tree", tree], index)
+            where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
+            arguments, data = (
+                ["apply", "--cached", "--whitespace=nowarn", *where, "-"],
+                patch.encode("utf-8", "surrogateescape"),
+            )
+            result = git_program.write(place.root, arguments, data, index)
+            if result.status != 0:
+                return "", result.words
+            return git_program.output(place.root, ["write-tree"], extra=index).decode("ascii").strip(), ""
+
+
+def _number(text: bytes) -> int | None:
+    """Return a count of lines; None for a binary file."""
+    return None if text == b"-" else int(text)
 
 
 class Here:

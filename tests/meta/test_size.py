@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_571,
     "composition": 787,
     "cli, views": 5_581,
-    "git": 4_993,
+    "git": 4_919,
     "store": 2_661,
     "system": 3_027,
     "gates": 2_361,

@@ -11,7 +11,7 @@ from typing import Any
 from idumb.app.history import restore_conflicts
 from idumb.git import branch, git_program, shadow, shadow_folder
 from idumb.git.history import GitHistory
-from idumb.git.restore import restore_paths
+from idumb.git.restore import write_back
 
 FAULTS = ("add all", "no compare and swap", "times only")
 
@@ -26,7 +26,7 @@ def put(fault: str) -> None:
 
         branch.advance = careless
     elif fault == "no compare and swap":
-        restore_paths._conflict = lambda *_, **__: None
+        write_back._conflict = lambda *_, **__: None
         restore_conflicts._changed = lambda *_: []
     elif fault == "times only":
         _trust_times()

@@ -1,7 +1,11 @@
-"""The writing half of a restore: exchange files with displaced ones, then force every changed folder to disk once.
+"""Write paths as a tree has them, only where the present bytes are the expected ones.
 
-A file that is displaced is compared after the exchange, so a save at any moment is either seen and put back, or comes
-after the restore.
+Every path is checked before the first one is written, so an existing conflict leaves everything unchanged. A change
+during the write, or a failing disk, can stop it with some paths written. Every path is reached from the root by folder
+descriptors that follow no link, so nothing outside can be written.
+
+Files are exchanged with displaced ones, and then every changed folder is forced to disk once. A file that is displaced
+is compared after the exchange, so a save at any moment is either seen and put back, or comes after the restore.
 """
 
 from __future__ import annotations
@@ -10,16 +14,17 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import field
+from collections.abc import Callable, Iterable
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from idumb.app.ports.repository import Conflict
+from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.restore import atomic_moves, path_state
 from idumb.git.restore.displaced import Shelf
-from idumb.git.restore.path_state import Spot, Step
+from idumb.git.restore.path_state import Present, Spot, Step
 from idumb.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -39,14 +44,80 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """One restore into the open folder `top`. `changed` collects the folders to force to disk, relative to `root`."""
+    """One restore below `root`; `top` is that folder, open. `changed` collects the folders to force to disk."""
 
     repository: pygit2.Repository
     root: str
-    top: int
     shelf: Shelf
     guard: Callable[[], None]
+    top: int = -1
     changed: set[str] = field(default_factory=set)
+
+
+def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], *, force: bool) -> tuple[Conflict, ...]:
+    """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
+    repository = writing.repository
+    wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
+    deletions = frozenset(path for path, want in wanted.items() if want is None)
+    top = os.open(writing.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
+        conflicts = []
+        for step in steps:
+            before = tree_objects.entry(repository, expected, step.path)
+            why = _conflict(step, before, deletions, force=force) or _blocked(top, step, deletions)
+            conflicts += [Conflict(step.path, why)] if why is not None else []
+        if conflicts:
+            return tuple(conflicts)
+        force_done(writing.root, steps)
+        return apply(replace(writing, top=top), steps)
+    finally:
+        os.close(top)
+
+
+def _checked(paths: Iterable[str]) -> list[str]:
+    names = sorted(set(paths))
+    for path in names:
+        if path_rules.problem(path) or path_rules.protecting_rule(path, (), (path,)) is not None:
+            message = f"idumb never restores {path!r}"
+            raise ValueError(message)
+    return names
+
+
+def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: bool) -> str | None:
+    present, want = step.present, step.want
+    if tree_objects.SUBMODULE in {entry.mode for entry in (want, before) if entry is not None}:
+        return "is a submodule, which idumb does not write"
+    if present.in_the_way is not None:
+        # Below a file or link there is nothing to remove; and this restore may remove what is in the way.
+        if present.in_the_way in gone or want is None:
+            return None
+        return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
+    if present.is_odd:
+        return "is no longer a file or a link"
+    if present.entry == want or force or present.entry == before or (present.is_folder and before is None):
+        return None
+    return _why(present, before)
+
+
+def _why(present: Present, before: Entry | None) -> str:
+    if present.entry is None:
+        return "was deleted since"
+    if before is None:
+        return "was created since"
+    if present.status is not None and present.status.st_size == 0:
+        return "is empty now; a crash may have cut it"
+    if present.entry.oid == before.oid:
+        return "has another mode than expected"
+    return "was changed since"
+
+
+def _blocked(top: int, step: Step, gone: frozenset[str]) -> str | None:
+    """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
+    if not step.present.is_folder or step.want is None:
+        return None
+    rest = next((leaf for leaf in path_state.leaves(top, step.path) if leaf not in gone), None)
+    return None if rest is None else f"is a folder now, which contains {rest}"
 
 
 def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from idumb.domain import paths
 from idumb.domain.runs import project_key
-from idumb.git import discover
+from idumb.git import discover, projects
 from idumb.git.history import GitHistory
 from idumb.git.objects import durable_files
-from idumb.git.projects import known_projects
-from idumb.git.projects.project_paths import ProjectPaths
+from idumb.git.projects import ProjectPaths
 from idumb.git.trees import GitTrees
 from tests.support import checkouts
 from tests.support.cases import every
@@ -214,8 +213,8 @@ def test_projects_are_found_by_their_configuration_and_by_their_state(sandbox: G
     place = discover.find(str(sandbox.root))
     (sandbox.git_dir / "idumb/worktrees" / project_key.key("main", "b")).mkdir(parents=True)
     (sandbox.git_dir / "idumb/worktrees" / project_key.key("main", "gone")).mkdir(parents=True)
-    assert known_projects.below(place, "") == {"a": False, "b": True}
-    assert known_projects.below(place, "a") == {}
+    assert projects.below(place, "") == {"a": False, "b": True}
+    assert projects.below(place, "a") == {}
 
 
 @every("glob", ["**", "**/*", "*/web/a", "../web/a", "../**"])

@@ -1,15 +1,18 @@
-"""Translates between paths of a repository and paths of a project in one of its folders. Text only."""
+"""The projects in folders of a repository: which there are, and their paths."""
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from idumb.app.ports.repository import Conflict
 from idumb.domain.proof.ledger import Change
+from idumb.domain.runs import project_key
+from idumb.git import discover, git_program
+from idumb.git.discover import Repository
 
 OUTSIDE = "../"
 """The beginning of each path outside the project's folder. No plan can declare such a path."""
@@ -77,3 +80,29 @@ class ProjectPaths:
     def rows(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """Return the same changes or conflicts with paths of the project."""
         return tuple(replace(row, path=self.shown(row.path)) for row in rows)
+
+
+def with_state(repository: Repository) -> tuple[str, ...]:
+    """Return the folders of the projects that idumb has state of, in any working tree; "" for the top."""
+    try:
+        names = os.listdir(os.path.join(repository.common_dir, "idumb", "worktrees"))
+    except FileNotFoundError:
+        return ()
+    return tuple(sorted({project_key.place(name)[1] for name in names}))
+
+
+def below(repository: Repository, folder: str) -> Mapping[str, bool]:
+    """Return the projects below a folder, from the top, and whether idumb has state of them.
+
+    Those are folders with a configuration that git does not ignore, and those with state.
+    """
+    states = with_state(repository)
+    prefix = f"{folder}/" if folder else ""
+    pattern = f":(glob){prefix}**/{discover.CONFIGURATION}"
+    arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
+    listed = git_program.read(repository.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
+    files = (os.fsdecode(path) for path in listed.out.split(b"\0") if path)
+    found = {*(path.removesuffix(f"/{discover.CONFIGURATION}") for path in files), *states}
+    present = (each for each in found if os.path.isdir(os.path.join(repository.root, each)))
+    inner = sorted(each for each in present if each.startswith(prefix) and each not in ("", folder))
+    return {each: each in states for each in inner}

@@ -1,1 +1,0 @@
-"""The projects in folders of a repository: which there are, and their paths."""
