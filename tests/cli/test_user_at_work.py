@@ -119,6 +119,7 @@ def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_use
     answer = run(project, "git switch -q -c other")
     assert answer.code == 5, answer
     assert "HEAD is on other" in answer.error["message"]
+    assert (answer.data["failure"]["status"], answer.data["failure"]["step_id"]) == ("waiting", "T1-02")
     assert (project.exists("b.txt"), project.repo.git("log", "-1", "--format=%s", "other")) == (False, "Task T1-01")
     project.repo.git("switch", "--quiet", "main")
     assert project.resume("--no-verify").data["outcome"] == "complete"

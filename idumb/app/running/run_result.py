@@ -72,8 +72,10 @@ def build(
     if ending.kind == runner.EDITOR:
         failed, data["next"] = None, [f"idumb start {ending.task}", *data["next"]]
     failure = failure_report.structured(services, state, contract, failed)
-    # If git refused the commit, the task itself has no reason.
-    data["failure"] = failure and {**failure, "error": failure["error"] or ending.words}
+    if failure is not None:  # a task whose commit git refused has no reason, and one that waits to be delivered runs
+        waits = word == "waiting" and statuses.get(failed or "") != outcome.FAILED
+        failure |= {"error": failure["error"] or ending.words, **({"status": outcome.WAITING} if waits else {})}
+    data["failure"] = failure
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
         data["choices"] = next_actions.rows(next_actions.for_paused(state))
