@@ -95,7 +95,8 @@ def _task(services: Services, contract: Contract | None, state: RunState, task: 
         _shortened(a) for a in show.attempts_of(services, run_lookup.attempting_run(services, state, task), task)
     ]
     started = list(services.log.events(run=state.id, task=task, kind="attempt.started"))
-    finished = list(services.log.events(run=state.id, task=task, kind="attempt.finished"))
+    events = services.log.events(run=state.id, task=task, kind="attempt.finished")
+    finished = [*{event.attempt: event for event in events}.values()]  # one that waited ends twice
     failure = _failure(state, task_state, finished, started, attempts[-1]["evidence"] if attempts else ())
     failure = replace(failure, variables=contract.variables if contract is not None else {})
     declared = contract.tasks.get(task) if contract is not None else None

@@ -90,7 +90,9 @@ def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
-    used = Spent(attempts=1) + spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
+    ended = task.progress.settled == (event.attempt or task.attempt.number)  # and what it used is counted
+    calls = spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
+    used = Spent() if ended else Spent(attempts=1) + calls
     spending.charge(state.spent, agent.BUILDER, used)
     return replace(
         task,
@@ -105,7 +107,9 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
             touched=tuple(p["touched"]),
             deviations=(),
         ),
-        progress=replace(task.progress, spent=task.progress.spent + used),
+        progress=replace(
+            task.progress, attempts=max(task.progress.attempts - ended, 0), spent=task.progress.spent + used
+        ),
     )
 
 
@@ -149,7 +153,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             settled=progress.settled if waits else event.attempt or attempt.number,
             exhausted=progress.exhausted + (first and p.get("failure") == agent.CONTEXT_EXHAUSTED),
             failure=failure,
-            repeated=progress.repeated + 1 if failure == progress.failure else 0,
+            repeated=progress.repeated + (not counted) if failure == progress.failure else 0,
             seconds=progress.seconds + (p["seconds"] if first else 0.0),
             spent=progress.spent + _used(state, task, p, first=first, counted=counted),
         ),

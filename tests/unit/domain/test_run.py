@@ -83,6 +83,22 @@ def test_an_interrupted_attempt_does_not_count() -> None:
     assert task.attempt.outcome == outcome.CANCELLED
 
 
+def test_an_attempt_that_ended_and_is_not_delivered_does_not_count_and_is_charged_once() -> None:
+    """The user committed other bytes meanwhile, so that it is built again."""
+    tape = Tape("A").attempt("A", 1, outcome.COMPLETED)
+    tape.add("attempt.interrupted", "A", 1, left="x", touched=[], reason="")
+    progress = tape.state().tasks["A"].progress
+    assert (progress.attempts, progress.spent.attempts, tape.state().spent["builder"].attempts) == (0, 1, 1)
+
+
+def test_an_attempt_that_is_judged_again_with_the_same_result_does_not_repeat_itself() -> None:
+    tape = Tape("A").attempt("A", 1, outcome.FAILED)
+    again = {**run_events.FINISHED, "reason": "because", "left": "left-A-1"}
+    assert tape.add("attempt.finished", "A", 1, **again).state().tasks["A"].progress.repeated == 0
+    tape.add("attempt.started", "A", 2, base=BASE, snapshot="s")
+    assert tape.add("attempt.finished", "A", 2, **again).state().tasks["A"].progress.repeated == 1
+
+
 def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
     task = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
     assert task.progress.attempts == 0
