@@ -292,8 +292,12 @@ class Container:
         from idumb.git.checkouts.checkout import Additions
 
         chosen = self.settings.checkout or CheckoutSettings()
-        cached, note = path_rules.cover(chosen.cache), self.reporter.note
-        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note)
+        cached, note, needed = (
+            path_rules.cover(chosen.cache),
+            self.reporter.note,
+            () if chosen.prepare else chosen.provide,
+        )
+        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note, needed=needed)
 
     def open_checkout(self) -> Workspace:
         """The checkout of the repository in which programs work."""

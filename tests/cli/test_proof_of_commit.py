@@ -72,6 +72,16 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     assert project.read("data.log") == "needed\n"
 
 
+def test_a_provided_path_that_is_missing_costs_no_attempt(project: Project) -> None:
+    project.configure("checkout: {provide: [deps]}\n")
+    project.plan([making("T1-01", "a.txt")])
+    refused = project.execute("--no-verify")
+    assert (refused.code, refused.error["code"]) == (4, "checkout.missing"), refused
+    assert project.events("1", "--kind", "attempt.started") == []
+    project.configure("checkout: {provide: [deps], prepare: [mkdir deps]}\n")
+    assert project.execute("--no-verify").code == 0
+
+
 def building(project: Project, folder: Path, script: str) -> None:
     (folder / "builder.sh").write_text(script, encoding="ascii")
     argv = f"[sh, '{folder}/builder.sh']"

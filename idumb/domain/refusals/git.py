@@ -38,6 +38,11 @@ ROWS: Mapping[str, Row] = {
         "Run programs in a checkout",
         way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in the checkout"),
     ),
+    "checkout.missing": row(
+        "Copy what checkout.provide names",
+        way("install", "install it in your working tree", "it is copied into each checkout"),
+        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is made in each checkout"),
+    ),
     "checkout.too-large": row(
         "Copy what checkout.provide names",
         way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in each checkout"),

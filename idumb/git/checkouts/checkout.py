@@ -39,7 +39,9 @@ MARK = "attempt"
 _MANY = 1000
 _CHECKED, _PREPARED = "checked", "prepared"
 _RUN = lazy_pattern.compile(r"/runs/([^/]+)/")
-_FINAL = frozenset({"git.object-missing", "system.full", "checkout.leads-back", "checkout.too-large"})
+_FINAL = frozenset(
+    {"git.object-missing", "system.full", "checkout.leads-back", "checkout.missing", "checkout.too-large"}
+)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -49,7 +51,7 @@ class Additions(NamedTuple):
     - `provided`: patterns of ignored paths to copy from the working tree of `lender`, at most `limit` bytes of them.
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
-    - `note` tells the user what took time.
+    - `needed`: those of them that must be there. `note` tells the user what took time.
     """
 
     provided: Sequence[str] = ()
@@ -58,6 +60,7 @@ class Additions(NamedTuple):
     lender: Repository | None = None
     plain: bool = False
     note: Callable[[str], None] = lambda _: None
+    needed: Sequence[str] = ()
 
 
 class Checkout:
@@ -87,7 +90,8 @@ class Checkout:
         modules = os.path.join(place.common_dir, "modules")
         self._submodules = Submodules(self._git, place.root, modules, self._settings)
         self._visible = VisibleGit(place, user.repository, self._settings)
-        self._provided = Provided(additions.lender or place, additions.provided, additions.limit, own)
+        lender, needed = additions.lender or place, additions.needed
+        self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None

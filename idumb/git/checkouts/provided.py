@@ -25,6 +25,7 @@ from idumb.system.files import atomic_write, private_folders, stamps
 
 _INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
+_PATTERN = frozenset("*?[!#\\")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
 
 
@@ -45,13 +46,21 @@ class Provided:
 
     The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
     that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
+    Paths that `needed` names must be there.
     After `bring`, `copied` are the paths that were not there before; `left_out` those that lead out of the user's tree.
     """
 
     def __init__(
-        self, user: Repository, rules: Sequence[str], limit: int, state: str, search_path: str | None = None
+        self,
+        user: Repository,
+        rules: Sequence[str],
+        limit: int,
+        state: str,
+        search_path: str | None = None,
+        needed: Sequence[str] = (),
     ) -> None:
         self._user = user.root
+        self._needed = tuple(rule for rule in needed if _PATTERN.isdisjoint(rule))
         self._rules = (*rules, *_included(user.root))
         self._limit = limit
         self._state = state
@@ -80,9 +89,10 @@ class Provided:
         """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.
 
         `tracked` are the paths of the tree that the checkout shows; they stay. Refusal `checkout.leads-back`; before
-        anything is copied, `checkout.too-large` or `system.full`.
+        anything is copied, `checkout.missing`, `checkout.too-large` or `system.full`.
         """
         before = self._manifest
+        self._require_there()
         paths = self._paths(tracked)
         others = _below(tracked, paths)
         originals = _beside(others, self._originals(paths))
@@ -102,6 +112,19 @@ class Provided:
         if self._manifest != before:
             self._manifest.save(self._record)
         return paths
+
+    def _require_there(self) -> None:
+        """Refuse once if a path that the configuration names is nowhere: programs would fail without it."""
+        needed, self._needed = self._needed, ()
+        absent = [rule for rule in needed if not os.path.lexists(os.path.join(self._user, rule.strip("/")))]
+        absent = [rule for rule in absent if not self._listed(f"--exclude={rule}")]
+        if absent:
+            raise Refusal(
+                "checkout.missing",
+                f"checkout.provide names what is not in your working tree: {wording.listed(absent)}",
+                hint="Install it, or let checkout.prepare do that; what may be missing belongs in .worktreeinclude",
+                details={"paths": absent},
+            )
 
     def _paths(self, tracked: Collection[str]) -> tuple[str, ...]:
         """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""

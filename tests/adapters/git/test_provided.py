@@ -315,6 +315,17 @@ def test_a_link_that_leads_out_is_not_followed(checkout: Checkout, tmp_path: Pat
     assert content(outside / "file") == "outside\n"
 
 
+def test_a_path_that_is_nowhere_is_refused_once_and_a_pattern_may_match_nothing(checkout: Checkout) -> None:
+    checkout.user.write("web/deps/x", "x\n")
+    user = discover.find(str(checkout.user.root))
+    rules = ("deps", "/data/models", "none/*", "/tracked", "nowhere")
+    checkout.user.write("tracked", "t\n")
+    provided = Provided(user, (), 0, str(checkout.state), "", needed=rules)
+    with pytest.raises(Refusal, match=r"not in your working tree: nowhere$") as refused:
+        provided.bring(str(checkout.root), ())
+    assert refused.value.code == "checkout.missing"
+
+
 def test_pipes_are_not_copied(checkout: Checkout) -> None:
     os.mkfifo(checkout.user.root / "node_modules/pipe")
     checkout.bring()
