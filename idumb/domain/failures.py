@@ -14,6 +14,9 @@ GATE_ERROR = "gate-error"
 PASSED_BEFORE = "passed-before"
 """A check passed before the work too, so it does not show that the work was done."""
 
+BROKEN_HEAD = "broken-head"
+"""A check fails on the user's new commit without the work too."""
+
 STOPPING = frozenset(
     {
         NOT_PREPARED,
@@ -29,7 +32,7 @@ STOPPING = frozenset(
 )
 """Failures that another attempt would meet again: the run stops, and the attempt does not count."""
 
-UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED}
+UNCOUNTED = STOPPING | {agent.CONTEXT_EXHAUSTED, BROKEN_HEAD}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
 from idumb.app.ports.agents import Agent
 from idumb.app.ports.repository import RepositoryState
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import agent, canonical_json, contract, outcome
+from idumb.domain import agent, canonical_json, contract, failures, outcome
 from idumb.domain.agent import Conversation, capabilities
 from idumb.domain.consent import envelope
 from idumb.domain.errors import Refusal
@@ -66,9 +66,10 @@ def continues(context: RunContext, task: Task) -> bool:
     ended, builder = last.attempt.outcome, _builder(context, task)
     if context.workspace.in_place:
         return True
-    waited = ended == outcome.WAITING  # for an answer from elsewhere; it changed nothing
-    full = last.attempt.failure == agent.CONTEXT_EXHAUSTED
-    return (ended == outcome.FAILED or waited or full) and not last.attempt.crashed and builder.continues
+    # One that waited for an answer from elsewhere changed nothing; the user's new commit is not in its base.
+    goes_on = ended in (outcome.FAILED, outcome.WAITING) or last.attempt.failure == agent.CONTEXT_EXHAUSTED
+    fresh = last.attempt.crashed or last.attempt.failure == failures.BROKEN_HEAD
+    return goes_on and not fresh and builder.continues
 
 
 def waits_for_verdict(context: RunContext, task: Task) -> bool:

@@ -10,7 +10,7 @@ from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import exposed_secrets, git_files, preconditions, tool_leftovers
+from idumb.app.worktree import exposed_secrets, git_files, preconditions, task_base, tool_leftovers
 from idumb.domain import agent, contract, failures, outcome, tool_files, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
@@ -49,10 +49,11 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     if attempt.outcome is not None:
         return attempt
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
-    stopped = _gate_error(context, attempt, proofs)
+    stopped = _gate_error(context, attempt, proofs) or _broken_head(context, attempt, checked)
     if stopped is not None:
         attempt = dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs), failure=stopped)
-        return attempt.ended(outcome.ERRORED, stopped.message)
+        ended = outcome.FAILED if stopped.kind == failures.BROKEN_HEAD else outcome.ERRORED
+        return attempt.ended(ended, stopped.message)
     if any(c.proof == STEPS for c in attempt.task.acceptance):
         proofs += step_evidence.of_attempt(context, attempt)
     if attempt.task.flow is not None:
@@ -342,7 +343,37 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     attempt = dataclasses.replace(attempt, judged_on=head)
     if tree is not None and tree == attempt.proven:
         return attempt
-    return prove_again(context, dataclasses.replace(attempt, proven=tree), tree or attempt.candidate)
+    attempt = prove_again(context, dataclasses.replace(attempt, proven=tree), tree or attempt.candidate)
+    broken = _broken_head(context, attempt, attempt.evidence)
+    return (
+        attempt
+        if broken is None
+        else dataclasses.replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
+    )
+
+
+def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> FailureMessage | None:
+    """Return why an attempt does not count, and tell the user: on his new commit, checks fail without the work too.
+
+    On the commit that the attempt began on, they hold.
+    """
+    services, begun = context.services, attempt.before.head.commit
+    failed = [e for e in checked if e.command and e.result in evidence.BROKEN]
+    if not failed or begun == attempt.judged_on:
+        return None
+    paths = (*context.journal.state.uncommitted(), *attempt.committed)
+    alone = task_base.tree_between_attempts(services, context.journal.state, attempt.candidate)
+    limit, earlier = float(services.settings.run.check_timeout), context.work.committed(begun, attempt.candidate, paths)
+    for tree, results in ((alone, evidence.BROKEN), (earlier, {evidence.PASSED})):
+        for e in failed:
+            if context.checks.alone(e.subject, e.command or "", timeout=limit, tree=tree).result not in results:
+                return None
+    subjects = wording.listed(e.subject for e in failed)
+    words = f"{subjects} failed on your commit {(attempt.judged_on or '')[:7]}, there without {attempt.task.id} too"
+    services.reporter.note(f"{words}: the attempt does not count")
+    return FailureMessage(
+        failures.BROKEN_HEAD, words, f"Correct what {subjects} found", f"idumb resume {attempt.plan.phase}"
+    )
 
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:

@@ -381,6 +381,30 @@ def test_a_commit_meanwhile_is_judged_with_the_work() -> None:
     assert made <= judged
 
 
+def test_a_check_that_a_commit_of_the_user_breaks_is_not_the_task_s_failure() -> None:
+    """R-GIT-6: the attempt does not count, he is told, and the next one starts from his commit."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.files["README"] = b"broken" if len(run.calls) == 1 else b"hello"
+        run.repository.commit_all("mine")
+
+    run = EngineRun(task("A", verify=("test -f A", "grep -q hello README")), work=work)
+    assert run.run(max_attempts=1).kind == "done"
+    assert (run.calls, run.state.tasks["A"].progress.attempts) == ([("A", 1), ("A", 2)], 1)
+    assert any("without A too: the attempt does not count" in note for note in run.notes)
+
+
+def test_work_that_fails_anyway_counts_although_the_user_committed_meanwhile() -> None:
+    def commit(run: EngineRun) -> None:
+        run.repository.files["README"] = b"other"
+        run.repository.commit_all("mine")
+
+    run = meanwhile(commit, task("A", verify=("false",)))
+    assert run.run(max_attempts=1).kind == "done"
+    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
+
+
 def test_work_that_is_done_is_judged_again_while_the_user_commits_at_the_last_moment() -> None:
     """R-RUN-3."""
     run, commits = EngineRun(task("A")), list[str]()
