@@ -101,10 +101,8 @@ def resume_command(phase: str, retry_failed: bool, judge: bool, guidance: str, *
 
     Completed tasks are not run again. A task that was cut short starts over from its base. --guidance is added to the
     prompts of the retried tasks or, if no task is retried, of the next task. --judge is for work that failed because of
-    something outside it, such as a service that a check needs.
+    something outside it, such as a service that a check needs; with --retry-failed, tasks without work are built.
     """
-    if retry_failed and judge:
-        raise click.UsageError("--retry-failed builds failed tasks again, and --judge does not: choose one.")
     from idumb.app.running import resume
     from idumb.app.running.run_request import Request
 

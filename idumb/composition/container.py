@@ -291,12 +291,8 @@ class Container:
         """What a checkout has besides its tree, by the configuration."""
         from idumb.git.checkouts.checkout import Additions
 
-        chosen = self.settings.checkout or CheckoutSettings()
-        cached, note, needed = (
-            path_rules.cover(chosen.cache),
-            self.reporter.note,
-            () if chosen.prepare else chosen.provide,
-        )
+        chosen, note = self.settings.checkout or CheckoutSettings(), self.reporter.note
+        cached, needed = path_rules.cover(chosen.cache), () if chosen.prepare else chosen.provide
         return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note, needed=needed)
 
     def open_checkout(self) -> Workspace:

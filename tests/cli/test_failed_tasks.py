@@ -66,7 +66,6 @@ def test_failed_work_is_judged_again_without_its_builder(project: Project, tmp_p
     assert (done.code, project.read("a.txt"), calls.read_text()) == (0, "x\n", "x\n")
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.quick("resume", "1", "--judge", "--json").error["code"] == "resume.nothing-to-judge"
-    assert project.quick("resume", "1", "--judge", "--retry-failed", "--json").code == 2
 
 
 def test_accept_leaves_what_the_user_staged(prepared: Prepared) -> None:

@@ -345,11 +345,9 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     attempt = prove_again(context, dataclasses.replace(attempt, proven=tree), tree or attempt.candidate)
     broken = _broken_head(context, attempt, attempt.evidence)
-    return (
-        attempt
-        if broken is None
-        else dataclasses.replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
-    )
+    if broken is None:
+        return attempt
+    return dataclasses.replace(attempt, failure=broken).ended(outcome.FAILED, broken.message)
 
 
 def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> FailureMessage | None:

@@ -58,7 +58,11 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
-    if again.judge and not any(t.status == outcome.FAILED and _has_work(t) for t in state.tasks.values()):
+    if (
+        again.judge
+        and not again.failed
+        and not any(t.status == outcome.FAILED and _has_work(t) for t in state.tasks.values())
+    ):
         raise Refusal(
             "resume.nothing-to-judge",
             f"No failed task of phase {state.phase} left work that could be judged.",
@@ -132,7 +136,8 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
             continue
         if again.selects(task_state):
             once = {"once": True} if again.once else {}
-            journal.write(journal.event("task.reset", task, reason=JUDGED if again.judge else "retry", **once))
+            judged = again.judge and _has_work(task_state)
+            journal.write(journal.event("task.reset", task, reason=JUDGED if judged else "retry", **once))
         elif on_deviation is not None and task_state.work.deviations:
             _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)
 
