@@ -92,7 +92,7 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository |
 def repositories(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
     own = os.path.realpath(place.root)
-    above = dict.fromkeys(folder for path in places for folder in path_rules.folders_above(f"{path}/"))
+    above = path_rules.folders_above(f"{path}/" for path in places)
     at = {folder: os.path.join(place.root, folder) for folder in above}
     # A link may lead back to the top.
     found = [name for name, at in at.items() if os.path.lexists(f"{at}/.git") and os.path.realpath(at) != own]

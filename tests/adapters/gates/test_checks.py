@@ -120,6 +120,7 @@ def test_checks_see_the_allowed_variables_and_the_run_s_ids(tmp_path: Path, monk
         "HOME",
         "IDUMB_PLACE",
         "IDUMB_PROCESS",
+        "IDUMB_REPOSITORY",
         "IDUMB_RUN",
         "PATH",
     }
