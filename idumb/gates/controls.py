@@ -103,16 +103,22 @@ class Controls:
     def end(self, *, wait: bool) -> dict[str, str]:
         """Return the result of each command. Without `wait`, the one that runs is killed, and no other begins.
 
-        Afterwards nothing of them runs.
+        Afterwards nothing of them runs, also if the user interrupts the wait.
         """
-        if not wait:
+        try:
+            if wait:
+                self._join()
+        finally:
             self._stopped.set()
             self._kill()
+            self._join()
+        return dict(self._results)
+
+    def _join(self) -> None:
         while self._thread is not None:
             self._thread.join(_SIGNALS)
             if not self._thread.is_alive():
                 self._thread = None
-        return dict(self._results)
 
     def _kill(self) -> None:
         """Kill the process that runs now, whose thread ends what it left."""

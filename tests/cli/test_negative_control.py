@@ -175,11 +175,26 @@ def test_what_a_control_leaves_does_not_decide_the_proof(project: Project, setti
     assert controls(project) == {"AC-1": "failed"}
 
 
+def owner(project: Project) -> str:
+    """Return the process of the run, for a shell."""
+    place = project.folder / ".git/idumb/worktrees/main/owner.json"
+    return f"$(grep -o '\"pid\": *[0-9]*' {place} | grep -o '[0-9]*')"
+
+
+def test_an_interrupt_before_the_builder_ends_the_control(project: Project, tmp_path: Path) -> None:
+    pid, asked = tmp_path / "pid", tmp_path / "asked"
+    built_by(project, f"touch {asked}; echo one > a.txt", "checks: {control: before}")
+    check = f"{DONE} || {{ echo $$ > {pid}; kill -INT {owner(project)}; exec tail -f /dev/null; }}"
+    project.plan([task("T1-01", files="create `a.txt`", check=check)])
+    answer = project.idumb("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert (answer.code, asked.exists()) == (130, False)
+    assert not process_tree.is_alive(int(pid.read_text()))
+
+
 def test_a_kill_during_a_control_leaves_no_process_and_the_run_continues(project: Project, tmp_path: Path) -> None:
     pid, again = tmp_path / "pid", tmp_path / "again"
     os.mkfifo(pid)
-    owner = "$IDUMB_REPOSITORY/.git/idumb/worktrees/main/owner.json"
-    kill = f"kill -9 $(grep -o '\"pid\": *[0-9]*' {owner} | grep -o '[0-9]*')"
+    kill = f"kill -9 {owner(project)}"
     built_by(project, f"[ -e {again} ] || {{ read p < {pid}; echo $p > {again}; {kill}; exit; }}; echo one > a.txt")
     check = f"{DONE} || {{ [ -e {again} ] && exit 1; echo $$ > {pid}; exec tail -f /dev/null; }}"
     project.plan([task("T1-01", files="create `a.txt`", check=check)])
