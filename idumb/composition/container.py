@@ -211,9 +211,10 @@ class Container:
     def history(self) -> GitHistory:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.repository, lambda: self.redaction, self.project, self._open_proof)
+        return GitHistory(self.repository, lambda: self.redaction, self.project, self.open_proof)
 
-    def _open_proof(self) -> Checkout:
+    def open_proof(self) -> Checkout:
+        """The checkout in which checks and validators judge."""
         from idumb.git.checkouts.checkout import PROOF
 
         return self.checkouts.open(PROOF)

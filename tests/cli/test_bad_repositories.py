@@ -201,6 +201,8 @@ def test_uncommitted_user_changes_in_a_declared_path_are_a_question(
         assert (answer.code, answer.error["code"]) == (5, "run.waiting")
         (question,) = answer.data["decisions"]
         assert (question["id"], question["evidence"]) == (f"T{phase}-01.base.1", ["a.txt"])
+        assert [choice["id"] for choice in question["choices"]] == ["commit", "mine", "stop"]
+        assert project.events(phase, "--kind", "attempt.started") == []
     after = project.repo.ledger()
     assert projects.user_bytes(before, after) == []
     assert (after.index, after.refs, after.head) == (before.index, before.refs, before.head)

@@ -166,15 +166,6 @@ def answered(project: Project, choice: str) -> Answer:
     return project.resume("--no-verify")
 
 
-def test_uncommitted_changes_in_a_declared_file_are_a_question_before_anything_starts(project: Project) -> None:
-    """R-GIT-6: exit 5, and the answers are commands."""
-    answer = begun(project)
-    assert (answer.code, answer.error["code"], answer.error["hint"]) == (5, "run.waiting", "idumb decisions"), answer
-    (question,) = project.json("decisions").data["decisions"]
-    assert (question["id"], [c["id"] for c in question["choices"]]) == ("T1-01.base.1", ["commit", "mine", "stop"])
-    assert project.events("1", "--kind", "attempt.started") == []
-
-
 @pytest.mark.parametrize("staged", [(), ("d/src.txt",)], ids=["", "staged"])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
     """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
@@ -221,13 +212,6 @@ def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: P
     project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert project.subjects()[-3:-1] == ["mine", "Task T1-01"]
-
-
-def test_no_answer_is_needed_once_the_changes_are_committed(project: Project) -> None:
-    begun(project)
-    project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
-    assert project.resume("--no-verify").data["outcome"] == "complete"
-    assert project.json("decisions").data["decisions"] == []
 
 
 def test_a_task_that_the_user_stops_there_can_be_retried_and_asks_again(project: Project) -> None:

@@ -132,6 +132,7 @@ class EngineRun:
         agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
         made: Any = services
         made.here, made.open_checkout = _Here(MemoryTrees(self.repository)), lambda: place
+        made.open_proof = lambda: SimpleNamespace(renew=lambda: None, show=lambda *_: None, root="/workspace")
         made.open_agents, made.open_checks = lambda *_: agents, lambda *_: self.checks
         values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(

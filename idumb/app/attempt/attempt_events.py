@@ -63,7 +63,6 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             accepted_paths=list(attempt.accepted_paths),
             ledger=attempt.ledger.as_list(),
             symbols=symbols.as_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
-            residue=list(attempt.residue),
             feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
             seconds=round(context.services.clock.monotonic() - attempt.started, 3),
             cause=result.cause if result else None,

@@ -24,44 +24,40 @@ def delivered(context: RunContext, attempt: Attempt) -> str:
     return attempt.candidate if attempt.in_place else context.workspace.raw(attempt.candidate, attempt.changed)
 
 
-def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
-    """Write the work into the user's tree; return the paths that hold other bytes. Then nothing is written.
+def _before(context: RunContext, attempt: Attempt) -> str:
+    """Return the tree as it must be in the user's working tree before the delivery, with its bytes there.
 
     Work that a person did is there already, except for what his hooks changed in its commit.
     """
-    trees = context.services.trees
     if attempt.in_place:
-        before = attempt.before_hooks or attempt.candidate
-        by_hooks = [change.path for change in trees.changes(before, attempt.candidate)]
-        return trees.restore(attempt.candidate, before, by_hooks) if by_hooks else ()
+        return attempt.before_hooks or attempt.candidate
+    return context.workspace.raw(attempt.base, attempt.changed)
+
+
+def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
+    """Write the work into the user's tree; return the paths that hold other bytes. Then nothing is written."""
+    trees, before = context.services.trees, _before(context, attempt)
     changed = [path for path in attempt.changed if path not in attempt.yours]
-    return trees.restore(delivered(context, attempt), context.workspace.raw(attempt.base, changed), changed)
+    if attempt.in_place:
+        changed = [change.path for change in trees.changes(before, attempt.candidate)]
+    return trees.restore(delivered(context, attempt), before, changed) if changed else ()
 
 
 def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
-    trees, changed = context.services.trees, attempt.changed
-    if attempt.in_place:
-        before = attempt.before_hooks or attempt.candidate
-    else:
-        before = context.workspace.raw(attempt.base, changed)
-    present, known = trees.scan(changed), (before, delivered(context, attempt))
-    return tuple(
-        path
-        for path in changed
-        if path not in attempt.yours and trees.entry(present, path) not in [trees.entry(t, path) for t in known]
-    )
+    entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
+    known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
+    return tuple(p for p in paths if p not in attempt.yours and entry(present, p) not in [entry(t, p) for t in known])
 
 
 def take_back(context: RunContext, attempt: Attempt) -> None:
     """Restore what was delivered, unless it was committed or changed since."""
     if attempt.in_place:
         return
-    trees, changed, work = context.services.trees, attempt.changed, delivered(context, attempt)
-    present = trees.scan(changed)
-    mine = [path for path in changed if path not in attempt.yours]
-    ours = [path for path in mine if trees.entry(present, path) == trees.entry(work, path)]
-    trees.restore(context.workspace.raw(attempt.base, changed), work, context.services.history.uncommitted(ours))
+    trees, work = context.services.trees, delivered(context, attempt)
+    present = trees.scan(attempt.changed)
+    ours = [p for p in attempt.changed if p not in attempt.yours and trees.entry(present, p) == trees.entry(work, p)]
+    trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
 
 
 def question(attempt: Attempt) -> Decision:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from idumb.app.attempt import build, measure, negative_control, questions, step_evidence, validator
+from idumb.app.attempt import build, measure, negative_control, own_checks, questions, step_evidence, validator
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports.checks import Checks
 from idumb.app.ports.ownership import Interrupts
-from idumb.app.worktree import exposed_secrets, git_files, preconditions, task_base, tool_leftovers
-from idumb.domain import agent, contract, failures, outcome, tool_files, wording
+from idumb.app.worktree import exposed_secrets, git_files, preconditions, task_base
+from idumb.domain import contract, failures, outcome, wording
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHANGED, CHECK, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Criterion, Plan, Task
+from idumb.domain.plans.plan import CHANGED, HUMAN, OPINION, STEPS, STRICT, UNPROVEN, Plan, Task
 from idumb.domain.proof import evidence, gate, ledger, levels
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
@@ -42,7 +42,7 @@ def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
 
 
 def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
-    """Prove the work by checks, gates and the validator, then see what they changed in the workspace."""
+    """Prove the work by checks, gates and the validator."""
     head = context.services.history.head().commit
     proven = _tree_to_prove(context, attempt, head)
     attempt, checked = _prove_tree(context, dataclasses.replace(attempt, proven=proven, judged_on=head))
@@ -63,12 +63,10 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
         proofs += given
     proofs += change_evidence(attempt.task, attempt.ledger, attempt.candidate)
     # No agent and no person is asked about work that already failed by its files.
-    if attempt.validator not in (None, HUMAN) and attempt.ledger.holds:
-        attempt, opinions = _ask_validator(context, attempt, proofs)
-        proofs += opinions
-    attempt = _require_strict_evidence(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
-    judged_by_agent = attempt.verdict_of_validator is not None and not context.workspace.in_place
-    return _scan_again(context, attempt) if judged_by_agent else attempt
+    if attempt.validator is not None and attempt.validator != HUMAN and attempt.ledger.holds:
+        attempt, opinion = _ask_validator(context, attempt, proofs, attempt.validator)
+        proofs.append(opinion)
+    return _require_strict_evidence(context, dataclasses.replace(attempt, evidence=(*attempt.evidence, *proofs)))
 
 
 def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequence[Evidence]]:
@@ -170,32 +168,24 @@ def check_after(
     limit = float(settings.run.check_timeout)
     effective = contract.proofs(task)
     checks.renew()
+    own = {check.subject: check for check in own_checks.of_task(task)}
     for criterion in task.acceptance:
-        with interrupts.armed():
-            yield from _of_criterion(checks, criterion, effective[criterion.id], limit, tree)
-    commands = [("verify", f"verify {i}", c, c) for i, c in enumerate(task.verify, 1)]
-    commands += [("test", f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)]
+        if (proof := effective[criterion.id]) in _UNCHECKED:
+            yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
+        elif criterion.id in own:
+            with interrupts.armed():
+                yield own.pop(criterion.id).run(checks, limit, tree)
     chosen = None if task.invariants is None else set(task.invariants)
-    commands += [
-        ("invariant", f"invariant {i.id}", i.text, i.check) for i in plan.invariants if chosen is None or i.id in chosen
-    ]
-    for _, subject, text, command in commands:
+    kept = [i for i in plan.invariants if chosen is None or i.id in chosen]
+    invariants = [own_checks.OwnCheck(f"invariant {i.id}", i.text, i.check) for i in kept]
+    conditions = [check for check in own.values() if check.condition is not None]
+    for check in (*(c for c in own.values() if c.condition is None), *invariants, *conditions):
         with interrupts.armed():
-            yield checks.command(subject, text, command, timeout=limit, tree=tree)
-    for i, condition in enumerate(task.postconditions, 1):
-        with interrupts.armed():
-            yield checks.condition(f"postcondition {i}", condition, timeout=limit, tree=tree)
+            yield check.run(checks, limit, tree)
 
 
-def _of_criterion(
-    checks: Checks, criterion: Criterion, proof: str, limit: float, tree: str | None
-) -> Iterator[Evidence]:
-    if proof == CHECK and criterion.command:
-        yield checks.command(criterion.id, criterion.text, criterion.command, timeout=limit, tree=tree)
-    elif proof == OPINION:
-        yield Evidence(criterion.id, criterion.text, evidence.OPINION, tree=tree)
-    elif proof == UNPROVEN:
-        yield Evidence(criterion.id, criterion.text, evidence.UNPROVEN, tree=tree)
+_UNCHECKED = {OPINION: evidence.OPINION, UNPROVEN: evidence.UNPROVEN}
+"""Results of criteria that no command proves."""
 
 
 def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Iterator[Evidence]:
@@ -252,42 +242,15 @@ def change_evidence(task: Task, compared: ledger.Ledger, tree: str | None) -> tu
 
 
 def _ask_validator(
-    context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]
-) -> tuple[Attempt, Sequence[Evidence]]:
+    context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], name: str
+) -> tuple[Attempt, Evidence]:
     """Return the attempt with the validator's answer, and the evidence that it gave."""
-    verdict = validator.judge(context, attempt, proofs)
-    judged = dataclasses.replace(
-        attempt,
-        verdict_of_validator=verdict.result,
-        failure=_validator_failure(context, attempt, [*proofs, *verdict.evidence], verdict.result),
-    )
-    return judged, verdict.evidence
-
-
-def _validator_failure(
-    context: RunContext, attempt: Attempt, proofs: Iterable[Evidence], result: agent.AgentResult | None
-) -> FailureMessage | None:
-    """Return why the validator could not judge, if nothing else fails the attempt."""
-    name = attempt.validator
-    if result is None or name is None:
-        return attempt.failure
-    broken = [e.subject for e in proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
-    return build.agent_failure(context, name, result) if broken == [f"validator {name}"] else attempt.failure
-
-
-def _scan_again(context: RunContext, attempt: Attempt) -> Attempt:
-    """Fail an attempt whose files changed while its validator judged them. New files are residue."""
-    present = context.work.scan(attempt.literal_paths)
-    after = context.work.changes(attempt.candidate, present)
-    if any(tool_files.PATTERN.search(change.path) for change in after):
-        after, _ = tool_leftovers.split(context, attempt, after, present)
-    spoiled = [c.path for c in after if c.old is not None]
-    spoiled += [c.path for c in context.work.changes_outside(attempt.candidate, present)]
-    attempt = dataclasses.replace(attempt, residue=tuple(c.path for c in after if c.old is None))
-    if not spoiled:
-        return attempt
-    words = f"changed while the validator {attempt.validator} judged it: {wording.listed(spoiled)}"
-    return attempt.ended(outcome.FAILED, words)
+    opinion, result = validator.judge(context, attempt, proofs, name)
+    all_proofs = (*proofs, opinion)
+    broken = [e.subject for e in all_proofs if e.level > levels.INFORMATIONAL and e.result in evidence.BROKEN]
+    alone = broken == [f"validator {name}"]  # it could not judge, and nothing else fails the attempt
+    failure = build.agent_failure(context, name, result) if alone else attempt.failure
+    return dataclasses.replace(attempt, verdict_of_validator=result, failure=failure), opinion
 
 
 def ask_people(context: RunContext, attempt: Attempt) -> Attempt:

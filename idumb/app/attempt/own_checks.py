@@ -26,15 +26,18 @@ class OwnCheck(NamedTuple):
         return checks.command(self.subject, self.text, self.command, timeout=timeout, tree=tree)
 
 
-def of_task(task: Task) -> Iterator[OwnCheck]:
-    """Yield the checks in the order in which an attempt runs them: a later one may use what an earlier one built."""
+def of_task(task: Task, before: str = "", after: str = " after") -> Iterator[OwnCheck]:
+    """Yield the checks in the order in which an attempt runs them: a later one may use what an earlier one built.
+
+    Their subjects begin with `before`, and those of tests end with `after`.
+    """
     proofs = contracts.proofs(task)
     for criterion in task.acceptance:
         if criterion.command and proofs[criterion.id] == CHECK:
-            yield OwnCheck(f"{task.id} {criterion.id}", criterion.text, criterion.command)
+            yield OwnCheck(f"{before}{criterion.id}", criterion.text, criterion.command)
     for i, command in enumerate(task.verify, 1):
-        yield OwnCheck(f"{task.id} verify {i}", command, command)
+        yield OwnCheck(f"{before}verify {i}", command, command)
     for i, test in enumerate(task.tests, 1):
-        yield OwnCheck(f"{task.id} test {i}", test.intent or test.command, test.command, is_test=True)
+        yield OwnCheck(f"{before}test {i}{after}", test.intent or test.command, test.command, is_test=True)
     for i, condition in enumerate(task.postconditions, 1):
-        yield OwnCheck(f"{task.id} postcondition {i}", condition.subject, "", condition)
+        yield OwnCheck(f"{before}postcondition {i}", condition.subject, "", condition)

@@ -8,7 +8,6 @@ the builder is used up.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 
 from idumb.app.attempt import agent_client, build, questions
@@ -38,19 +37,8 @@ class Answered:
     malformed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What follows from the validator's answer; empty if the task has none to ask."""
-
-    evidence: tuple[Evidence, ...] = ()
-    result: AgentResult | None = None
-
-
-def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> Verdict:
-    """Ask the validator, if the task has one."""
-    name = attempt.validator
-    if name is None or name == HUMAN:
-        return Verdict()
+def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], name: str) -> tuple[Evidence, AgentResult]:
+    """Ask the validator `name`; return its verdict as evidence, and its answer."""
     able = agent.capabilities(context.agents.get(name))
     request = build.make_request(context, attempt, agent.VALIDATOR, able, tuple(proofs))
     request = dataclasses.replace(request, workspace=_place(context, attempt))
@@ -65,18 +53,16 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> 
         shown=_proving(attempt, judged.shown),
         malformed=judged.malformed,
     )
-    return Verdict((dataclasses.replace(verdict, level=level),), judged.result)
+    return dataclasses.replace(verdict, level=level), judged.result
 
 
 def _place(context: RunContext, attempt: Attempt) -> str:
-    """Return the folder that the validator sees. It never works in the user's own tree, where people build."""
-    if not context.workspace.in_place:
-        return context.work.root
-    services, head = context.services, context.services.history.head().commit
-    paths = (*context.journal.state.uncommitted(), *attempt.ledger.changed)
-    copy = services.open_checkout()
-    copy.show(context.work.committed(head, attempt.candidate, paths), head)
-    return copy.trees.root
+    """Return the folder that the validator sees: where checks run, with what they judged. Its changes are removed."""
+    paths, proof = (*context.journal.state.uncommitted(), *attempt.committed), context.services.open_proof()
+    tree = attempt.proven or context.work.committed(attempt.judged_on, attempt.candidate, paths)
+    proof.renew()
+    proof.show(tree, attempt.judged_on)
+    return proof.root
 
 
 def _subject(name: str) -> str:
@@ -123,8 +109,8 @@ def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
-    again = functools.partial(build.changed_since, context, attempt, context.work.scan(attempt.literal_paths))
-    call = agent_client.Call(context.agents.get(name), name, request, again, anew=anew)
+    why_not = "a strict plan never retries" if attempt.plan.mode == STRICT else ""
+    call = agent_client.Call(context.agents.get(name), name, request, lambda: why_not, anew=anew)
     result = agent_client.ask(context.services, context.journal, call)
     context.checks.end_processes()
     return _read(context, attempt, result, request.workspace)

@@ -54,7 +54,7 @@ class Attempt:
     From the announcement on:
 
     - `snapshot`: of the user's tree. `before`: the state of the repository; HEAD and guarded files alone once it is
-      saved. `announced`: what `attempt.started` recorded of its envelope. `residue`: files that checks left.
+      saved. `announced`: what `attempt.started` recorded of its envelope.
 
     Once it is built:
 
@@ -107,7 +107,6 @@ class Attempt:
     before: RepositoryState = RepositoryState(Head(None, None), {})
     announced: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
-    residue: tuple[str, ...] = ()
 
     result: AgentResult | None = None
     failure: FailureMessage | None = None

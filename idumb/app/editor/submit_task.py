@@ -144,7 +144,7 @@ def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
     `undeclared` are the other files that changed since the attempt began: they are left alone.
     """
     if attempt is None:
-        return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": [], "residue": []}
+        return {"outcome": None, "verdict": None, "evidence": [], "ledger": [], "undeclared": []}
     changes = services.trees.changes(attempt.base, attempt.candidate) if attempt.candidate else ()
     others = (change.path for change in changes if change.path not in attempt.changed)
     return {
@@ -153,7 +153,6 @@ def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
         "evidence": [e.as_dict() for e in attempt.evidence],
         "ledger": attempt.ledger.as_list(),
         "undeclared": [path for path in others if not paths.matches_any(path, paths.OWN_FILES)],
-        "residue": list(attempt.residue),
     }
 
 

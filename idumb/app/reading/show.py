@@ -88,7 +88,7 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
         elif event.kind == "attempt.finished":
-            keys = ("outcome", "verdict", "reason", "ledger", "residue", "feedback", "seconds", "deviations", "cause")
+            keys = ("outcome", "verdict", "reason", "ledger", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
             optional = ("failure", "mend", "validator", "tool_files", "messages")
             row |= {k: event.payload.get(k) for k in optional}

@@ -58,7 +58,8 @@ def of_tasks(
     tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
     for task in contract.tasks.values():
         status = journal.state.tasks[task.id].status
-        own = [check for check in own_checks.of_task(task) if check.is_test or status == outcome.COMPLETED]
+        all_own = own_checks.of_task(task, f"{task.id} ", "")
+        own = [check for check in all_own if check.is_test or status == outcome.COMPLETED]
         if status not in outcome.DONE or all(check.command in repeated for check in own):
             continue
         checks.renew()  # what the checks of another task left was not there when the task was done

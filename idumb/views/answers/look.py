@@ -88,7 +88,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     ledger = attempt.get("ledger") or ()
     lines += [f"  {_changed(line)}" for line in ledger if line["status"] != symbols.RECORDED]
     lines += _recorded([line for line in ledger if line["status"] == symbols.RECORDED])
-    for words, key in (("residue", "residue"), ("its commit", "messages"), ("left by a tool", "tool_files")):
+    for words, key in (("its commit", "messages"), ("left by a tool", "tool_files")):
         lines += [f"  {words}: {markup.one_line(each)}" for each in attempt.get(key) or ()]
     return lines
 

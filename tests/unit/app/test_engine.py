@@ -318,20 +318,6 @@ def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> N
     assert run.status() == {"A": "failed"}
 
 
-def test_uncommitted_work_of_the_user_in_a_declared_file_is_a_question_before_anything_is_built() -> None:
-    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
-        files["README"] += b" more"
-
-    run = EngineRun(task("A", files=["README"]), work=work)
-    run.repository.files["README"] = b"mine"
-    assert run.run().kind == "waiting"
-    assert (run.calls, run.repository.files["README"]) == ([], b"mine")
-    answered = EngineRun(task("A", files=["README"]), work=work, answers={"base": "mine"})
-    answered.repository.files["README"] = b"mine"
-    assert answered.run().kind == "done"
-    assert answered.repository.files["README"] == b"mine more"
-
-
 def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started_from() -> None:
     """He is asked once; what he saves later is a question when the work is delivered."""
     run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), answers={"base": "mine"})

@@ -273,7 +273,7 @@ def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
     run = answered(EngineRun(task("A", acceptance=JUDGED)))
     run.run()
     waited, ended = (event.payload for event in run.events("attempt.finished"))
-    told = ("ledger", "symbols", "residue", "accepted_paths", "builder", "left")
+    told = ("ledger", "symbols", "accepted_paths", "builder", "left")
     assert [ended[name] for name in told] == [waited[name] for name in told]
     assert (waited["outcome"], ended["outcome"]) == ("waiting", "completed")
     assert ended["ledger"][0]["declared"] == "create"

@@ -263,7 +263,7 @@ def test_show_compares_declared_and_actual_changes() -> None:
                 "output": "".join(f"line {n}\n" for n in range(30))}  # fmt: skip
     ledger = [{"path": "x", "status": "undeclared", "declared": None, "actual": "created"}]
     attempt = {"attempt": 1, "builder": "steps", "outcome": "timed_out", "seconds": 61, "evidence": [evidence],
-               "ledger": ledger, "residue": ["core"], "reason": "AC-1 failed"}  # fmt: skip
+               "ledger": ledger, "tool_files": ["core"], "reason": "AC-1 failed"}  # fmt: skip
     text = answer.render("show", _task(attempts=[attempt], decisions=[DECISION]))
     assert text.startswith("T1-01 Slugs: failed\n  p:3, kind build\n")
     for words in (
@@ -274,7 +274,7 @@ def test_show_compares_declared_and_actual_changes() -> None:
         "(20 earlier lines omitted)",
         "    | line 29",
         "undeclared: x (declared nothing, created)",
-        "residue: core",
+        "left by a tool: core",
         "asked T1-05.work",
     ):
         assert words in text  # fmt: skip
