@@ -174,8 +174,9 @@ class GitHistory:
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
-        head_tree, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.all_stored(paths)
-        return self._paths.all_shown(status.added(self._place, self.repository, head_tree, stored))
+        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.all_stored(paths)
+        missing = [path for path in stored if tree_objects.entry(self.repository, head, path) is None]
+        return self._paths.all_shown(path for path in status.changed(self._place, missing) if path in missing)
 
     def recent_changes(self, limit: int) -> tuple[frozenset[str], ...]:
         """Return the paths that each of the newest commits changed, merges excepted; () if git cannot say."""

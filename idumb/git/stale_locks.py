@@ -29,7 +29,6 @@ from idumb.system.processes import process_tree
 # Temporary names that `atomic_write` uses until a file is complete.
 _OURS = lazy_pattern.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
 _PATTERNS = (":(top,glob)**/.idumb/**/.*.tmp", ":(top,glob)**/.planning/**/.*.tmp")
-_PACKED = "packed-refs.lock"
 _PATIENCE = 5.0
 _LOOK = 0.05
 _GRAIN = 2.0  # a file system's clock may be behind the system's
@@ -53,23 +52,21 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
 def _left(place: Repository, branch: str | None, since: str) -> Iterator[str]:
     refs = list(_refs(place))
     if _shows_processes(place):
-        begun, places = (
-            dt.datetime.fromisoformat(since).timestamp() - _GRAIN,
-            (place.root, place.git_dir, *_others(place)),
-        )
-        locks = [os.path.join(place.git_dir, name) for name in ("index.lock", "HEAD.lock")]
-        locks += [os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock")] if branch is not None else []
-        locks += [path for path in refs if path.endswith(".lock")]
+        begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
+        places = (place.root, place.git_dir, *_others(place))
+        heads = () if branch is None else (os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock"),)
+        own = (os.path.join(place.git_dir, name) for name in ("index.lock", "HEAD.lock"))
+        locks = (*own, *heads, *(path for path in refs if path.endswith(".lock")))
         yield from (path for path in locks if _is_dead(path, begun, places))
         # A git may hold the lock of all packed refs from anywhere, and closes the file.
-        packed = os.path.join(place.common_dir, _PACKED)
+        packed = os.path.join(place.common_dir, "packed-refs.lock")
         yield from [packed] if _is_dead(packed, begun, ("/",)) else []
     # Empty refs of ours, left by a power cut: git fails on every list of refs while they exist.
     yield from (path for path in refs if not path.endswith(".lock") and os.path.getsize(path) == 0)
     # Reading commands take paths literally; these are our own patterns.
-    extra = {"GIT_LITERAL_PATHSPECS": "0"}
-    listed = git_program.output(place.root, ["ls-files", "--others", "-z", "--", *_PATTERNS], extra=extra)
-    yield from filter(_is_ours, (os.path.join(place.root, os.fsdecode(name)) for name in listed.split(b"\0")))
+    arguments, extra = ["ls-files", "--others", "-z", "--", *_PATTERNS], {"GIT_LITERAL_PATHSPECS": "0"}
+    listed = git_program.output(place.root, arguments, extra=extra).split(b"\0")
+    yield from filter(_is_ours, (os.path.join(place.root, os.fsdecode(name)) for name in listed))
 
 
 def _shows_processes(place: Repository) -> bool:

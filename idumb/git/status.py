@@ -16,7 +16,6 @@ from pygit2.enums import RepositoryOpenFlag
 from idumb.domain import paths as path_rules
 from idumb.git import git_program
 from idumb.git.discover import Repository
-from idumb.git.objects import tree_objects
 
 _ON_A_LINE = 200
 _NO_FILE = (b"000000", b"160000")
@@ -31,20 +30,6 @@ def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
     arguments = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
     rows = git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]).split(b"\0")
     return tuple(sorted(filter(path_rules.cover(paths), {os.fsdecode(row[3:]) for row in rows if row})))
-
-
-def added(place: Repository, repository: pygit2.Repository, head_tree: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths of files that HEAD lacks, staged or untracked but not ignored, sorted.
-
-    git is asked about paths that HEAD lacks only. `head_tree` is the empty tree before the first commit.
-    """
-    missing = sorted(path for path in set(paths) if tree_objects.entry(repository, head_tree, path) is None)
-    if not missing:
-        return ()
-    kinds = ["--cached", "--others", "--exclude-standard"]
-    listed = git_program.output(place.root, ["ls-files", *kinds, "-z", "--", *missing])
-    names = {os.fsdecode(name) for name in listed.split(b"\0")}
-    return tuple(path for path in missing if path in names)
 
 
 def staged_blobs(place: Repository, head_tree: str) -> frozenset[str]:
