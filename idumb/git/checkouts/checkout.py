@@ -138,7 +138,7 @@ class Checkout:
 
     def _tell(self, seconds: float, *, is_new: bool) -> None:
         """Say what a first use copied, and how long it took; a small tree takes no time to mention."""
-        copied = wording.listed(f"{one.path} ({one.bytes / 1e6:.1f} MB)" for one in self._provided.copied)
+        copied = wording.listed(f"{path} ({size / 1e6:.1f} MB)" for path, size in self._provided.copied.items())
         if copied or (is_new and seconds > 1 and len(self._files.tracked) > _MANY):
             words = f", with copies of your {copied}" if copied else ""
             self._note(f"The {self._use} checkout was made in {seconds:.1f} s{words}")

@@ -11,7 +11,6 @@ import itertools
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
@@ -29,14 +28,6 @@ _PATTERN = frozenset("*?[!#\\")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
 
 
-class Amount(NamedTuple):
-    """What copying a path costs."""
-
-    path: str
-    bytes: int
-    files: int
-
-
 Originals = Mapping[str, os.stat_result]
 """By path, folders before their content."""
 
@@ -47,7 +38,7 @@ class Provided:
     The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
     that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
     Paths that `needed` names must be there.
-    After `bring`, `copied` are the paths that were not there before; `left_out` those that lead out of the user's tree.
+    After `bring`, `copied` are the topmost paths that were not there before, with their bytes.
     """
 
     def __init__(
@@ -69,8 +60,7 @@ class Provided:
         self._manifest = manifest.load(self._record)
         self._seen: tuple[object, ...] = ()
         self._folders: tuple[str, ...] = ()
-        self.left_out: tuple[str, ...] = ()
-        self.copied: tuple[Amount, ...] = ()
+        self.copied: Mapping[str, int] = {}
 
     @functools.cached_property
     def _sites(self) -> tuple[str, ...]:
@@ -99,7 +89,7 @@ class Provided:
         present = manifest.present(root, paths)
         missing = self._missing(originals, present)
         self._require_room(missing, paths, originals)
-        self.copied = tuple(one for one in _amounts(missing, paths, originals) if one.path not in before.paths)
+        self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
         manifest.keep_only(root, before, paths)
         for path in Manifest(paths, dict.fromkeys(originals, ()), others=others).added(present):
             manifest.remove(root, path)
@@ -136,9 +126,9 @@ class Provided:
         both = [path for path in named if path in ignored or any(above in ignored for above in manifest.parents(path))]
         both += [path for path in ignored if any(above in named for above in manifest.parents(path))]
         paths = sorted({*both})
-        self.left_out, tree = tuple(path for path in paths if copying.leads_out(self._user, path)), frozenset(tracked)
+        tree = frozenset(tracked)
         free = (path for path in paths if tree.isdisjoint((path, *manifest.parents(path))))
-        return tuple(path for path in free if path not in self.left_out)
+        return tuple(path for path in free if not copying.leads_out(self._user, path))
 
     def _listed(self, rules: str) -> set[str]:
         """Return the untracked paths that match rules: a folder that matches, not its content."""
@@ -167,17 +157,17 @@ class Provided:
         return [path for path, status in originals.items() if not is_right(path, status)]
 
     def _require_room(self, missing: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
-        amounts = _amounts(originals, paths, originals)
-        total = sum(amount.bytes for amount in amounts)
+        sizes = _sizes(originals, paths, originals)
+        total = sum(sizes.values())
         if total > self._limit:
-            largest = sorted(amounts, key=lambda amount: -amount.bytes)
+            largest = sorted(sizes, key=lambda path: -sizes[path])
             raise Refusal(
                 "checkout.too-large",
                 f"Copies of what checkout.provide names need {_gigabytes(total)}, more than checkout.limit"
                 f" ({_gigabytes(self._limit)}): "
-                + wording.listed(f"{amount.path} {_gigabytes(amount.bytes)}" for amount in largest),
+                + wording.listed(f"{path} {_gigabytes(sizes[path])}" for path in largest),
                 hint="Install them by checkout.prepare, or set a higher checkout.limit, in .idumb/config.yaml",
-                details={"bytes": total, "limit": self._limit, "paths": [amount.path for amount in largest]},
+                details={"bytes": total, "limit": self._limit, "paths": largest},
             )
         disk_space.require_room((originals[path].st_size for path in missing), self._state)
 
@@ -210,12 +200,14 @@ def _included(root: str) -> tuple[str, ...]:
         return ()
 
 
-def _amounts(names: Iterable[str], paths: Collection[str], originals: Originals) -> tuple[Amount, ...]:
-    sizes, tops = dict[str, list[int]](), frozenset(paths)
+def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -> dict[str, int]:
+    """Return the bytes of files and links by the topmost path."""
+    sizes, tops = dict[str, int](), frozenset(paths)
     for name in names:
         if not stat.S_ISDIR(originals[name].st_mode):
-            sizes.setdefault(_top_of(name, tops), []).append(originals[name].st_size)
-    return tuple(Amount(path, sum(each), len(each)) for path, each in sizes.items())
+            top = _top_of(name, tops)
+            sizes[top] = sizes.get(top, 0) + originals[name].st_size
+    return sizes
 
 
 def _top_of(name: str, tops: Collection[str]) -> str:
