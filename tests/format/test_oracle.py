@@ -12,7 +12,7 @@ import re
 import mistune
 
 from idumb.markdown.syntax import blocks
-from idumb.markdown.syntax.nodes import FastTask, Fence, Heading, Items, YamlItem
+from idumb.markdown.syntax.nodes import Fence, Heading, Items, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from tests.format import golden
@@ -54,8 +54,7 @@ def mistune_sees(text: str) -> Seen:
 def scanner_sees(text: str) -> Seen:
     source = Source(text, "x")
     seen: Seen = []
-    for block in blocks.scan(source, 0, Problems(source), fast=False):
-        assert not isinstance(block, FastTask)
+    for block in blocks.scan(source, 0, Problems(source)):
         if isinstance(block, Heading) and source.lines[block.line].lstrip(" ").startswith("#"):
             seen.append(("heading", str(block.level), block.line))
         elif isinstance(block, Fence):
@@ -73,7 +72,7 @@ def comparable(data: bytes) -> str | None:
         return None
     source = Source(text, "x")
     problems = Problems(source)
-    scanned = blocks.scan(source, 0, problems, fast=False)
+    scanned = blocks.scan(source, 0, problems)
     return None if problems.findings or any(isinstance(b, YamlItem) for b in scanned) else text
 
 

@@ -38,7 +38,7 @@ def load(path: str) -> Script:
 def read(data: bytes, path: str) -> Script:
     """Return a script from the bytes of its file. Raises InputError with all findings."""
     _, source, problems = plan_parser.decoded(data, path)
-    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems, fast=False), problems)
+    rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems), problems)
     if not rules and not problems.findings:
         problems.error(
             "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from idumb.domain.finding import ERROR, Finding
 from idumb.markdown.plans import fields, near_misses
 from idumb.markdown.syntax import indentation
-from idumb.markdown.syntax.nodes import Block, FastTask, Fence, YamlItem
+from idumb.markdown.syntax.nodes import Block, Fence, YamlItem
 from idumb.markdown.syntax.source import Source
 
 _BELOW = 20  # lines to search for the next line with text
@@ -16,7 +16,7 @@ _BELOW = 20  # lines to search for the next line with text
 
 def explained(findings: Sequence[Finding], source: Source, first: int, blocks: Iterable[Block]) -> tuple[Finding, ...]:
     """Return the findings with hints. `first` is the line after the frontmatter, `blocks` are those of the plan."""
-    inner = (inner.fence if isinstance(inner, FastTask) else inner for one in blocks for inner in near_misses.walk(one))
+    inner = (inner for one in blocks for inner in near_misses.walk(one))
     data = {n for one in inner if isinstance(one, Fence | YamlItem) for n in range(one.line + 1, one.end_line)}
     return tuple(_explained(one, source, first, data) if one.severity == ERROR else one for one in findings)
 

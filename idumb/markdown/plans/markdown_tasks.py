@@ -1,43 +1,20 @@
-"""Read the tasks of a draft: Markdown here, YAML in `yaml_tasks`, the common shape in `fast_path`."""
+"""Read the tasks of a draft: Markdown here, YAML in `yaml_tasks`."""
 
 from __future__ import annotations
 
-from idumb.domain.plans.plan import Span, Task
-from idumb.markdown.plans import fields, outline, steps, task_reader, yaml_tasks
+from idumb.domain.plans.plan import Task
+from idumb.markdown.plans import fields, outline, task_reader, yaml_tasks
 from idumb.markdown.plans.near_misses import NearMissChecker
 from idumb.markdown.plans.outline import Draft
-from idumb.markdown.plans.task_reader import Context, Reading, Spans
-from idumb.markdown.syntax import blocks, fast_path
-from idumb.markdown.syntax.nodes import Block, FastTask
+from idumb.markdown.plans.task_reader import Context, Reading
+from idumb.markdown.syntax.nodes import Block
 
 
 def read(draft: Draft, context: Context) -> list[Task]:
     """Read one task, or several if a YAML fence contains a list."""
     if draft.notation in {outline.FENCE, outline.LIST}:
         return yaml_tasks.read(draft, context)
-    if draft.fast_task:
-        return [_from_fast_task(draft, draft.fast_task, context)]
     return [_from_markdown(draft, context)]
-
-
-def _from_fast_task(draft: Draft, block: FastTask, context: Context) -> Task:
-    source = context.problems.source
-    fast = fast_path.read(block, context.common)
-    if fast is None:
-        _, *body = blocks.expand(source, block, context.problems)
-        draft.body[:0] = body
-        return _from_markdown(draft, context)
-    values, ranges = fast
-    m = block.match
-    end = fast_path.end_of_text(m)
-    if draft.body:
-        _group(draft.body, context.checker)
-    if block.fence:
-        end = source.end_of(block.fence.end_line - 1)
-        ranges["steps"] = (block.fence.start, end)
-        values["steps"] = steps.from_fence(block.fence, context.problems)
-    span = Span(draft.start, end, draft.line + 1)
-    return Task(draft.id, draft.title, span=span, spans=Spans(ranges, source), **values)
 
 
 def _from_markdown(draft: Draft, context: Context) -> Task:

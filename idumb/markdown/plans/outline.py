@@ -9,8 +9,8 @@ from functools import cached_property
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, fields, labels, near_misses
-from idumb.markdown.syntax import blocks, indentation
-from idumb.markdown.syntax.nodes import Block, FastTask, Fence, Heading, Item, Items, Paragraph, YamlItem
+from idumb.markdown.syntax import indentation
+from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
@@ -43,7 +43,6 @@ class Draft:
     end_line: int = 0
     level: int = 7
     title_at: int = 0
-    fast_task: FastTask | None = None
     fence: Fence | None = None
     yaml: YamlItem | None = None
     item: Item | None = None
@@ -90,9 +89,7 @@ class _Outliner:
         return self.outline
 
     def _block(self, block: Block) -> None:
-        if isinstance(block, FastTask):
-            self._fast_task(block)
-        elif isinstance(block, Heading):
+        if isinstance(block, Heading):
             self._heading(block)
         elif isinstance(block, Items):
             self._items(block)
@@ -193,8 +190,6 @@ class _Outliner:
             return True
         if not near_misses.like_task_fields({name for _, name in labelled} - {"acceptance"}):
             return False
-        if task.fast_task:
-            return True
         first = next((b.line for b in task.body if isinstance(b, Heading)), 0)
         return bool(fields.known_in(b for b in task.body if b.line < first))
 
@@ -206,17 +201,6 @@ class _Outliner:
         mend = f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text"
         accepted = f"{'#' * max(heading.level, 3)} {self._free}: Title"
         self._error("task.heading-without-id", heading.start, message, heading.text, mend, accepted)
-
-    def _fast_task(self, block: FastTask) -> None:
-        m = block.match
-        if not self._valid(m[2]) or (self.has_tasks and self.section != "tasks"):
-            for part in blocks.expand(self.source, block, self.problems):
-                self._block(part)
-            return
-        level = len(m[1])
-        draft = Draft(HEADING, m[2], m[3].rstrip(), m.start(), block.line, block.line + 1, level=level, fast_task=block)
-        draft.title_at = m.start(3)
-        self._begin(draft)
 
     def _keep(self, block: Block) -> None:
         if self.task:

@@ -24,9 +24,9 @@ from idumb.markdown.plans import (
 )
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
-from idumb.markdown.syntax import blocks, fast_path
+from idumb.markdown.syntax import blocks
 from idumb.markdown.syntax.field_values import from_item
-from idumb.markdown.syntax.nodes import Block, FastTask, Fence
+from idumb.markdown.syntax.nodes import Block, Fence
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
 
@@ -38,11 +38,10 @@ MAX_TASKS = 10_000
 __all__ = ["ParsedPlan", "parse"]
 
 
-def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = True) -> ParsedPlan:
+def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     """Parse a plan. `path` is only recorded in the findings and the plan; the text keeps a byte-order mark.
 
     `others` are the other plans of the phase, whose ids are taken.
-    `fast` False disables the fast path; the result is the same.
     """
     text, source, problems = decoded(data, path, others)
     if problems.findings:
@@ -57,7 +56,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = (), *, fast: bool = 
         return ParsedPlan(None, foreign_formats.findings(source, *recognized), text, dialect=recognized[0])
     if head is None:
         return ParsedPlan(None, problems.sorted(), text)
-    scanned = blocks.scan(source, head.end_line, problems, fast=fast)
+    scanned = blocks.scan(source, head.end_line, problems)
     _long_lines(source, head.end_line, scanned, problems)
     plan = _plan(data, path, head, scanned, problems)
     if not problems.any_error:
@@ -110,9 +109,8 @@ def _long_lines(source: Source, first: int, scanned: list[Block], problems: Prob
 def _step_fences(scanned: list[Block]) -> Iterator[Fence]:
     """Yield step fences in line order."""
     for block in scanned:
-        fence = block.fence if isinstance(block, FastTask) else block
-        if isinstance(fence, Fence) and fence.info in near_misses.STEP_FENCES:
-            yield fence
+        if isinstance(block, Fence) and block.info in near_misses.STEP_FENCES:
+            yield block
 
 
 def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], problems: Problems) -> Plan:
@@ -124,7 +122,6 @@ def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], probl
         values.get("requirements", {}),
         [i.id for i in values.get("invariants", ())],
         problems,
-        fast_path.shared(phase, frozenset(values.get("requirements", ()))),
     )
     tasks = [task for draft in sections.tasks for task in markdown_tasks.read(draft, context)]
     _whole(tasks, sections, context)

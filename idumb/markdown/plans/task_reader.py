@@ -11,7 +11,7 @@ from idumb.domain.plans.plan import Span, Task
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values
 from idumb.markdown.plans.near_misses import NearMissChecker
-from idumb.markdown.syntax import fast_path, scalars, yaml_nodes
+from idumb.markdown.syntax import scalars, yaml_nodes
 from idumb.markdown.syntax.field_values import Bullet, Value
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Fence
@@ -27,7 +27,6 @@ class Context:
     requirements: Iterable[str]
     invariants: Iterable[str]
     problems: Problems
-    common: fast_path.Shared
 
     @property
     def checker(self) -> NearMissChecker:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 
 from idumb import lazy_pattern
-from idumb.markdown.syntax import comments, fast_path
+from idumb.markdown.syntax import comments
 from idumb.markdown.syntax.nodes import (
     Block,
     Break,
-    FastTask,
     Fence,
     Heading,
     Item,
@@ -40,31 +39,11 @@ _YAML_ITEM = lazy_pattern.compile(r" {0,3}- id:(?:[ \t]|$)")
 Leaf = Paragraph | Fence | Raw
 
 
-def scan(source: Source, first: int, problems: Problems, *, fast: bool = True) -> list[Block]:
-    """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs.
-
-    With `fast`, each task in the common shape is one block.
-    """
+def scan(source: Source, first: int, problems: Problems) -> list[Block]:
+    """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
     scanner = _Scanner(source, problems)
-    line = first
-    lines = source.lines
-    total = len(lines)
+    line, total = first, len(source.lines)
     while line < total:
-        if fast and lines[line].startswith("###") and scanner.comment < 0:
-            task = fast_path.find(source, line)
-            if task is not None and scanner.takes(task):
-                line = task.end_line
-                continue
-        line = scanner.line(line)
-    scanner.finish()
-    return scanner.root
-
-
-def expand(source: Source, block: FastTask, problems: Problems) -> list[Block]:
-    """Return the blocks of a fast-path task, scanned by the general parser."""
-    scanner = _Scanner(source, problems)
-    line = block.line
-    while line < block.end_line:
         line = scanner.line(line)
     scanner.finish()
     return scanner.root
@@ -104,16 +83,6 @@ class _Scanner:
         self.in_tasks = False
         self.n = self.idx = self.matched = self.shift = 0
         self.s = ""
-
-    def takes(self, task: FastTask) -> bool:
-        """Add a fast-path task. Return False inside an HTML block, which its heading does not end."""
-        if self.leaf.__class__ is Raw and not self.stack:
-            return False
-        self.matched = 0
-        self._close_unmatched()
-        self._close_leaf()
-        self.root.append(task)
-        return True
 
     # One line at a time
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 
 from idumb.lazy_dataclass import dataclass
@@ -115,14 +114,4 @@ class YamlItem:
     start: int
 
 
-@dataclass(slots=True)
-class FastTask:
-    """A whole task in the most common shape, which `fast_path` reads; `fence` contains its steps."""
-
-    line: int
-    end_line: int
-    match: re.Match[str]
-    fence: Fence | None
-
-
-Block = FastTask | Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem
+Block = Heading | Paragraph | Fence | Raw | Break | Items | Item | Quote | YamlItem

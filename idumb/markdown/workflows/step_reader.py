@@ -17,7 +17,7 @@ from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import steps, structured_values, task_reader
 from idumb.markdown.plans.task_reader import Reading
-from idumb.markdown.syntax import fast_path, yaml_nodes
+from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
 from idumb.markdown.workflows import value_reader
@@ -82,7 +82,7 @@ def tasks(
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
     ids = {draft.id: workflow.task_id(phase, number) for number, draft in reversed([*enumerate(drafts, 1)])}
     _unique(drafts, problems)
-    context = task_reader.Context(phase, (), (), problems, fast_path.shared(phase, frozenset()))
+    context = task_reader.Context(phase, (), (), problems)
     paths_of = _Paths({value.name for value in inputs}, values)
     read = [step for draft in drafts if (step := _read(draft, ids, problems, context, paths_of)) is not None]
     return _Linker(read, ids, inputs, problems, context).tasks()

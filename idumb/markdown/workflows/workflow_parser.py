@@ -69,7 +69,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
         problems.error("workflow.other-name", source.starts[0], message, field="name", found=head.name,
                        accepted=file_name, mend=mend)  # fmt: skip
     outline = _Outline(problems)
-    outline.read(blocks.scan(source, end_line, problems, fast=False))
+    outline.read(blocks.scan(source, end_line, problems))
     phase = WORKFLOW_RUNS.phase_of(path)
     values, origin = _run(outline, head, problems, is_run=phase is not None)
     tasks = step_reader.tasks(outline.drafts, phase or DEFINITION, head.inputs, values, problems)
