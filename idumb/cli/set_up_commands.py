@@ -98,7 +98,7 @@ def doctor_command(fix: bool) -> Result:
             services = stack.enter_context(options.services(progress=fix))
         except Refusal as refusal:
             return doctor.outside(refusal, maintenance.machine_checks())
-        return doctor.doctor(services, maintenance.health_checks(services), mend=fix)
+        return doctor.doctor(services, maintenance.health_checks(services), fix=fix)
 
 
 @options.command("backup")

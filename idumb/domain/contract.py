@@ -86,8 +86,8 @@ def assemble(
     tasks = {task.id: task for plan in plans for task in plan.tasks}
     if len(tasks) > MAX_TASKS:
         last, message = plans[-1], f"The phase has {len(tasks)} tasks; the limit is {MAX_TASKS}."
-        found, accepted, mend = str(len(tasks)), f"at most {MAX_TASKS}", "Split the phase."
-        findings.append(last.finding("phase.too-many-tasks", "", found, accepted, message, mend, task=last.tasks[-1]))
+        found, accepted, fix = str(len(tasks)), f"at most {MAX_TASKS}", "Split the phase."
+        findings.append(last.finding("phase.too-many-tasks", "", found, accepted, message, fix, task=last.tasks[-1]))
     if any(f.severity == ERROR for f in findings):
         return None, tuple(findings)
     dependencies = effective_dependencies(plans)
@@ -159,8 +159,8 @@ def _unreachable(
         more = f" (and {len(waiting) - _MOST:,} more)" if number + 1 == _MOST < len(waiting) else ""
         accepted = "dependencies that can complete"
         message = f"{id} can never start: it depends on {blocker}, which can never complete{more}."
-        mend = "Fix the task that blocks it, or remove that task from `Depends on`."
-        yield plan.finding("task.unreachable", "depends_on", blocker, accepted, message, mend, task=task)
+        fix = "Fix the task that blocks it, or remove that task from `Depends on`."
+        yield plan.finding("task.unreachable", "depends_on", blocker, accepted, message, fix, task=task)
 
 
 def _owners(plans: Sequence[Plan]) -> dict[str, tuple[Plan, Task]]:
@@ -186,15 +186,15 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
                 other, first = first_by_id[task.id]
                 line = first.span.line if first.span else 1
                 message = f"Duplicate id {task.id}, first used at {other.path}:{line}."
-                accepted, mend = "an id unique in the phase", "Give this task an unused id."
-                yield plan.finding("task.duplicate-id", "id", task.id, accepted, message, mend, task=task)
+                accepted, fix = "an id unique in the phase", "Give this task an unused id."
+                yield plan.finding("task.duplicate-id", "id", task.id, accepted, message, fix, task=task)
             first_by_id.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
     for plan in plans:
         if plan.plan in numbers:
             message = f"Duplicate plan id {plan.plan}, first used by {numbers[plan.plan].path}."
-            accepted, mend = "a plan id unique in the phase", "Give this plan another id."
-            yield plan.finding("plan.duplicate-id", "plan", plan.plan, accepted, message, mend)
+            accepted, fix = "a plan id unique in the phase", "Give this plan another id."
+            yield plan.finding("plan.duplicate-id", "plan", plan.plan, accepted, message, fix)
         numbers.setdefault(plan.plan, plan)
 
 
@@ -202,9 +202,9 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             if task.id in task.depends_on:
-                message, mend = f"{task.id} depends on itself.", "Remove the id from `Depends on`."
+                message, fix = f"{task.id} depends on itself.", "Remove the id from `Depends on`."
                 code, accepted = "task.self-dependency", "another task's id"
-                yield plan.finding(code, "depends_on", task.id, accepted, message, mend, task=task)
+                yield plan.finding(code, "depends_on", task.id, accepted, message, fix, task=task)
 
 
 def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:
@@ -214,10 +214,10 @@ def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Findi
                 if dependency in task_ids:
                     continue
                 near = nearest(dependency, [id for id in task_ids if id != task.id])
-                mend = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
+                fix = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
                 message = f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}."
                 code, accepted = "task.unknown-dependency", near or "a task id of this phase"
-                yield plan.finding(code, "depends_on", dependency, accepted, message, mend, task=task)
+                yield plan.finding(code, "depends_on", dependency, accepted, message, fix, task=task)
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
@@ -226,17 +226,17 @@ def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
         for dependency in plan.depends_on:
             if dependency == plan.plan or dependency not in plan_ids:
                 target = "itself" if dependency == plan.plan else f"{dependency}, which is not a plan of this phase"
-                message, mend = f"Plan {plan.plan} depends on {target}.", "Correct `depends_on`."
+                message, fix = f"Plan {plan.plan} depends on {target}.", "Correct `depends_on`."
                 accepted = nearest(dependency, plan_ids - {plan.plan}) or "the id of another plan of this phase"
-                yield plan.finding("plan.unknown-dependency", "depends_on", dependency, accepted, message, mend)
+                yield plan.finding("plan.unknown-dependency", "depends_on", dependency, accepted, message, fix)
 
 
 def _cycle(plans: Sequence[Plan], cycle: Sequence[str], *, more: bool) -> Finding:
     plan, task = _owners(plans)[cycle[0]]
     chain = " → ".join(cycle)
     message = f"Dependency cycle: {chain}{' (there may be more)' if more else ''}."
-    accepted, mend = "dependencies without a cycle", "Remove one of these dependencies."
-    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, mend, task=task)
+    accepted, fix = "dependencies without a cycle", "Remove one of these dependencies."
+    return plan.finding("plan.cycle", "depends_on", chain, accepted, message, fix, task=task)
 
 
 def _plan_cycle(plan: Plan, cycle: Sequence[str]) -> Finding:

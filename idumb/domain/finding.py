@@ -25,7 +25,7 @@ class Finding:
     found: str
     accepted: str
     message: str
-    mend: str = ""
+    fix: str = ""
 
     @property
     def place(self) -> str:

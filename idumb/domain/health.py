@@ -16,7 +16,7 @@ _ORDER = (OK, WARN, PROBLEM)
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One result of a check. `mend` is the next command or step; `fixes` means that `idumb doctor --fix` does it.
+    """One result of a check. `fix` is the next command or step; `fixes` means that `idumb doctor --fix` does it.
 
     `subject` is what the fix works on (a ref, a phase, a path), for the check that reported it.
     """
@@ -25,19 +25,19 @@ class Symptom:
     found: str
     path: str = ""
     means: str = ""
-    mend: str = ""
+    fix: str = ""
     fixes: bool = False
     subject: str = ""
 
 
-def warn(found: str, path: str = "", *, means: str, mend: str = "", fixes: bool = False, subject: str = "") -> Symptom:
-    return Symptom(WARN, found, path, means, mend, fixes, subject)
+def warn(found: str, path: str = "", *, means: str, fix: str = "", fixes: bool = False, subject: str = "") -> Symptom:
+    return Symptom(WARN, found, path, means, fix, fixes, subject)
 
 
 def problem(
-    found: str, path: str = "", *, means: str, mend: str = "", fixes: bool = False, subject: str = ""
+    found: str, path: str = "", *, means: str, fix: str = "", fixes: bool = False, subject: str = ""
 ) -> Symptom:
-    return Symptom(PROBLEM, found, path, means, mend, fixes, subject)
+    return Symptom(PROBLEM, found, path, means, fix, fixes, subject)
 
 
 def passed(found: str, path: str = "") -> Symptom:
@@ -50,7 +50,7 @@ Mend = Callable[[Symptom], str]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`look` only reads. `mend` applies the fix and returns what it did in one line.
+    """`look` only reads. `fix` applies the fix and returns what it did in one line.
 
     It keeps a copy of all it replaces.
 
@@ -60,7 +60,7 @@ class Check:
     code: str
     about: str
     look: Look
-    mend: Mend | None = None
+    fix: Mend | None = None
     alone: bool = False
 
 
@@ -103,6 +103,6 @@ def _plain(symptom: Symptom) -> dict[str, Any]:
         "found": symptom.found,
         "path": symptom.path,
         "means": symptom.means,
-        "mend": symptom.mend,
-        "mends": symptom.fixes,
+        "fix": symptom.fix,
+        "fixes": symptom.fixes,
     }

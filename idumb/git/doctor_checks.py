@@ -46,7 +46,7 @@ def _program() -> Iterator[Symptom]:
     installed, oldest = version(words), ".".join(map(str, OLDEST))
     found = f"git {'.'.join(map(str, installed))}"
     if installed < OLDEST:
-        yield health.problem(f"{found} is older than {oldest}", means="idumb needs a newer one", mend="install git")
+        yield health.problem(f"{found} is older than {oldest}", means="idumb needs a newer one", fix="install git")
     else:
         yield health.passed(found)
 
@@ -70,7 +70,7 @@ class _RepositoryChecks:
         try:
             open_repository.repository(self.place)
         except errors.Refusal as refusal:
-            yield health.problem(refusal.message, means="no task can run here", mend=refusal.hint or "")
+            yield health.problem(refusal.message, means="no task can run here", fix=refusal.hint or "")
         else:
             yield health.passed(self.place.root)
         settings = guarded_files.settings(self.place)
@@ -78,13 +78,13 @@ class _RepositoryChecks:
             yield health.warn(
                 "it is a partial clone",
                 means="absent objects count as missing, because idumb never fetches",
-                mend="git fetch --refetch  (completes it if no filter is configured)",
+                fix="git fetch --refetch  (completes it if no filter is configured)",
             )
 
     def state(self) -> Iterator[Symptom]:
         obstacle = open_repository.obstacle(self.place)
         if obstacle is not None and obstacle[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
-            yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", mend="git status")
+            yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", fix="git status")
 
     def head(self) -> Iterator[Symptom]:
         result = git_program.read(self.place.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
@@ -100,7 +100,7 @@ class _RepositoryChecks:
             "HEAD names a commit that does not exist",
             path,
             means="git cannot determine your branch",
-            mend="git reflog, and git fsck",
+            fix="git reflog, and git fsck",
         )
 
     def refs(self) -> Iterator[Symptom]:
@@ -114,7 +114,7 @@ class _RepositoryChecks:
                 "it is empty or not a ref",
                 name,
                 means=f"git cannot list refs; {'the log' if ours else 'the reflog of git'} knows its commit",
-                mend="" if ours else f"git reflog show {name.removeprefix('refs/heads/')}",
+                fix="" if ours else f"git reflog show {name.removeprefix('refs/heads/')}",
                 fixes=ours,
                 subject=path,
             )
@@ -132,7 +132,7 @@ class _RepositoryChecks:
                     "no visible process has it open",
                     path,
                     means="git and idumb would wait for it forever; a killed git left it",
-                    mend="If idumb was killed, its next writing command removes the lock. Otherwise make sure that no"
+                    fix="If idumb was killed, its next writing command removes the lock. Otherwise make sure that no"
                     " git runs in this repository, then remove the file",
                 )
 
@@ -143,8 +143,8 @@ class _RepositoryChecks:
                 yield health.passed(os.fsdecode(result.out).partition(">")[0].strip() + ">")
                 continue
             found = "git knows no name and address for commits"
-            mend = "git config user.name NAME; git config user.email ADDRESS"
-            yield health.warn(found, means="a run that commits is refused", mend=mend)
+            fix = "git config user.name NAME; git config user.email ADDRESS"
+            yield health.warn(found, means="a run that commits is refused", fix=fix)
             return
 
     def hooks(self) -> Iterator[Symptom]:
@@ -160,7 +160,7 @@ class _RepositoryChecks:
                 f"core.hooksPath is {folder}",
                 file,
                 means="hooks of that folder run when idumb commits for you",
-                mend="set git.hooks to false in .idumb/config.yaml to skip them",
+                fix="set git.hooks to false in .idumb/config.yaml to skip them",
             )
         yield health.passed(", ".join(name.removeprefix(".git/hooks/") for name in files.hooks()) or "none")
 
@@ -171,7 +171,7 @@ class _RepositoryChecks:
                 yield health.warn(
                     f"{name} is {value or 'true'}",
                     means="a push publishes snapshots, with every untracked file in them",
-                    mend=f"git config --unset {name}  (or push branches by name)",
+                    fix=f"git config --unset {name}  (or push branches by name)",
                 )
 
     def ignores(self) -> Iterator[Symptom]:
@@ -186,7 +186,7 @@ class _RepositoryChecks:
                 f"checkpoints are ignored by {rule}",
                 ".idumb/brain",
                 means="a clone will not show what was done here",
-                mend="remove that rule, unless you want it",
+                fix="remove that rule, unless you want it",
             )
 
 

@@ -59,8 +59,8 @@ class _LogChecks:
         recoverable = rebuild.plan(self.common_dir, self.database.kept_refs) if error.code in _REBUILT else None
         possible = recoverable is not None and recoverable.possible
         means = recoverable.words if recoverable is not None else "no command that needs it runs"
-        mend = (rebuild.RESTORE if recoverable is not None else error.hint or "") if not possible else ""
-        return health.problem(error.message, means=means, mend=mend, fixes=possible)
+        fix = (rebuild.RESTORE if recoverable is not None else error.hint or "") if not possible else ""
+        return health.problem(error.message, means=means, fix=fix, fixes=possible)
 
     def chain(self) -> Iterator[Symptom]:
         try:
@@ -79,7 +79,7 @@ class _LogChecks:
         yield health.problem(
             f"event {result.broken_at}: {result.why}",
             means=recoverable.words or "later events cannot be trusted",
-            mend="" if recoverable.possible else "Keep a copy of the git folder before anything else",
+            fix="" if recoverable.possible else "Keep a copy of the git folder before anything else",
             fixes=recoverable.possible,
         )
 
@@ -96,7 +96,7 @@ class _LogChecks:
         why = anchored.problem()
         if why is not None:
             means = "the copy is ignored, so an older log might go unnoticed"
-            yield health.problem(why, anchored.path, means=means, mend=f"ls -ld {os.path.dirname(anchored.path)}")
+            yield health.problem(why, anchored.path, means=means, fix=f"ls -ld {os.path.dirname(anchored.path)}")
             return
         damaged = anchored.damaged()
         if damaged:
@@ -153,7 +153,7 @@ class _LogChecks:
                 )
             elif standing != owner_card.RUNNING:
                 how = "is stopped" if standing == owner_card.STOPPED else "may run on another machine"
-                yield health.warn(f"{who} {how}", path, means="it owns its working tree", mend="idumb cancel")
+                yield health.warn(f"{who} {how}", path, means="it owns its working tree", fix="idumb cancel")
             else:
                 yield health.passed(f"{who} is running")
 

@@ -13,7 +13,7 @@ _WIDTH = 160
 _FEW = 5  # subjects on one line
 MOST_EVIDENCE = 12
 _CONFLICTS = 10  # files whose commands are shown
-_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "mend"))  # shown label, JSON key
+_DETAILS = (("found", "found"), ("accepted", "accepted"), ("fix", "fix"))  # shown label, JSON key
 
 
 def finding(row: Data) -> list[str]:

@@ -48,7 +48,7 @@ def test_a_bad_plan_is_refused_with_file_and_line_and_runs_nothing(project: Proj
     assert all(f["path"] == PLAN and f["line"] >= 1 and f["message"] for f in errors)
     lines = [n for n, line in enumerate(text.splitlines(), 1) if line_text and line_text in line]
     assert not lines or set(lines) & {f["line"] for f in errors}, errors
-    assert any(words in f["message"] + f["mend"] + f["accepted"] + f["found"] for f in errors), errors
+    assert any(words in f["message"] + f["fix"] + f["accepted"] + f["found"] for f in errors), errors
     human = project.quick("check-plan", "1")
     assert human.code == 3
     assert f"{PLAN}:{errors[0]['line']}" in human.out

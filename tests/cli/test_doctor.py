@@ -62,7 +62,7 @@ def test_a_repository_without_commits_and_idumb_is_not_a_problem(sandbox: GitSan
     project = Project(sandbox, sandbox.root)
     answer = doctor(project)
     assert answer.code == 0, answer.out
-    assert problems(answer, "config.reads")[0]["mend"] == "idumb init"
+    assert problems(answer, "config.reads")[0]["fix"] == "idumb init"
 
 
 def test_outside_a_repository_doctor_says_so_and_checks_the_machine(tmp_path: Path, home: Path) -> None:

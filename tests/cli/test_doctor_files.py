@@ -34,12 +34,12 @@ def test_other_faults_of_files_are_named_and_a_fix_restores_only_idumb_s_own(pro
     project.repo.write(PROGRESS, json.dumps({**progress, "completed": ["T1-01"]}))
     project.repo.write(".idumb/brain/execution/9/progress.json", '{"completed": ["T9-01"], "failed": []}')
     answer = doctor(project)
-    assert problems(answer, "plans.read")[0]["mend"] == "idumb check-plan 3"
+    assert problems(answer, "plans.read")[0]["fix"] == "idumb check-plan 3"
     emptied = problems(answer, "files.emptied")[0]
     assert (emptied["state"], emptied["path"]) == ("problem", "a.txt")
-    assert project.repo.git(*emptied["mend"].split()[1:]) == "a"
+    assert project.repo.git(*emptied["fix"].split()[1:]) == "a"
     assert "completed" in problems(answer, "projections.true")[0]["found"]
-    assert problems(answer, "legacy.taken-over")[0]["mend"] == "idumb init"
+    assert problems(answer, "legacy.taken-over")[0]["fix"] == "idumb init"
     fixed(project, "projections.true")
     assert json.loads(project.read(PROGRESS))["completed"] == ["T1-01", "T1-02"]
     assert project.read("a.txt") == ""

@@ -21,7 +21,7 @@ def project(prepared: Prepared) -> Project:
 
 def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
     (project.repo.common_dir / "refs/heads/main").write_text("1" * 40 + "\n", encoding="utf-8")
-    assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["mend"]
+    assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["fix"]
 
 
 def test_a_damaged_index_is_found_although_the_caller_ignores_the_ends_of_programs(project: Project) -> None:
@@ -38,7 +38,7 @@ def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> 
     kept = project.repo.kept()
     (ref,) = [name for name in project.repo.refs("refs/idumb/") if "/done/" in name]
     (project.repo.common_dir / ref).write_bytes(b"")
-    assert symptoms_of(project, "git.refs", "problem")[0]["mends"]
+    assert symptoms_of(project, "git.refs", "problem")[0]["fixes"]
     assert any(ref in line for line in fixed(project, "git.refs"))
     assert {name: oid for name, oid in project.repo.kept().items() if not name.endswith("/scan")} == {
         name: oid for name, oid in kept.items() if not name.endswith("/scan")
@@ -50,7 +50,7 @@ def test_a_branch_emptied_by_a_power_cut_is_left_to_the_user(project: Project) -
     project.repo.git("branch", "other")
     (project.repo.common_dir / "refs/heads/other").write_bytes(b"")
     symptom = symptoms_of(project, "git.refs", "problem")[0]
-    assert (symptom["path"], symptom["mends"]) == ("refs/heads/other", False)
+    assert (symptom["path"], symptom["fixes"]) == ("refs/heads/other", False)
     doctor(project, "--fix")
     assert (project.repo.common_dir / "refs/heads/other").read_bytes() == b""
 
@@ -63,7 +63,7 @@ def test_what_stands_in_the_way_is_named(project: Project) -> None:
     project.repo.write(".gitignore", ".idumb/\n")
     lock = project.repo.write(".git/index.lock")
     answer = doctor(project)
-    assert "user.name" in problems(answer, "git.identity")[0]["mend"]
+    assert "user.name" in problems(answer, "git.identity")[0]["fix"]
     assert ".husky" in problems(answer, "git.hooks")[0]["found"]
     assert ".gitignore:1:.idumb/" in problems(answer, "git.ignores")[0]["found"]
     assert [one["path"] for one in problems(answer, "git.locks")] == [str(lock)]

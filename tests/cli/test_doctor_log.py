@@ -43,7 +43,7 @@ def test_a_damaged_event_log_is_rebuilt(project: Project, damage: str) -> None:
     else:
         place.write_bytes(data[:5000] + b"\xff" * 3000 + data[8000:])
     assert project.quick("log", "--json").code == 4
-    assert symptoms_of(project, "store.opens", "problem")[0]["mends"]
+    assert symptoms_of(project, "store.opens", "problem")[0]["fixes"]
     assert any("the event log was rebuilt" in line for line in fixed(project, "store.opens"))
     assert project.events()[: len(events)] == events
     assert project.quick("resume", "1", "--json").code in {0, 4}
@@ -68,7 +68,7 @@ def test_a_log_that_cannot_be_restored_is_reported_with_the_remaining_refs(proje
     store(project).unlink()
     shutil.rmtree(Path(os.environ["XDG_STATE_HOME"]) / "idumb" / "events")
     symptom = symptoms_of(project, "store.opens", "problem")[0]
-    assert (symptom["mends"], "refs/idumb" in symptom["means"]) == (False, True)
+    assert (symptom["fixes"], "refs/idumb" in symptom["means"]) == (False, True)
     refs = project.repo.kept("refs/idumb/")
     doctor(project, "--fix")
     assert not store(project).exists()
@@ -135,7 +135,7 @@ def test_doctor_fixes_nothing_while_a_run_is_active(sandbox: GitSandbox) -> None
         assert problems(doctor(project), "projections.true") == []
         os.kill(running.pid, signal.SIGKILL)
         running.end()
-    assert symptoms_of(project, "run.killed", "warn")[0]["mend"] == "idumb resume 1"
+    assert symptoms_of(project, "run.killed", "warn")[0]["fix"] == "idumb resume 1"
 
 
 def test_names_of_finished_runs_come_back_after_their_ref_was_deleted(project: Project) -> None:
@@ -164,7 +164,7 @@ def test_snapshots_that_are_lost_or_damaged_for_good_stay_a_problem(project: Pro
     damaged.chmod(0o600)
     damaged.write_bytes(b"no object")
     symptoms = symptoms_of(project, "log.refs", "problem")
-    assert {one["path"]: one["mends"] for one in symptoms} == dict.fromkeys(bases, False)
+    assert {one["path"]: one["fixes"] for one in symptoms} == dict.fromkeys(bases, False)
     assert all(bases[one["path"]] in one["found"] for one in symptoms)
 
 

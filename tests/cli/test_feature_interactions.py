@@ -18,7 +18,7 @@ def failing(id: str, path: str, content: str = "bad\n", **more: str) -> str:
     return task(id, files=f"create `{path}`", check=f"grep -q good {path}", steps=[write(path, content)], **more)
 
 
-# -- failures that a person mends ---------------------------------------------------------------------------------
+# -- failures that a person fixes ---------------------------------------------------------------------------------
 
 
 def test_accepted_work_is_delivered_unless_its_files_changed_and_can_be_rolled_back(prepared: Prepared) -> None:

@@ -176,7 +176,7 @@ def test_a_definition_of_another_engine_is_valid_or_its_finding_says_what_to_wri
         expected = [f for f in findings if f["code"] == example.code]
         assert bool(expected) == bool(example.code), (example, findings)
         assert all(f["severity"] == "warning" for f in findings if not example.code), (example, findings)
-        assert not expected or (example.words in expected[0]["mend"] and expected[0]["line"] > 1), example
+        assert not expected or (example.words in expected[0]["fix"] and expected[0]["line"] > 1), example
     file.write_text(PIPELINE)
 
 

@@ -144,7 +144,7 @@ def test_content_of_an_older_state_file_is_recorded_before_it_is_replaced(sandbo
     # Doctor records what another tool adds, before it rebuilds the file.
     project.repo.write(STATE, json.dumps({**state(project), "more": 7}))
     check = next(c for c in project.json("doctor").data["checks"] if c["code"] == "projections.true")
-    assert [(s["path"], s["mends"]) for s in check["symptoms"]] == [(STATE, True)]
+    assert [(s["path"], s["fixes"]) for s in check["symptoms"]] == [(STATE, True)]
     fixed(project)
     assert state(project)["more"] == 7
     before = brain(project)

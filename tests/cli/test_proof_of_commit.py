@@ -267,7 +267,7 @@ def test_init_and_doctor_propose_what_installs_dependencies(sandbox: GitSandbox)
     (symptom,) = _dependencies(project)
     assert symptom["state"] == "warn"
     assert symptom["found"] == "package.json names dependencies, and checks do not have node_modules"
-    assert symptom["mend"] == (
+    assert symptom["fix"] == (
         "Add `checkout: {prepare: [npm ci]}` or `checkout: {provide: [node_modules]}` to .idumb/config.yaml"
     )
     assert project.read(".idumb/config.yaml") == written

@@ -169,7 +169,7 @@ def test_an_impossible_plan_is_refused_and_nothing_is_written(project: Project) 
 
 def test_the_hint_for_an_impossible_plan_names_the_fix(project: Project) -> None:
     by_hand = "Add --builder human to do it yourself, or name an agent: idumb help agents"
-    for configuration, arguments, mend in (
+    for configuration, arguments, fix in (
         ("", (), by_hand),
         ("", ("--builder", "steps"), by_hand),
         (BUILDER % "true", ("--builder", "agnt"), "Did you mean agent?"),
@@ -177,7 +177,7 @@ def test_the_hint_for_an_impossible_plan_names_the_fix(project: Project) -> None
         project.configure(configuration)
         answer = project.json("quick", "Fix it", "--files", "README.md", *arguments)
         assert (answer.code, answer.error["code"]) == (3, "plan.invalid")
-        assert answer.error["hint"] == f"Nothing was written. {mend}"
+        assert answer.error["hint"] == f"Nothing was written. {fix}"
     assert not project.exists(".planning/quick")
 
 

@@ -83,6 +83,6 @@ def missing(finding: Finding, lines: int) -> list[str]:
         "accepted": finding.accepted or finding.severity == "warning",
         "field": finding.field or finding.code.split(".")[0] in OF_NO_FIELD,
         "found": finding.found or finding.code in NOTHING_FOUND,
-        "mend": finding.mend,
+        "fix": finding.fix,
     }
     return [name for name, given in parts.items() if not given]

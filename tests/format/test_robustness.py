@@ -180,7 +180,7 @@ def test_at_most_a_hundred_findings_of_a_code_are_shown_and_the_rest_counted() -
 def test_a_field_of_steps_gets_the_form_that_steps_have(label: str) -> None:
     plan = HEAD + f"### T1-01: A\n\n- **Estimate:** 30m\n- {label}:\n  1. run: x\n"
     findings = [f for f in plan_parser.parse(plan.encode(), "p").findings if f.code == "task.unknown-label"]
-    assert "```yaml steps" in findings[0].mend
+    assert "```yaml steps" in findings[0].fix
 
 
 def test_a_message_quotes_a_readable_amount_of_a_plan() -> None:

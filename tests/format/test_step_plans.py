@@ -160,7 +160,7 @@ version: 2
         ("step.unknown-tool", 8),
         ("plan.unknown-key", 10),
     ]
-    near = {f.found: f.mend for f in read(text).findings}
+    near = {f.found: f.fix for f in read(text).findings}
     assert near["stesp"] == "did you mean `steps`?"
     assert near["rnu"] == "did you mean `run`?"
 

@@ -71,7 +71,7 @@ def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> lis
 
 
 def error_text(findings: list[Finding]) -> str:
-    return " ".join(f"{f.message} {f.mend}" for f in findings if f.severity == ERROR)
+    return " ".join(f"{f.message} {f.fix}" for f in findings if f.severity == ERROR)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ def error_text(findings: list[Finding]) -> str:
 )
 def test_a_suggested_id_is_free_in_all_plans_of_the_phase(body: str) -> None:
     alone = next(f for f in found_in(body) if f.severity == ERROR)
-    assert "T2-02" in alone.mend
+    assert "T2-02" in alone.fix
     beside = next(f for f in found_in(body, others=(b"### T2-07: Another\n\xff",)) if f.severity == ERROR)
-    assert "T2-08" in beside.mend
-    assert "T2-01" not in f"{alone.mend} {alone.accepted} {beside.mend} {beside.accepted}"
+    assert "T2-08" in beside.fix
+    assert "T2-01" not in f"{alone.fix} {alone.accepted} {beside.fix} {beside.accepted}"
 
 
 @pytest.mark.parametrize("body", [HEADINGS, CHECKLIST, FENCE])
@@ -134,28 +134,28 @@ def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     findings = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
     codes = [f.code for f in errors(findings)]
     assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
-    assert findings[1].mend == "indent it by 2 spaces instead of 0, below the task"
+    assert findings[1].fix == "indent it by 2 spaces instead of 0, below the task"
 
 
 def test_a_checkbox_that_is_not_indented_belongs_below_its_field() -> None:
     findings = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
-    assert [(f.code, f.mend.partition(",")[0]) for f in errors(findings)] == [
+    assert [(f.code, f.fix.partition(",")[0]) for f in errors(findings)] == [
         ("field.empty", "on line 21 it is indented by 0 spaces: indent it by 2"),
         ("task.box-without-id", "indent it by 2 spaces below Acceptance"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("key", "mend"),
+    ("key", "fix"),
     [
         ("protected: [a]", "if it belongs to scope, indent it"),
         ("scope:\n  mode: strict", "if it is a key of the plan, remove its indentation"),
     ],
 )
-def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, mend: str) -> None:
+def test_a_misplaced_frontmatter_key_gets_its_place_suggested(key: str, fix: str) -> None:
     head = f'---\ntype: plan\nphase: "2"\nplan: "01"\ntitle: T\ngoal: G\n{key}\n---\n\n'
     (finding,) = errors(found_in(HEADINGS, head))
-    assert (finding.code, finding.mend.partition(",")[0]) == ("plan.unknown-key", mend.partition(",")[0])
+    assert (finding.code, finding.fix.partition(",")[0]) == ("plan.unknown-key", fix.partition(",")[0])
 
 
 FOREIGN = {
@@ -201,7 +201,7 @@ def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> 
 
     outside = [f for f in errors(found_in(given(150))) if f.code == "task.outside-section"]
     assert len(outside) == 100
-    assert {f.mend for f in outside} == {"remove the tab before ## Tasks on line 18"}
+    assert {f.fix for f in outside} == {"remove the tab before ## Tasks on line 18"}
     assert_linear(found_in, given)
 
 
@@ -214,7 +214,7 @@ def test_an_id_without_the_name_of_the_phase_may_mean_its_number(phase: str, id:
     for line in (f"### {id}: First", f"- [ ] {id} First"):
         body = f"## Tasks\n\n{line}\n"
         (finding,) = (f for f in found_in(body, heads[phase]) if f.code == "task.bad-id")
-        assert ("write `phase: " in finding.mend, f"write T{phase}-, " in finding.mend) == (bool(number), True)
+        assert ("write `phase: " in finding.fix, f"write T{phase}-, " in finding.fix) == (bool(number), True)
         if number:
-            assert f"write `phase: {number}` in the frontmatter" in finding.mend
+            assert f"write `phase: {number}` in the frontmatter" in finding.fix
             assert "task.bad-id" not in {f.code for f in found_in(body, heads[number])}

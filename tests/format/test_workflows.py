@@ -169,7 +169,7 @@ def test_every_mistake_in_a_step_is_reported_at_its_line() -> None:
         for body, expected, result in found
         if sorted((finding.code, finding.line) for finding in result.findings) != sorted(expected) or result.plan
     ] == []
-    assert all(finding.mend or finding.accepted for _, _, result in found for finding in result.findings)
+    assert all(finding.fix or finding.accepted for _, _, result in found for finding in result.findings)
 
 
 # fmt: off

@@ -62,7 +62,7 @@ def test_a_template_that_makes_no_message_says_what_is_accepted_and_how_to_fix_i
     settings, (finding,) = configuration.read(f"git:\n  message: {json.dumps(template)}\n".encode())
     assert settings is None
     assert finding.place == ".idumb/config.yaml:2"
-    assert (finding.accepted, finding.mend) == (accepted, fix)
+    assert (finding.accepted, finding.fix) == (accepted, fix)
 
 
 @pytest.mark.parametrize(

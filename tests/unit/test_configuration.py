@@ -80,7 +80,7 @@ def parsed(text: str) -> Settings:
 def problems(text: str) -> list[str]:
     settings, findings = configuration.read(text.encode())
     assert settings is None
-    return [f"{f.place}:{f.column} {f.field}: {f.message} {f.mend}" for f in findings]
+    return [f"{f.place}:{f.column} {f.field}: {f.message} {f.fix}" for f in findings]
 
 
 def test_every_setting_can_be_given() -> None:

@@ -59,7 +59,7 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "line", "mend"),
+    ("text", "code", "line", "fix"),
     [
         ("allow: [run]\nalow: [run]\n", "policy.unknown-key", 2, "Did you mean `allow`?"),
         ("allow:\n- run\n- write_fle\n", "policy.bad-value", 3, "Did you mean `write_file`?"),
@@ -71,12 +71,12 @@ def test_the_digest_changes_with_each_byte_of_a_file() -> None:
         ("allow: &a [run]\n", "yaml.anchor", 1, ""),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, mend: str) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, fix: str) -> None:
     """R-LOCK-5."""
     policy_read, findings = policy.read(text.encode())
     assert policy_read is None
     assert (findings[0].code, findings[0].line) == (code, line)
-    assert mend in findings[0].mend
+    assert fix in findings[0].fix
 
 
 @pytest.mark.parametrize("data", [b"allow: [\xff]\n", b"#" * (policy.MAX_BYTES + 1)])

@@ -91,7 +91,7 @@ def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
         adapter = attempt.validator if binding is None else binding.adapter
         fields["validator"] = {**(_result_payload(verdict) or {}), "binding": attempt.validator, "adapter": adapter}
     if attempt.failure is not None:
-        fields |= {"failure": attempt.failure.kind, "mend": attempt.failure.next_step}
+        fields |= {"failure": attempt.failure.kind, "fix": attempt.failure.next_step}
     if attempt.deviation:
         fields["deviation"] = True
     fields |= {n: list(found) for n in ("tool_files", "messages") if (found := getattr(attempt, n))}

@@ -284,14 +284,14 @@ def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:
 
 def _misplaced(plan: Plan, folder: str) -> Finding:
     message = f"{plan.path} is a plan of phase {plan.phase}, but {folder} belongs to another phase."
-    accepted, mend = "the phase of the plan's folder", "Correct `phase`, or move the plan."
-    return plan.finding("plan.other-folder", "phase", plan.phase, accepted, message, mend)
+    accepted, fix = "the phase of the plan's folder", "Correct `phase`, or move the plan."
+    return plan.finding("plan.other-folder", "phase", plan.phase, accepted, message, fix)
 
 
 def _wrong_phase(plan: Plan, first: Plan) -> Finding:
     message = f"{plan.path} has phase {plan.phase}, but {first.path} in the same folder has {first.phase}."
-    mend = "Use the same `phase` in all plans of a folder."
-    return plan.finding("plan.other-phase", "phase", plan.phase, first.phase, message, mend)
+    fix = "Use the same `phase` in all plans of a folder."
+    return plan.finding("plan.other-phase", "phase", plan.phase, first.phase, message, fix)
 
 
 def runnable(services: Services, loaded: Loaded) -> Contract:

@@ -50,7 +50,7 @@ class Draft:
     @property
     def feedback(self) -> str:
         """Return the findings, one line each, for the author of the next draft."""
-        lines = (f"- line {f.line}: {f.severity}: {f.message} {f.mend}".rstrip() for f in self.findings)
+        lines = (f"- line {f.line}: {f.severity}: {f.message} {f.fix}".rstrip() for f in self.findings)
         return wording.truncate("\n".join(map(wording.one_line, lines)), 20_000)
 
 

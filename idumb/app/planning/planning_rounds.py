@@ -35,7 +35,7 @@ VERDICT: Mapping[str, Any] = {
             "items": {
                 "type": "object",
                 "required": ["message"],
-                "properties": {"task": {"type": "string"}, "message": {"type": "string"}, "mend": {"type": "string"}},
+                "properties": {"task": {"type": "string"}, "message": {"type": "string"}, "fix": {"type": "string"}},
             },
         },
     },
@@ -191,5 +191,5 @@ def _objections(verdict: Mapping[str, Any]) -> list[str]:
 def _objection(reported: Any) -> str:
     if not isinstance(reported, Mapping):
         return wording.one_line(str(reported))
-    parts = [str(reported[key]) for key in ("task", "message", "mend") if reported.get(key)]
+    parts = [str(reported[key]) for key in ("task", "message", "fix") if reported.get(key)]
     return wording.one_line(": ".join(parts[:2]) + (f" ({parts[2]})" if len(parts) > 2 else ""))

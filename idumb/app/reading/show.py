@@ -90,7 +90,7 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "attempt.finished":
             keys = ("outcome", "verdict", "reason", "ledger", "feedback", "seconds", "deviations", "cause")
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
-            optional = ("failure", "mend", "validator", "tool_files", "messages")
+            optional = ("failure", "fix", "validator", "tool_files", "messages")
             row |= {k: event.payload.get(k) for k in optional}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}

@@ -113,9 +113,9 @@ def _weak_checks(services: Services, contract: Contract | None, mode: str | None
     if place is not None:
         words = chosen_network.WORDS.capitalize()
         accepted = "checks: {network: none}"
-        mend = f"{chosen_network.MEND}."
+        fix = f"{chosen_network.MEND}."
         yield Finding(
-            chosen_network.CODE, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, mend
+            chosen_network.CODE, ERROR, run_lock.CONFIGURATION, *place, "checks.network", "", accepted, words, fix
         )
 
 

@@ -73,6 +73,6 @@ def _contract(services: Services, phase: str, folder: str, path: str, text: str)
         return loading.runnable(services, loading.with_links(services, loaded))
     except InputError as problem:
         first_error = next(iter(finding.errors(problem.findings)), None)
-        fix = _FIXES.get(first_error.code, first_error.mend) if first_error is not None else ""
+        fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""
         problem.hint = f"Nothing was written. {fix or _REPHRASE}"
         raise

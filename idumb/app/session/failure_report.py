@@ -160,8 +160,8 @@ def _could_not_work(services: Services, state: RunState, task: str) -> dict[str,
     if state.tasks[task].attempt.failure is None:
         return {}
     ended = run_lookup.last_event(services, "attempt.finished", state.id, task)
-    fix = "" if ended is None else ended.payload.get("mend", "")
-    return {"failure": state.tasks[task].attempt.failure, "mend": fix}
+    fix = "" if ended is None else ended.payload.get("fix", "")
+    return {"failure": state.tasks[task].attempt.failure, "fix": fix}
 
 
 def _entry(event: Event) -> dict[str, Any]:

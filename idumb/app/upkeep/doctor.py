@@ -24,17 +24,17 @@ _SEE_LOG = "see store.opens"
 _LOG = "store.opens"
 
 
-def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> Result:
-    """Run every check; with `mend`, fix what they found and check again. `room_checks` are those of other packages."""
+def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
+    """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
     own = (*doctor_log.checks(services), *doctor_files.checks(services), *doctor_agents.checks(services))
     checks = [*room_checks, *own]
     results = _look(checks)
     mended: list[str] = []
     warnings: tuple[str, ...] = ()
-    for _ in range(_ROUNDS if mend else 0):
+    for _ in range(_ROUNDS if fix else 0):
         if not any(_is_fixable(result) for result in results):
             break
-        done, warnings = _mend(services, results)
+        done, warnings = _fix(services, results)
         mended += done
         results = _look(checks)
         if not done:
@@ -44,7 +44,7 @@ def doctor(services: Services, room_checks: Sequence[Check], *, mend: bool) -> R
 
 def outside(refusal: Refusal, machine_checks: Sequence[Check]) -> Result:
     """Report why the repository cannot be used, and check the machine."""
-    symptom = health.problem(refusal.message, means="nothing can run here", mend=refusal.hint or "")
+    symptom = health.problem(refusal.message, means="nothing can run here", fix=refusal.hint or "")
     place = Check("git.repository", "the repository is usable", lambda: [symptom])
     return _result(_look([place, *machine_checks]), [], ())
 
@@ -81,14 +81,14 @@ def _seen(check: Check) -> tuple[Symptom, ...]:
 
 
 def _unreadable(error: IdumbError) -> Symptom:
-    return health.problem(error.message, means="this could not be checked", mend=error.hint or "")
+    return health.problem(error.message, means="this could not be checked", fix=error.hint or "")
 
 
 def _is_fixable(seen: CheckResult) -> bool:
-    return seen.check.mend is not None and any(symptom.fixes for symptom in seen.symptoms)
+    return seen.check.fix is not None and any(symptom.fixes for symptom in seen.symptoms)
 
 
-def _mend(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tuple[str, ...]]:
+def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tuple[str, ...]]:
     """Return what was fixed, one line each, and what could not be. The event log comes first: it records the rest."""
     done: list[str] = []
     failed: list[str] = []
@@ -126,10 +126,10 @@ def _log_fails(services: Services, failed: list[str]) -> bool:
 
 
 def _try(seen: CheckResult, done: list[str], failed: list[str]) -> None:
-    mend: Callable[[Symptom], str] | None = seen.check.mend
-    for symptom in (candidate for candidate in seen.symptoms if candidate.fixes and mend is not None):
+    fix: Callable[[Symptom], str] | None = seen.check.fix
+    for symptom in (candidate for candidate in seen.symptoms if candidate.fixes and fix is not None):
         try:
-            done.append(mend(symptom))  # type: ignore[misc]
+            done.append(fix(symptom))  # type: ignore[misc]
         except (IdumbError, OSError) as problem:
             failed.append(f"{seen.check.code}: {symptom.found}: {problem}")
 
@@ -153,5 +153,5 @@ def _next(seen: Sequence[CheckResult]) -> list[str]:
     """Return the next steps, problems first; everything that `--fix` can do is one step."""
     symptoms = [symptom for result in seen for symptom in result.symptoms if symptom.state != health.OK]
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
-    steps = [FIX if symptom.fixes else symptom.mend for symptom in ordered]
+    steps = [FIX if symptom.fixes else symptom.fix for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]

@@ -52,7 +52,7 @@ class _Look:
     def configuration(self) -> Iterator[Symptom]:
         if not self.services.reports.exists(".idumb/config.yaml"):
             yield health.warn(
-                "the file is missing", ".idumb/config.yaml", means="idumb is not set up here", mend="idumb init"
+                "the file is missing", ".idumb/config.yaml", means="idumb is not set up here", fix="idumb init"
             )
             return
         try:
@@ -61,7 +61,7 @@ class _Look:
             messages = [f"{f.place}: {f.message}" for f in getattr(problem, "findings", ())] or [problem.message]
             for message in messages[:_SHOWN]:
                 yield health.problem(
-                    message, ".idumb/config.yaml", means="commands that need it cannot run", mend="Fix this line"
+                    message, ".idumb/config.yaml", means="commands that need it cannot run", fix="Fix this line"
                 )
 
     def dependencies(self) -> Iterator[Symptom]:
@@ -84,7 +84,7 @@ class _Look:
                     f"{proposal.manifest} names dependencies, and checks do not have {proposal.folder}",
                     proposal.manifest,
                     means="a check that needs them stops the run",
-                    mend=check_lines.of_checkout(settings, prepare, provide),
+                    fix=check_lines.of_checkout(settings, prepare, provide),
                 )
 
     def plans(self) -> Iterator[Symptom]:
@@ -109,7 +109,7 @@ class _Look:
                 f"{messages[0]}{more}",
                 folder,
                 means=f"phase {number} cannot run",
-                mend=f"idumb check-plan {number}",
+                fix=f"idumb check-plan {number}",
             )
 
     def emptied(self) -> Iterator[Symptom]:
@@ -121,7 +121,7 @@ class _Look:
                         f"the file is empty, but checkpoint {kept.snapshot[:12]} has its content",
                         path,
                         means="a crash may have emptied it",
-                        mend=f"git show {kept_at(self.services, kept.snapshot[:12], path)}",
+                        fix=f"git show {kept_at(self.services, kept.snapshot[:12], path)}",
                     )
 
     def _lost_its_bytes(self, path: str, kept: Checkpoint) -> bool:
@@ -252,10 +252,10 @@ class _Look:
                 _origin(old),
                 old.path,
                 means="its history is not in the event log; imported history never counts as proven",
-                mend="idumb init",
+                fix="idumb init",
             )
         if len(pending) > _SHOWN:
-            yield health.warn(f"and {len(pending) - _SHOWN} more files", means="the same", mend="idumb init")
+            yield health.warn(f"and {len(pending) - _SHOWN} more files", means="the same", fix="idumb init")
 
 
 def _origin(old: OldFile) -> str:

@@ -136,7 +136,7 @@ class _Look:
                 f"{number} refs belong to run {run_id}, which is not in the event log",
                 f"{_REFS}worktrees/*/runs/{run_id}",
                 means="snapshots of a run that was killed at its start, or of another event log; they are kept",
-                mend="git for-each-ref refs/idumb",
+                fix="git for-each-ref refs/idumb",
             )
 
     def branch(self) -> Iterator[Symptom]:
@@ -151,7 +151,7 @@ class _Look:
             yield health.warn(
                 f"{number} commits name run {run_id}, which is not in the event log",
                 means="the run took place elsewhere; nothing of it counts as proven here",
-                mend="idumb status",
+                fix="idumb status",
             )
         for state in latest_runs(self.services):
             yield from self._lost_commits(state)
@@ -163,7 +163,7 @@ class _Look:
                 yield health.warn(
                     f"commit {kept.commit[:12]} of {task} no longer exists",
                     means=f"history was rewritten; checkpoint {kept.snapshot[:12]} still has the files",
-                    mend=f"idumb show {task}",
+                    fix=f"idumb show {task}",
                 )
 
     def guarded(self) -> Iterator[Symptom]:
@@ -181,7 +181,7 @@ class _Look:
                 f"{how} after run {started.payload['number']} of phase {started.payload['phase']} began",
                 name,
                 means="git runs or filters by it. If you did not change it, a task may have",
-                mend=f"Review {name}",
+                fix=f"Review {name}",
             )
 
     def killed(self) -> Iterator[Symptom]:
@@ -195,7 +195,7 @@ class _Look:
                 yield health.warn(
                     f"run {state.number} of phase {state.phase} was killed{during}",
                     means="nothing is lost; the interrupted task starts again",
-                    mend=f"idumb resume {state.phase}",
+                    fix=f"idumb resume {state.phase}",
                 )
 
     def _ended(self, state: RunState) -> bool:
@@ -211,7 +211,7 @@ class _Look:
             yield health.warn(
                 attempt.words,
                 means="no other command changes files until it is submitted or given up",
-                mend=f"{submit.command}, or {give_up.command}",
+                fix=f"{submit.command}, or {give_up.command}",
             )
 
 
@@ -228,5 +228,5 @@ def _gone(kept: _Kept) -> Symptom:
         f"{kept.name} is lost: object {kept.commit} is missing or damaged",
         kept.ref,
         means="idumb cannot restore it; the task's commit on the branch may still have its files",
-        mend="git fsck --connectivity-only, or fetch the object from a backup",
+        fix="git fsck --connectivity-only, or fetch the object from a backup",
     )

@@ -27,7 +27,7 @@ def user_checks(machine: LocalMachine) -> tuple[Check, ...]:
             yield health.passed(place)
         else:
             yield health.problem(
-                why, place, means="approvals and the copy of the event log in it are ignored", mend=f"ls -ld {place}"
+                why, place, means="approvals and the copy of the event log in it are ignored", fix=f"ls -ld {place}"
             )
 
     return (Check("state-directory.private", "no other user can write to your state directory", look),)
@@ -68,7 +68,7 @@ class _Look:
                     f"the file system is {kind}",
                     path,
                     means="locks and durable writes are unreliable there; use it from one machine at a time",
-                    mend="Move the repository to a local disk",
+                    fix="Move the repository to a local disk",
                 )
             elif kind in _VOLATILE:
                 yield health.warn(
@@ -81,13 +81,13 @@ class _Look:
         free, nodes = self.machine.room(place)
         if free < _LOW_SPACE:
             words = f"{free >> 20} MiB are free"
-            yield health.problem(words, place, means="a snapshot may not fit", mend="Free disk space")
+            yield health.problem(words, place, means="a snapshot may not fit", fix="Free disk space")
         if nodes is not None and nodes < _LOW_FILES:
             yield health.problem(
                 f"only {nodes} more files can be created",
                 place,
                 means="a snapshot creates a file for each new file content",
-                mend="Delete files on that disk; git gc packs many files into few",
+                fix="Delete files on that disk; git gc packs many files into few",
             )
         yield health.passed(f"{free / (1 << 30):.1f} GiB are free")
 
@@ -96,7 +96,7 @@ class _Look:
         for place in (machine.root, machine.git_dir, machine.folder):
             if not machine.writable(place):
                 yield health.problem(
-                    "the folder is not writable", place, means="nothing can run", mend=f"ls -ld {place}"
+                    "the folder is not writable", place, means="nothing can run", fix=f"ls -ld {place}"
                 )
         owner = machine.owner(machine.git_dir)
         if owner != machine.user():
@@ -104,14 +104,14 @@ class _Look:
                 f"the owner is user {owner}, and you are user {machine.user()}",
                 machine.git_dir,
                 means="files that idumb writes there would have another owner",
-                mend="Run idumb as the owner of the repository",
+                fix="Run idumb as the owner of the repository",
             )
 
     def modes(self) -> Iterator[Symptom]:
         for path, owner, mode in self.machine.exposed():
             if owner != self.machine.user():
                 means = "another user could change the event log"
-                yield health.problem(f"the owner is user {owner}", path, means=means, mend=f"ls -ldn {path}")
+                yield health.problem(f"the owner is user {owner}", path, means=means, fix=f"ls -ldn {path}")
             else:
                 means = "other users could read or change idumb's data"
                 yield health.warn(f"the mode is {mode:04o}", path, means=means, fixes=True, subject=path)

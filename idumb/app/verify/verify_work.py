@@ -77,7 +77,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, (*warnings, *verdict.unmet_requirements(record)))
     code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
-    hint = record.get("mend") or (data["next"][0] if unfinished else _next_command(contract, record))
+    hint = record.get("fix") or (data["next"][0] if unfinished else _next_command(contract, record))
     failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
     return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
 

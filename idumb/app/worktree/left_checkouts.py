@@ -17,7 +17,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
             services.checkouts.require_place()
         except errors.Refusal as refusal:
             means = "no program can work, and nothing can be run dry"
-            yield health.warn(refusal.message, means=means, mend=refusal.hint or "")
+            yield health.warn(refusal.message, means=means, fix=refusal.hint or "")
             return
         yield health.passed(services.checkouts.place())
 
@@ -28,7 +28,7 @@ def checks(services: Services, owned: Callable[[], bool]) -> tuple[Check, ...]:
                 "an attempt works in a checkout",
                 one.path,
                 means="a run is under way" if at_work else "it was killed, and this may be the only copy of its work",
-                mend="idumb status",
+                fix="idumb status",
                 fixes=not at_work,
                 subject=one.path,
             )

@@ -22,8 +22,8 @@ def builders(case: Case) -> Iterator[Finding]:
         elif name not in bindings and name not in BUILT_IN:
             near = nearest(name, [*bindings, *BUILT_IN])
             message = f"{task.id} names the builder {name}, which .idumb/config.yaml does not define."
-            mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
-            yield case.at("task.unknown-builder", plan, task, name, message, mend, accepted=near or "")
+            fix = f"Did you mean {near}?" if near else "Define it under `bindings`."
+            yield case.at("task.unknown-builder", plan, task, name, message, fix, accepted=near or "")
 
 
 def _is_condition(task: Task) -> bool:
@@ -34,13 +34,13 @@ def _no_builder(case: Case, plan: Plan, task: Task, name: str | None) -> Finding
     if name is None:
         found, accepted = "no steps and no builder", "steps, or a builder"
         why = f"Nothing can build {task.id}: it has no steps, and no task, plan or configuration names a builder."
-        mend = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
+        fix = "Add a `yaml steps` fence, or name a builder in the task or in .idumb/config.yaml."
         if task.flow is not None:
-            mend = "Name a binding with `agent`, or set `builder` in .idumb/config.yaml."
+            fix = "Name a binding with `agent`, or set `builder` in .idumb/config.yaml."
     else:
         found, accepted = "builder steps without steps", "a `yaml steps` fence"
-        why, mend = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
-    return case.at("task.no-builder", plan, task, found, why, mend, accepted=accepted)
+        why, fix = f"{task.id} has the builder `steps` but no steps.", "Add a `yaml steps` fence."
+    return case.at("task.no-builder", plan, task, found, why, fix, accepted=accepted)
 
 
 def validators(case: Case) -> Iterator[Finding]:
@@ -52,8 +52,8 @@ def validators(case: Case) -> Iterator[Finding]:
         if name not in names:
             near = nearest(name, names)
             message = f"{task.id} names the validator {name}, which .idumb/config.yaml does not define."
-            mend = f"Did you mean {near}?" if near else "Define it under `bindings`."
-            yield case.at("task.unknown-validator", plan, task, name, message, mend, accepted=near or "")
+            fix = f"Did you mean {near}?" if near else "Define it under `bindings`."
+            yield case.at("task.unknown-validator", plan, task, name, message, fix, accepted=near or "")
 
 
 def receivers(case: Case) -> Iterator[Finding]:
@@ -66,8 +66,8 @@ def receivers(case: Case) -> Iterator[Finding]:
             if receiver.agent not in names:
                 near = nearest(receiver.agent, names)
                 message = f"{task.id} hands its work to {receiver.agent}, which is neither a binding nor a role."
-                mend = f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`."
-                yield case.at("handoff.unknown-agent", plan, task, receiver.agent, message, mend, accepted=near or "")
+                fix = f"Did you mean {near}?" if near else "Define it under `bindings`, or name a role or `human`."
+                yield case.at("handoff.unknown-agent", plan, task, receiver.agent, message, fix, accepted=near or "")
 
 
 def handoff_types(case: Case) -> Iterator[Finding]:

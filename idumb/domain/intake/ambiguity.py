@@ -178,8 +178,8 @@ def _plain_words() -> re.Pattern[str]:
 def _quoted_finding(case: Case, where: Text, found: str, place: str) -> Finding:
     plan, task, field, text, line = where
     message = f"{task.id if task else 'The plan'}: `{found}` appears {place}."
-    mend = "If you mean this text literally, leave it. Otherwise decide, and write down the decision."
-    return case.at("text.quoted", plan, task, short(text), message, mend, field=field, line=line)
+    fix = "If you mean this text literally, leave it. Otherwise decide, and write down the decision."
+    return case.at("text.quoted", plan, task, short(text), message, fix, field=field, line=line)
 
 
 @functools.cache
@@ -215,11 +215,11 @@ _NAMES = {
 
 def _phrase_finding(case: Case, phrase: Phrase, where: Text, found: str) -> Finding:
     plan, task, place, text, line = where
-    problem, mend = _WORDS[phrase.code]
+    problem, fix = _WORDS[phrase.code]
     whose = task.id if task else "success criteria" if place == CRITERION else "the plan"
     message = f"{whose}: `{found}` in {_NAMES[place]} {problem}."
     field = place if task or place != CRITERION else "success_criteria"
-    return case.at(phrase.code, plan, task, short(text), message, mend, field=field, line=line)
+    return case.at(phrase.code, plan, task, short(text), message, fix, field=field, line=line)
 
 
 def estimates(case: Case) -> Iterator[Finding]:
@@ -228,5 +228,5 @@ def estimates(case: Case) -> Iterator[Finding]:
         if task.estimate is not None and task.estimate > LONGEST and not task.is_human:
             hours = f"{task.estimate / 3600:.1f}".removesuffix(".0")
             message = f"{task.id} is estimated at {hours} hours."
-            mend = "Split it into tasks that can be proven separately."
-            yield case.at("task.long-estimate", plan, task, f"{hours} hours", message, mend)
+            fix = "Split it into tasks that can be proven separately."
+            yield case.at("task.long-estimate", plan, task, f"{hours} hours", message, fix)

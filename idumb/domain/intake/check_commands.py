@@ -50,22 +50,22 @@ def unclosed(case: Case) -> Iterator[Finding]:
         mark = shell.read(command).unclosed
         if mark:
             message = f"{task.id if task else 'The plan'}: a check can never pass: the shell finds no end of `{mark}`."
-            mend = f"Close the `{mark}`, or omit it."
-            yield case.at("check.unclosed", plan, task, short(command), message, mend, field=field, line=line)
+            fix = f"Close the `{mark}`, or omit it."
+            yield case.at("check.unclosed", plan, task, short(command), message, fix, field=field, line=line)
 
 
 def _hidden_failure(
     case: Case, where: tuple[Plan, Task | None], command: str, at: tuple[str, int], hidden: Hidden
 ) -> Finding:
     (plan, task), (field, line) = where, at
-    why, mend = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
+    why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
     if hidden.pipefail:
         why += _NO_PIPEFAIL
-        mend = "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
+        fix = "Run it as `bash -o pipefail -c '…'`, or omit the pipe."
     elif hidden.way == exit_status.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
-        mend = f"{_OWN}, without the pipe."
+        fix = f"{_OWN}, without the pipe."
     message = f"{task.id if task else 'The plan'}: a check passes even if `{short(hidden.command)}` fails: {why}."
-    return case.at("check.hidden-failure", plan, task, short(command), message, mend, field=field, line=line)
+    return case.at("check.hidden-failure", plan, task, short(command), message, fix, field=field, line=line)
 
 
 def _proving(case: Case) -> Iterator[tuple[Plan, Task | None, str, int, str]]:
@@ -106,9 +106,9 @@ def _own_programs(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]
             f"{task.id} may write {check.programs[0]}, which its own check runs, so the builder can make the check"
             " pass without doing the work."
         )
-        mend = "Let an earlier task write the file, or add a check that does not depend on this task's files."
+        fix = "Let an earlier task write the file, or add a check that does not depend on this task's files."
         code, field, line = "check.own-program", check.field, check.line
-        yield case.at(code, plan, task, short(check.command), message, mend, field=field, line=line)
+        yield case.at(code, plan, task, short(check.command), message, fix, field=field, line=line)
 
 
 def _own_tests(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) -> Iterator[Finding]:
@@ -120,9 +120,9 @@ def _own_tests(case: Case, plan: Plan, found: Sequence[tuple[Task, _OwnCheck]]) 
     verb = "writes the tests that alone prove it" if len(firsts) == 1 else "write the tests that alone prove them"
     paths_by_task = wording.listed((f"{id}: {own.tests[0]}" for id, (_, own) in firsts.items()), 5)
     message = f"{wording.listed(firsts, 5)} {verb}, so the builder can weaken them."
-    mend = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
+    fix = "If that is too weak, let an earlier task write the tests, add a check of your own, or a validator."
     field, line = check.field, check.line
-    yield case.at("check.own-tests", plan, task, paths_by_task, message, mend, field=field, line=line)
+    yield case.at("check.own-tests", plan, task, paths_by_task, message, fix, field=field, line=line)
 
 
 def _firsts(found: Iterable[tuple[Task, _OwnCheck]]) -> dict[str, tuple[Task, _OwnCheck]]:

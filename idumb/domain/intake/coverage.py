@@ -23,8 +23,8 @@ def requirements(case: Case) -> Iterator[Finding]:
         for id, text in plan.requirements.items():
             if id not in served:
                 message = f"No task serves the requirement {id}."
-                mend = f"Add a task with `- **Requirements:** {id}`, or remove the requirement."
-                yield case.at("requirement.no-task", plan, None, f"{id}: {text}" if text else id, message, mend)
+                fix = f"Add a task with `- **Requirements:** {id}`, or remove the requirement."
+                yield case.at("requirement.no-task", plan, None, f"{id}: {text}" if text else id, message, fix)
 
 
 def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
@@ -40,8 +40,8 @@ def unlisted(case: Case) -> Iterator[tuple[Plan, str]]:
 def unlisted_requirements(case: Case) -> Iterator[Finding]:
     for plan, id in unlisted(case):
         message = f"The plan lists {id} without a text, but .planning/REQUIREMENTS.md has no such id."
-        mend = f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md."
-        yield case.at("requirement.unlisted", plan, None, id, message, mend)
+        fix = f"Write `{id}: text` under requirements, or add {id} to .planning/REQUIREMENTS.md."
+        yield case.at("requirement.unlisted", plan, None, id, message, fix)
 
 
 def unserving_tasks(case: Case) -> Iterator[Finding]:
@@ -50,8 +50,8 @@ def unserving_tasks(case: Case) -> Iterator[Finding]:
         if plan.requirements and not task.requirements:
             declared = ", ".join(list(plan.requirements)[:8])
             message = f"{task.id} serves no requirement of the plan."
-            mend = f"Add `- **Requirements:**` with one of {declared}, or remove the task."
-            yield case.at("task.no-requirement", plan, task, "no requirement", message, mend, accepted=declared)
+            fix = f"Add `- **Requirements:**` with one of {declared}, or remove the task."
+            yield case.at("task.no-requirement", plan, task, "no requirement", message, fix, accepted=declared)
 
 
 def missing_declarations(case: Case) -> Iterator[Finding]:
@@ -59,12 +59,12 @@ def missing_declarations(case: Case) -> Iterator[Finding]:
     for plan in filter(is_declaration, case.contract.plans):
         if "requirements" not in plan.spans:
             message = "The plan does not say which requirements it serves."
-            mend = "Add `requirements` to the frontmatter, and name them in the tasks that serve them."
-            yield case.at("plan.no-requirements", plan, None, "no requirements", message, mend)
+            fix = "Add `requirements` to the frontmatter, and name them in the tasks that serve them."
+            yield case.at("plan.no-requirements", plan, None, "no requirements", message, fix)
         if not plan.success_criteria:
             message = "The plan has no success criteria: it does not say what must hold when all tasks are done."
-            mend = "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter."
-            yield case.at("plan.no-success-criteria", plan, None, "no success criteria", message, mend)
+            fix = "Add a section ## Success criteria, each with a proof, or add `success_criteria` to the frontmatter."
+            yield case.at("plan.no-success-criteria", plan, None, "no success criteria", message, fix)
 
 
 def non_goals(case: Case) -> Iterator[Finding]:
@@ -72,8 +72,8 @@ def non_goals(case: Case) -> Iterator[Finding]:
     for plan in case.contract.plans:
         if is_declaration(plan) and "non_goals" not in plan.spans:
             message = "The plan does not declare its non-goals."
-            mend = "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`."
-            yield case.at("plan.no-non-goals", plan, None, "no non_goals", message, mend)
+            fix = "Add `non_goals` to the frontmatter. If there are none, write `non_goals: []`."
+            yield case.at("plan.no-non-goals", plan, None, "no non_goals", message, fix)
 
 
 def invariants(case: Case) -> Iterator[Finding]:
@@ -82,8 +82,8 @@ def invariants(case: Case) -> Iterator[Finding]:
         task = next((task for task in plan.tasks if task.interfaces), None)
         if task is not None and "invariants" not in plan.spans:
             message = "The plan declares public interfaces but no invariants to protect them."
-            mend = "Add `invariants` to the frontmatter, each with a command that checks it."
-            yield case.at("plan.no-invariants", plan, task, f"interfaces in {task.id}, no invariants", message, mend)
+            fix = "Add `invariants` to the frontmatter, each with a command that checks it."
+            yield case.at("plan.no-invariants", plan, task, f"interfaces in {task.id}, no invariants", message, fix)
 
 
 def changes(case: Case) -> Iterator[Finding]:
@@ -106,8 +106,8 @@ def _may_change_behaviour(case: Case, task: Task) -> bool:
 
 def _changes(case: Case, plan: Plan, task: Task, subject: str, found: str) -> Finding:
     message = f"{subject} not say whether the change preserves, extends, modifies or breaks behaviour."
-    mend = "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task."
-    return case.at("task.no-change-class", plan, task, found, message, mend)
+    fix = "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task."
+    return case.at("task.no-change-class", plan, task, found, message, fix)
 
 
 def interfaces(case: Case) -> Iterator[Finding]:
@@ -118,9 +118,9 @@ def interfaces(case: Case) -> Iterator[Finding]:
             if missing:
                 names = ", ".join(missing)
                 message = f"{task.id}: {interface.name} does not declare its {names}."
-                mend, accepted = "Add them below the name; `none` is allowed.", ", ".join(SPECIFIED)
+                fix, accepted = "Add them below the name; `none` is allowed.", ", ".join(SPECIFIED)
                 found = f"{interface.name} without {names}"
-                yield case.at("interface.incomplete", plan, task, found, message, mend, accepted=accepted)
+                yield case.at("interface.incomplete", plan, task, found, message, fix, accepted=accepted)
 
 
 def irreversible(case: Case) -> Iterator[Finding]:
@@ -128,5 +128,5 @@ def irreversible(case: Case) -> Iterator[Finding]:
     for plan, task in case.pairs:
         if task.rollback.kind == IRREVERSIBLE:
             message = f"{task.id} cannot be rolled back: {task.rollback.reason}"
-            mend = "Make it compensatable with commands, or accept this task as irreversible when you approve."
-            yield case.at("task.irreversible", plan, task, task.rollback.reason, message, mend)
+            fix = "Make it compensatable with commands, or accept this task as irreversible when you approve."
+            yield case.at("task.irreversible", plan, task, task.rollback.reason, message, fix)

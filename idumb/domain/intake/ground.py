@@ -152,9 +152,9 @@ def links(case: Case) -> Iterator[Finding]:
             relation = f"is behind a link, at {target}" if behind else f"is a link to {target or 'the root'}"
             then = "git does not follow it" if behind else "the task would replace the link or write through it"
             message = f"{task.id} would write {path}, which {relation}; {then}."
-            mend = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
+            fix = f"Use {target} itself." if not target.startswith("/") else "Use a path inside the workspace."
             yield case.at(
-                "path.through-link", plan, task, path, message, mend, field="steps" if line else "files", line=line
+                "path.through-link", plan, task, path, message, fix, field="steps" if line else "files", line=line
             )
 
 
@@ -169,8 +169,8 @@ def similar_names(case: Case) -> Iterator[Finding]:
             if other is None or other in removed or task.id in (case.present.done if case.present is not None else ()):
                 continue
             message = f"{task.id} would create {path}, which differs only in case from {other}."
-            mend = "Use one spelling: on macOS and Windows, a clone has only one of the two."
-            yield case.at("path.similar", plan, task, path, message, mend)
+            fix = "Use one spelling: on macOS and Windows, a clone has only one of the two."
+            yield case.at("path.similar", plan, task, path, message, fix)
 
 
 def _other_spelling(path: str, spelled: dict[str, str]) -> str | None:
@@ -247,8 +247,8 @@ def protected(case: Case) -> Iterator[Finding]:
             if covered:
                 path, rule = covered[0]
                 message = f"{task.id} declares {glob}, which covers {path}; that path is protected by {rule}."
-                mend = "Narrow the glob. A change to a protected path stops the run."
-                yield case.at("path.covers-protected", plan, task, glob, message, mend)
+                fix = "Narrow the glob. A change to a protected path stops the run."
+                yield case.at("path.covers-protected", plan, task, glob, message, fix)
 
 
 def _sample(rule: str) -> str:
@@ -291,11 +291,11 @@ def _commands(
                 problem = "cannot be started, and" if "/" in program else "is not on PATH, and"
                 subject = task.id if task else "The plan"
                 message = f"{subject}: a check starts {program}, which {problem} no task creates it."
-                mend = "Correct the name, install it, or declare the file under Files."
+                fix = "Correct the name, install it, or declare the file under Files."
                 prepared = case.settings.checkout is not None and case.settings.checkout.prepare
                 first = _runs_at_once(command, program) and ("/" not in program or number == 0)
                 yield case.at(
-                    "check.no-program", plan, task, short(command), message, mend,
+                    "check.no-program", plan, task, short(command), message, fix,
                     field=field, line=line, certain=first and not prepared,
                 )  # fmt: skip
 
@@ -396,8 +396,8 @@ def _is_unfilled(text: str) -> bool:
 
 def _unfilled(case: Case, plan: Plan, task: Task | None, field: str, text: str, line: int = 0) -> Finding:
     message = f"{task.id if task else 'The plan'} still contains template text: {short(text)}"
-    mend = "Replace it with the text of this plan."
-    return case.at("text.unfilled", plan, task, short(text), message, mend, field=field, line=line)
+    fix = "Replace it with the text of this plan."
+    return case.at("text.unfilled", plan, task, short(text), message, fix, field=field, line=line)
 
 
 """Warnings in both modes, because files can change between the check and the run."""

@@ -35,11 +35,11 @@ def unproven_tasks(case: Case) -> Iterator[Finding]:
         if _opinion_at_best(proven) and not task.tests and validator_of(plan, task, case.settings) is None:
             found = "opinions only" if OPINION in proven.values() else "no criterion with a proof"
             message = f"Nothing proves {task.id}: it has no check, no Verify command and no validator."
-            mend = "Add — check: and a command in backticks to a criterion, or add a Verify field."
+            fix = "Add — check: and a command in backticks to a criterion, or add a Verify field."
             if plan.is_foreign:
                 yield _foreign(case.at("task.no-proof", plan, task, found, _CANNOT.format(task.id), _FOREIGN), case)
                 continue
-            yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else mend)
+            yield case.at("task.no-proof", plan, task, found, message, _COVERED if task.verify else fix)
         else:
             yield from (_unproven(case, plan, task, c) for c in task.acceptance if proven[c.id] == UNPROVEN)
     for plan in case.contract.plans:
@@ -55,11 +55,11 @@ def _unproven(case: Case, plan: Plan, task: Task | None, criterion: Criterion) -
     """Return the finding at the criterion itself; success criteria have no Verify."""
     whose, text = task.id if task else "the plan", short(criterion.text)
     message = f"Nothing proves {criterion.id} of {whose}: {text}"
-    mend = "Add — check: and a command in backticks to it, or add — human."
-    mend = _COVERED if task and task.verify else mend
+    fix = "Add — check: and a command in backticks to it, or add — human."
+    fix = _COVERED if task and task.verify else fix
     field, line = field_of(task), criterion.span.line if criterion.span else 0
     accepted = "check, verify, human or opinion" if task else "check, human or opinion"
-    return case.at("criterion.unproven", plan, task, text, message, mend, field=field, accepted=accepted, line=line)
+    return case.at("criterion.unproven", plan, task, text, message, fix, field=field, accepted=accepted, line=line)
 
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:
@@ -71,9 +71,9 @@ def empty_criteria(case: Case) -> Iterator[Finding]:
     for plan, task, criterion in case.criteria:
         if _is_empty(criterion):
             message = f"{criterion.id} of {task.id if task else 'the plan'} does not name an observable result."
-            mend = "Describe what one can see when it holds, or add a check."
+            fix = "Describe what one can see when it holds, or add a check."
             field, line = field_of(task), criterion.span.line if criterion.span else 0
-            yield case.at("criterion.empty", plan, task, criterion.text, message, mend, field=field, line=line)
+            yield case.at("criterion.empty", plan, task, criterion.text, message, fix, field=field, line=line)
 
 
 def _is_empty(criterion: Criterion) -> bool:
@@ -92,7 +92,7 @@ def without_artifact(case: Case) -> Iterator[Finding]:
         if _opinion_at_best(proofs(task)) and validator_of(plan, task, case.settings) is None:
             continue  # already reported as unproven
         message = f"{task.id} leaves no result that anyone could inspect."
-        mend = "Declare the files that it writes, or add a command that checks its result."
+        fix = "Declare the files that it writes, or add a command that checks its result."
         yield case.at(
-            "task.no-artifact", plan, task, "no written file, no command and no person to check it", message, mend
+            "task.no-artifact", plan, task, "no written file, no command and no person to check it", message, fix
         )

@@ -95,7 +95,7 @@ class Case:
         return rule.strict if self.strict else rule.guided
 
     def at(
-        self, code: str, plan: Plan, task: Task | None, found: str, message: str, mend: str, *,
+        self, code: str, plan: Plan, task: Task | None, found: str, message: str, fix: str, *,
         field: str = "", accepted: str = "", line: int = 0, certain: bool = True,
     ) -> Finding:  # fmt: skip
         """Return a finding at a field of a task, or of the frontmatter if `task` is None.
@@ -106,7 +106,7 @@ class Case:
         rule = self.rules[code]
         field, accepted = field or rule.field, accepted or rule.accepted
         severity = self.severity(rule, field, certain=certain)
-        return plan.finding(code, field, found, accepted, message, mend, task=task, severity=severity, line=line)
+        return plan.finding(code, field, found, accepted, message, fix, task=task, severity=severity, line=line)
 
 
 Check = Callable[[Case], Iterator[Finding]]

@@ -43,8 +43,8 @@ def non_goals(case: Case) -> Iterator[Finding]:
             goal = next((goal for goal in goals if paths.is_covered(path, goal.paths)), None)
             if goal is not None:
                 message = f"{task.id} declares {path}, which the non-goal {goal.id} excludes: {goal.text}"
-                mend = f"Remove {path} from Files, or from `paths` of {goal.id}."
-                yield case.at("path.non-goal", plan, task, path, message, mend)
+                fix = f"Remove {path} from Files, or from `paths` of {goal.id}."
+                yield case.at("path.non-goal", plan, task, path, message, fix)
 
 
 def _rules(case: Case, plan: Plan) -> tuple[str, ...]:
@@ -88,10 +88,10 @@ def other_repositories(case: Case) -> Iterator[Finding]:
             inner = inner or paths.repository_of(_resolved(path, case.links), case.repositories)
             if inner is not None:
                 message = f"{task.id} would write {path}, but {inner} is a submodule or a nested repository."
-                mend = f"Remove the path from the task. To change it, use a plan inside {inner}."
+                fix = f"Remove the path from the task. To change it, use a plan inside {inner}."
                 field, accepted = "steps" if line else "files", f"a path outside {inner}"
                 code = "path.other-repository"
-                yield case.at(code, plan, task, path, message, mend, field=field, accepted=accepted, line=line)
+                yield case.at(code, plan, task, path, message, fix, field=field, accepted=accepted, line=line)
 
 
 def places(contract: Contract) -> frozenset[str]:
@@ -148,26 +148,26 @@ def _path_findings(
     why, root = paths.problem(path), _root(plan)
     if why is not None:
         message = f"{task.id}: the path {path!r} {why}."
-        mend = "Write it relative to the workspace root."
-        yield case.at("path.outside-workspace", plan, task, path, message, mend, field=field, line=line)
+        fix = "Write it relative to the workspace root."
+        yield case.at("path.outside-workspace", plan, task, path, message, fix, field=field, line=line)
         return
     real = _resolved(path, case.links)
     if real.startswith("/"):
         message = f"{task.id} would write {path}, but a link leads out of the workspace, to {real}."
-        mend = "Use a path without a link above it, or remove the link."
-        yield case.at("path.outside-workspace", plan, task, path, message, mend, field=field, line=line)
+        fix = "Use a path without a link above it, or remove the link."
+        yield case.at("path.outside-workspace", plan, task, path, message, fix, field=field, line=line)
         return
     if root and path != root and not path.startswith(root + "/"):
         message = f"{task.id} would write {path}, which is outside the plan's scope ({root})."
-        mend = "Remove the path from the task, or widen `scope.root`."
+        fix = "Remove the path from the task, or widen `scope.root`."
         code, accepted = "path.outside-scope", f"a path below {root}"
-        yield case.at(code, plan, task, path, message, mend, field=field, accepted=accepted, line=line)
+        yield case.at(code, plan, task, path, message, fix, field=field, accepted=accepted, line=line)
         return
     rule = paths.protecting_rule(path, rules, _literal(task)) or paths.protecting_rule(real, rules, _literal(task))
     if rule is not None:
         message = f"{task.id} would write {path}, which is protected by {rule}."
-        mend = "Remove the path from the task. idumb never writes it."
-        yield case.at("path.protected", plan, task, path, message, mend, field=field, line=line)
+        fix = "Remove the path from the task. idumb never writes it."
+        yield case.at("path.protected", plan, task, path, message, fix, field=field, line=line)
 
 
 def _literal(task: Task) -> set[str]:
@@ -183,8 +183,8 @@ def roots(case: Case) -> Iterator[Finding]:
         why = None if root is None or not _root(plan) else _root_problem(root)
         if why is not None:
             message = f"scope.root {root!r} {why}, so it cannot be a folder of this repository."
-            mend = "Write the folder relative to the root of the repository, or omit `root`."
-            yield case.at("plan.bad-scope", plan, None, str(root), message, mend)
+            fix = "Write the folder relative to the root of the repository, or omit `root`."
+            yield case.at("plan.bad-scope", plan, None, str(root), message, fix)
 
 
 def _root_problem(root: str) -> str | None:
@@ -204,8 +204,8 @@ def empty_folders(case: Case) -> Iterator[Finding]:
             if not folder or folder in case.present.folders or any(_may_fill(path, folder) for path in written):
                 continue
             message = f"{task.id}: a step makes {folder}/, in which no task creates a file, so no commit has it."
-            mend = f"Write a file in it, for example {folder}/.gitkeep, or make it when the program starts."
-            yield case.at("step.empty-folder", plan, task, f"{folder}/", message, mend, line=step.line)
+            fix = f"Write a file in it, for example {folder}/.gitkeep, or make it when the program starts."
+            yield case.at("step.empty-folder", plan, task, f"{folder}/", message, fix, line=step.line)
 
 
 def _made_folder(step: Step) -> str:
@@ -234,5 +234,5 @@ def undeclared(case: Case) -> Iterator[Finding]:
             for path in step_paths(step):
                 if not covered(path) and not any(_path_findings(case, plan, task, "steps", path, _rules(case, plan))):
                     message = f"{task.id}: a step writes {path}, which the task does not declare."
-                    mend = f"Add {path} to Files, with create, modify, delete or move."
-                    yield case.at("step.undeclared-path", plan, task, path, message, mend, line=step.line)
+                    fix = f"Add {path} to Files, with create, modify, delete or move."
+                    yield case.at("step.undeclared-path", plan, task, path, message, fix, line=step.line)

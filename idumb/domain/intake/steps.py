@@ -39,9 +39,9 @@ def not_allowed(case: Case) -> Iterator[Finding]:
     for plan, task, step in _steps(case):
         if step.tool not in allowed:
             message = f"{task.id}: the tool {step.tool} is not allowed by {where}."
-            mend = "Use an allowed tool, or ask the owner of the policy to allow it."
+            fix = "Use an allowed tool, or ask the owner of the policy to allow it."
             accepted, line = ", ".join(sorted(allowed)) or "no tool", step.line
-            yield case.at("step.tool-not-allowed", plan, task, step.tool, message, mend, accepted=accepted, line=line)
+            yield case.at("step.tool-not-allowed", plan, task, step.tool, message, fix, accepted=accepted, line=line)
 
 
 def vague_intents(case: Case) -> Iterator[Finding]:
@@ -49,8 +49,8 @@ def vague_intents(case: Case) -> Iterator[Finding]:
     for plan, task, step in _steps(case):
         if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
             message = f"{task.id}: the intent {step.intent!r} does not state the purpose of the step."
-            mend = "Say in a few words what this step achieves."
-            yield case.at("step.vague-intent", plan, task, step.intent, message, mend, line=step.line)
+            fix = "Say in a few words what this step achieves."
+            yield case.at("step.vague-intent", plan, task, step.intent, message, fix, line=step.line)
 
 
 def chance(case: Case) -> Iterator[Finding]:
@@ -61,11 +61,11 @@ def chance(case: Case) -> Iterator[Finding]:
         for name, why in _variable(step).items():
             if not _assumed(plan, task, name):
                 message = f"{task.id}: a step runs {name}, which {why}."
-                mend = "Write the value into the plan, or seed the generator."
+                fix = "Write the value into the plan, or seed the generator."
                 if is_declaration(plan):
                     assumption = f"`{task.id} uses {name}: …`"
-                    mend = f"Write the value into the plan, or add an assumption that names both: {assumption}."
-                yield case.at("step.not-deterministic", plan, task, name, message, mend, line=step.line)
+                    fix = f"Write the value into the plan, or add an assumption that names both: {assumption}."
+                yield case.at("step.not-deterministic", plan, task, name, message, fix, line=step.line)
 
 
 def _variable(step: Step) -> dict[str, str]:

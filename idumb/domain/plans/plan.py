@@ -325,10 +325,10 @@ class Plan:
         return self.dialect in FOREIGN
 
     def finding(
-        self, code: str, field: str, found: str, accepted: str, message: str, mend: str, *,
+        self, code: str, field: str, found: str, accepted: str, message: str, fix: str, *,
         task: Task | None = None, severity: str = ERROR, line: int = 0,
     ) -> Finding:  # fmt: skip
         """Return a finding at a field of a task, or of the frontmatter; `line` replaces the line of the field."""
         span = self.spans.get(field) if task is None else task.spans.get(field) or task.span
         line = line or (span.line if span else 1)
-        return Finding(code, severity, self.path, line, 1, field, found, accepted, message, mend)
+        return Finding(code, severity, self.path, line, 1, field, found, accepted, message, fix)

@@ -134,7 +134,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
             failure=p.get("failure"),
             crashed=bool((p["builder"] or {}).get("crashed")),
             deviates=bool(p.get("deviation")),
-            next_step=p.get("mend", ""),
+            next_step=p.get("fix", ""),
             unjudged=waits and (p.get("validator") or {}).get("outcome") == outcome.WAITING,
             opened=None,
             agent_status=None,

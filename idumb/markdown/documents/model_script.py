@@ -41,7 +41,7 @@ def read(data: bytes, path: str) -> Script:
     rules = [] if problems.findings else _rules(blocks.scan(source, 0, problems), problems)
     if not rules and not problems.findings:
         problems.error(
-            "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", mend="idumb help fake-model"
+            "script.empty", 0, "The script has no rules", accepted=f"a `{FENCE}` fence", fix="idumb help fake-model"
         )
     if problems.any_error:
         raise rejected("script.invalid", problems.sorted(), "idumb help fake-model shows a script")
@@ -65,7 +65,7 @@ def _node(fence: Fence, problems: Problems) -> Node | None:
     body, place = steps.body_of(fence, problems.source)
     node = yaml_nodes.read(body, place, problems, "model")
     if node is None and not problems.any_error:
-        problems.error("script.bad-value", fence.start, "The rule is empty", accepted="answers", mend="add `answers`")
+        problems.error("script.bad-value", fence.start, "The rule is empty", accepted="answers", fix="add `answers`")
     return node
 
 
@@ -74,9 +74,7 @@ def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
         return _read_rule(node, title)
     except WrongValue as wrong:
         message = f"{wrong.found!r} is not {wrong.accepted}"
-        problems.error(
-            "script.bad-value", wrong.at, message, found=wrong.found, accepted=wrong.accepted, mend=wrong.mend
-        )
+        problems.error("script.bad-value", wrong.at, message, found=wrong.found, accepted=wrong.accepted, fix=wrong.fix)
         return None
 
 
@@ -132,8 +130,8 @@ def _keys(node: Node, accepted: tuple[str, ...]) -> dict[str, Node]:
         raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(accepted)}")
     for key, _ in node.pairs:
         if key.value not in accepted:
-            mend = did_you_mean(key.value, accepted, "Remove the key.", DID_YOU_MEAN)
-            raise WrongValue(key.start, key.value, f"one of the keys {', '.join(accepted)}", mend)
+            fix = did_you_mean(key.value, accepted, "Remove the key.", DID_YOU_MEAN)
+            raise WrongValue(key.start, key.value, f"one of the keys {', '.join(accepted)}", fix)
     return {key.value: value for key, value in node.pairs}
 
 
@@ -150,8 +148,8 @@ def _text(node: Node) -> str:
 def _fault(node: Node) -> str:
     text = _text(node)
     if text not in script.FAULTS:
-        mend = did_you_mean(text, script.FAULTS, "", DID_YOU_MEAN)
-        raise WrongValue(node.start, text, "one of " + ", ".join(script.FAULTS), mend)
+        fix = did_you_mean(text, script.FAULTS, "", DID_YOU_MEAN)
+        raise WrongValue(node.start, text, "one of " + ", ".join(script.FAULTS), fix)
     return text
 
 

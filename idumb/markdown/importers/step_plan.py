@@ -31,9 +31,9 @@ def parse(data: bytes, path: str) -> ParsedPlan:
     phase = step_plan.phase_of(path)
     if phase is None:
         message = f"{path!r} is not a valid path of a step plan"
-        mend = "rename the file"
+        fix = "rename the file"
         accepted = "a path of letters, digits, `.`, `_` and `-`, ending in .yaml, .yml or .json"
-        problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, mend=mend)
+        problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, fix=fix)
     if phase is None or problems.findings:
         return ParsedPlan(None, problems.sorted(), text, dialect=step_plan.DIALECT)
     read: _Reader = json_nodes.read if path.endswith(".json") else yaml_nodes.read
@@ -58,7 +58,7 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
     if len(items) > plan_parser.MAX_TASKS:
         message = f"The plan has {len(items)} steps"
         accepted = f"at most {plan_parser.MAX_TASKS} steps"
-        problems.error("plan.too-many-tasks", node.start, message, field="steps", accepted=accepted, mend="split it")
+        problems.error("plan.too-many-tasks", node.start, message, field="steps", accepted=accepted, fix="split it")
     return Plan(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -92,9 +92,9 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
         if key.value in KEYS:
             values[key.value] = value
             continue
-        message, mend = f"Unknown key `{key.value}` in a step plan", did_you_mean(key.value, KEYS, "remove it")
+        message, fix = f"Unknown key `{key.value}` in a step plan", did_you_mean(key.value, KEYS, "remove it")
         field = Field(key.value[:80], problems)
-        field.error("plan.unknown-key", key.start, message, key.value, ", ".join(KEYS), mend)
+        field.error("plan.unknown-key", key.start, message, key.value, ", ".join(KEYS), fix)
     if "steps" not in values:
         message = "The step plan has no `steps`"
         Field("steps", problems).error("plan.missing-key", root.start, message, "", _STEPS, "add steps")
@@ -127,9 +127,9 @@ def _claims(step: Step, node: Node, problems: Problems) -> tuple[FileClaim, ...]
     claims = step_plan.claims(step)
     if claims is None:
         shown = str(step.arguments["patch"])[:80].partition("\n")[0]
-        accepted, mend = "a patch in the format of `git diff`", "keep the lines that start with --- and +++"
+        accepted, fix = "a patch in the format of `git diff`", "keep the lines that start with --- and +++"
         message = "The patch does not name a file"
-        Field("steps", problems).error("step.unreadable-patch", node.start, message, shown, accepted, mend)
+        Field("steps", problems).error("step.unreadable-patch", node.start, message, shown, accepted, fix)
         return ()
     return claims
 

@@ -139,9 +139,9 @@ class _Claims:
         accepted = f"did you mean {near}?" if near else "write a verb before it, such as " + self.verbs[0]
         self._error("field.no-verb", at, message, word, accepted)
 
-    def _error(self, code: str, at: int, message: str, found: str, mend: str = "") -> None:
+    def _error(self, code: str, at: int, message: str, found: str, fix: str = "") -> None:
         accepted = ", ".join(self.verbs) + " and paths" if self.verbs is FILE_VERBS else "add or remove, and names"
-        self.value.error(code, at, message, found, accepted, mend or "write " + accepted)
+        self.value.error(code, at, message, found, accepted, fix or "write " + accepted)
 
 
 def files(value: Value) -> tuple[FileClaim, ...]:

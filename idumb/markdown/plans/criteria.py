@@ -90,8 +90,8 @@ def _without_box(text: Text, start: int, rules: Rules) -> Text | None:
 
 def broken_box(at: int, written: str, field: Field) -> None:
     message = "This looks like a checkbox but is not one"
-    mend = "write - [ ] with one space inside the brackets and one after them"
-    field.error("box.malformed", at, message, written, "- [ ] text", mend)
+    fix = "write - [ ] with one space inside the brackets and one after them"
+    field.error("box.malformed", at, message, written, "- [ ] text", fix)
 
 
 def from_text(text: Text, rules: Rules, fences: Bullet | None = None) -> Draft | None:
@@ -117,8 +117,8 @@ def _number(text: Text, rules: Rules) -> tuple[str, Text]:
         return m[0].strip().removesuffix(":"), text.part(m.end())
     if _NEAR_ID.match(text.s):
         message = "This looks like a criterion id but is not one"
-        mend = "write AC-, a number and a colon, without bold or brackets"
-        rules.error("criterion.bad-id", text.at(0), message, text.s[:40], "AC-1: text", mend)
+        fix = "write AC-, a number and a colon, without bold or brackets"
+        rules.error("criterion.bad-id", text.at(0), message, text.s[:40], "AC-1: text", fix)
     return "", text
 
 
@@ -152,8 +152,8 @@ def _bad_keeps(text: Text, rules: Rules) -> None:
     """Report a property to keep that is not written as one."""
     if rules.task:
         message = f"`{text.s}` looks like a property that must stay true, but is not written as one"
-        mend = "write — keeps: and the whole command in backticks"
-        rules.error("criterion.bad-keeps", text.at(0), message, text.s, _ACCEPTED_KEEPS, mend)
+        fix = "write — keeps: and the whole command in backticks"
+        rules.error("criterion.bad-keeps", text.at(0), message, text.s, _ACCEPTED_KEEPS, fix)
         return
     message = "Only a criterion of a task can say keeps: success criteria are judged after the work"
     rules.error("criterion.bad-keeps", text.at(0), message, text.s, "— check: `command`", "write check: instead")
@@ -170,9 +170,9 @@ def _check(text: Text, rules: Rules, fences: Bullet | None) -> str | None:
 
 def _near_miss(tail: Text, rules: Rules) -> None:
     message = f"`{tail.s}` looks like a proof but is not one"
-    mend = "write the proof exactly as shown, or put the word in backticks"
+    fix = "write the proof exactly as shown, or put the word in backticks"
     accepted = PROOFS if rules.task else PROOFS.replace("— keeps: `command`, — verify, ", "")
-    rules.error("criterion.bad-proof", tail.at(0), message, tail.s, accepted, mend)
+    rules.error("criterion.bad-proof", tail.at(0), message, tail.s, accepted, fix)
 
 
 def _strays(draft: Draft, text: Text, rules: Rules) -> None:
@@ -184,8 +184,8 @@ def _strays(draft: Draft, text: Text, rules: Rules) -> None:
     stray = None if second else _STRAY.search(blotted)
     if second:
         message = "This criterion has two proofs"
-        mend = "split it into two criteria, or join the commands with &&"
-        rules.error("criterion.two-proofs", text.at(second.start()), message, text.s, "one proof", mend)
+        fix = "split it into two criteria, or join the commands with &&"
+        rules.error("criterion.two-proofs", text.at(second.start()), message, text.s, "one proof", fix)
     elif stray and draft.proof != plan.UNPROVEN:
         draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
         _near_miss(text.part(stray.start()), rules)
@@ -223,14 +223,14 @@ def _nested_check(draft: Draft, child: Bullet, check: re.Match[str], rules: Rule
         draft.command = _check(child.text.part(check.end()), rules, child)
         return
     message = "This criterion has two proofs"
-    mend = "split it into two criteria, or join the commands with &&"
-    rules.error("criterion.two-proofs", child.start, message, child.text.s, "one proof", mend)
+    fix = "split it into two criteria, or join the commands with &&"
+    rules.error("criterion.two-proofs", child.start, message, child.text.s, "one proof", fix)
 
 
 def _nested_box(child: Bullet, rules: Rules) -> None:
     message = "This checkbox is below a criterion and would be ignored"
-    mend = "make it a separate criterion, or remove its checkbox"
-    rules.error("criterion.nested-box", child.start, message, child.text.s, "bullets without a checkbox", mend)
+    fix = "make it a separate criterion, or remove its checkbox"
+    rules.error("criterion.nested-box", child.start, message, child.text.s, "bullets without a checkbox", fix)
 
 
 def _remarks(child: Bullet, rules: Rules, depth: int = 0) -> list[str]:
@@ -261,15 +261,15 @@ def settle(drafts: list[Draft], rules: Rules) -> tuple[Criterion, ...]:
 
 def _nothing_to_verify(draft: Draft, rules: Rules) -> None:
     message = "This criterion is proven by Verify, but the task has no Verify"
-    mend = "add - **Verify:** and a command"
-    rules.error("criterion.nothing-to-verify", draft.at, message, "verify", "a field Verify with commands", mend)
+    fix = "add - **Verify:** and a command"
+    rules.error("criterion.nothing-to-verify", draft.at, message, "verify", "a field Verify with commands", fix)
 
 
 def _unproven(draft: Draft, rules: Rules) -> None:
     """Warn about an unproven criterion of an invalid plan. In a valid one, intake reports it, depending on the mode."""
     message = f"Nothing proves “{draft.text}”"
-    mend = "add — check: and a command in backticks, or — human"
-    rules.warning("criterion.unproven", draft.at, message, draft.text, mend)
+    fix = "add — check: and a command in backticks, or — human"
+    rules.warning("criterion.unproven", draft.at, message, draft.text, fix)
 
 
 def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
@@ -280,13 +280,13 @@ def _ids(drafts: list[Draft], rules: Rules) -> list[str]:
         number = whole_numbers.parse(draft.number[3:])
         if number is None:
             message = "The number of this criterion is too large"
-            mend = "give it another number"
-            rules.error("criterion.bad-id", draft.at, message, draft.number, "AC- and at most 18 digits", mend)
+            fix = "give it another number"
+            rules.error("criterion.bad-id", draft.at, message, draft.number, "AC- and at most 18 digits", fix)
         elif number in taken:
             first = taken[number].span.line
             message = f"Duplicate id {draft.number}, first used on line {first}"
-            mend = "give it another number"
-            rules.error("criterion.duplicate-id", draft.at, message, draft.number, "unique ids", mend)
+            fix = "give it another number"
+            rules.error("criterion.duplicate-id", draft.at, message, draft.number, "unique ids", fix)
         taken.setdefault(number, draft)
     ids = []
     free = 1
@@ -326,17 +326,17 @@ def _from_node(node: yaml_nodes.Node, rules: Rules) -> Draft | None:
     return None
 
 
-def _bad_node(rules: Rules, code: str, at: int, message: str, found: str = "", mend: str = "") -> None:
+def _bad_node(rules: Rules, code: str, at: int, message: str, found: str = "", fix: str = "") -> None:
     accepted = "a text, or {id?, text, check | keeps | verify | human | opinion | changed}"
-    rules.error(code, at, message, found, accepted, mend or "write " + accepted)
+    rules.error(code, at, message, found, accepted, fix or "write " + accepted)
 
 
 def _from_mapping(node: yaml_nodes.Mapping, rules: Rules) -> Draft | None:
     pairs = {key.value: (key, value) for key, value in node.pairs}
     for key, _ in pairs.values():
         if key.value not in _KEYS:
-            mend = did_you_mean(key.value, _KEYS, form="did you mean {}?")
-            _bad_node(rules, "criterion.unknown-key", key.start, f"Unknown key `{key.value}`", key.value, mend)
+            fix = did_you_mean(key.value, _KEYS, form="did you mean {}?")
+            _bad_node(rules, "criterion.unknown-key", key.start, f"Unknown key `{key.value}`", key.value, fix)
     text = pairs["text"][1] if "text" in pairs else None
     if not isinstance(text, yaml_nodes.Scalar) or text.is_null:
         _bad_node(rules, "criterion.no-text", node.start, "This criterion has no text")

@@ -153,10 +153,10 @@ def _other(block: Block, checker: NearMissChecker) -> None:
         text, label = _first(block)
         if label and label.name and label.colon:
             message = f"{label.shown} is in a numbered list"
-            mend = f"write - **{label.shown}:** in a bullet"
+            fix = f"write - **{label.shown}:** in a bullet"
             accepted = "- **Label:** value"
             problems.error(
-                "field.numbered", block.start, message, field=label.shown, found=text.s, accepted=accepted, mend=mend
+                "field.numbered", block.start, message, field=label.shown, found=text.s, accepted=accepted, fix=fix
             )
     elif isinstance(block, Paragraph):
         for offset, line in block.pieces:
@@ -168,27 +168,27 @@ def _other(block: Block, checker: NearMissChecker) -> None:
 
 def _no_bullet(at: int, label: str, line: str, problems: Problems) -> None:
     message = f"{label} is bold but not in a bullet"
-    mend = "write - before it"
-    problems.error("field.no-bullet", at, message, field=label, found=line, accepted=f"- **{label}:** value", mend=mend)
+    fix = "write - before it"
+    problems.error("field.no-bullet", at, message, field=label, found=line, accepted=f"- **{label}:** value", fix=fix)
 
 
 def _no_colon(item: Item, label: Label, problems: Problems) -> None:
     message = f"{label.shown} has no colon after it"
-    mend = f"write - **{label.shown}:**"
+    fix = f"write - **{label.shown}:**"
     accepted = f"- **{label.shown}:** value"
     problems.error(
-        "field.no-colon", item.start, message, field=label.shown, found=label.shown, accepted=accepted, mend=mend
+        "field.no-colon", item.start, message, field=label.shown, found=label.shown, accepted=accepted, fix=fix
     )
 
 
 def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> None:
     message = f"{label.shown} belongs to no task"
-    mend = "move it into the task"
+    fix = "move it into the task"
     if indent:
         column = problems.source.place(item.start)[1] - 1
-        mend = f"indent it by {indent} spaces instead of {column}, below the task"
+        fix = f"indent it by {indent} spaces instead of {column}, below the task"
     accepted = "bullets below the checkbox of a task, or keys of a YAML task"
-    Field(label.shown, problems).error("field.misplaced", item.start, message, label.shown, accepted, mend)
+    Field(label.shown, problems).error("field.misplaced", item.start, message, label.shown, accepted, fix)
 
 
 _STEPS = frozenset({"step", "steps"})
@@ -202,13 +202,13 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, ab
         code, shown = "task.not-a-field", text.s
         message = f"`{shown}` is not a field, but is among the fields of a task"
     near = labels.nearest_label(shown[:60])
-    mend = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
+    fix = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
     if shown.casefold() in _STEPS:
-        mend = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
+        fix = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
     if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
         spaces = above.column - problems.source.place(above.start)[1] + 1
-        mend = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
-    Field("task", problems).error(code, item.start, message, shown, ", ".join(labels.SHOWN.values()), mend)
+        fix = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
+    Field("task", problems).error(code, item.start, message, shown, ", ".join(labels.SHOWN.values()), fix)
 
 
 def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:

@@ -112,7 +112,7 @@ def findings(source: Source, name: str, line: int) -> tuple[Finding, ...]:
         belongs_to(name),
         found=source.lines[line].strip(),
         accepted="an idumb plan: type: plan, phase, plan, title, goal, and tasks",
-        mend="idumb import PATH writes it as a plan of idumb",
+        fix="idumb import PATH writes it as a plan of idumb",
     )
     return problems.sorted()
 

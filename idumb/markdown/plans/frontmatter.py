@@ -61,7 +61,7 @@ def nodes(source: Source, problems: Problems) -> tuple[Mapping | None, int | Non
         return node, end + 1
     if node is not None or not problems.any_error:
         problems.error(
-            "plan.no-frontmatter", source.starts[0], "The frontmatter has no keys", accepted="key: value", mend=_ADD
+            "plan.no-frontmatter", source.starts[0], "The frontmatter has no keys", accepted="key: value", fix=_ADD
         )
     return None, end + 1
 
@@ -72,8 +72,8 @@ _ADD = "start the file with ---, type: plan, phase, plan, title, goal and ---"
 
 def too_large(source: Source, problems: Problems) -> None:
     message = "The frontmatter is larger than 64 KiB"
-    mend = "move long texts into the body of the plan"
-    problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", mend=mend)
+    fix = "move long texts into the body of the plan"
+    problems.error("plan.frontmatter-too-large", source.starts[0], message, accepted="at most 64 KiB", fix=fix)
 
 
 def closing(source: Source, problems: Problems) -> int | None:
@@ -81,16 +81,16 @@ def closing(source: Source, problems: Problems) -> int | None:
     lines = source.lines
     if lines[0].rstrip(" \t") != "---":
         message = "The plan does not start with frontmatter"
-        mend = _MARGIN.format(1) if lines[0].strip() == "---" else _ADD
-        problems.error("plan.no-frontmatter", source.starts[0], message, found=lines[0], accepted="---", mend=mend)
+        fix = _MARGIN.format(1) if lines[0].strip() == "---" else _ADD
+        problems.error("plan.no-frontmatter", source.starts[0], message, found=lines[0], accepted="---", fix=fix)
         return None
     for n in range(1, len(lines)):
         if lines[n].startswith("---") and not lines[n][3:].strip(" \t"):
             return n
     indented = next((n for n, line in enumerate(lines[1:], 2) if line.strip() == "---"), 0)
     message = "The frontmatter is never closed"
-    mend = _MARGIN.format(indented) if indented else "close it with --- on a separate line"
-    problems.error("plan.frontmatter-never-closed", source.starts[0], message, found="---", accepted="---", mend=mend)
+    fix = _MARGIN.format(indented) if indented else "close it with --- on a separate line"
+    problems.error("plan.frontmatter-never-closed", source.starts[0], message, found="---", accepted="---", fix=fix)
     return None
 
 
@@ -108,7 +108,7 @@ class _Reader:
         missing = [k for k in REQUIRED if k not in keys]
         for name in missing:
             message = f"The frontmatter has no `{name}`"
-            self._error("plan.missing-key", self.problems.source.starts[0], name, message, mend=f"add {name}:")
+            self._error("plan.missing-key", self.problems.source.starts[0], name, message, fix=f"add {name}:")
 
     def _key(self, key: Scalar, node: Node) -> None:
         name = key.value
@@ -116,25 +116,25 @@ class _Reader:
             self.frontmatter.values.setdefault("extra", {})[name] = plain(node)
             return
         if name not in _KEYS:
-            mend = did_you_mean(name, _KEYS, f"remove it, or rename it to x-{name}")
+            fix = did_you_mean(name, _KEYS, f"remove it, or rename it to x-{name}")
             if owner := next((parent for parent, keys in _INNER.items() if name in keys), ""):
-                mend = f"if it belongs to {owner}, indent it; otherwise {mend}"
-            self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, mend=mend)
+                fix = f"if it belongs to {owner}, indent it; otherwise {fix}"
+            self._error("plan.unknown-key", key.start, name, f"Unknown key `{name}`", found=name, fix=fix)
             return
         line = self.problems.source.place(node.start)[0]
         self.frontmatter.spans[name] = Span(node.start, node.end, line)
         if isinstance(node, Scalar) and node.is_null:
-            mend = "write a value, or remove it"
-            self._error("plan.empty-value", key.start, name, f"`{name}` has no value", mend=mend)
+            fix = "write a value, or remove it"
+            self._error("plan.empty-value", key.start, name, f"`{name}` has no value", fix=fix)
             return
         value = _KEYS[name][0](self, name, node)
         if value is not None:
             self.frontmatter.values[name] = value
 
-    def _error(self, code: str, at: int, name: str, message: str, *, found: str = "", mend: str = "") -> None:
+    def _error(self, code: str, at: int, name: str, message: str, *, found: str = "", fix: str = "") -> None:
         accepted = _KEYS[name][1] if name in _KEYS else ", ".join(_KEYS)
         self.problems.error(
-            code, at, message, field=name, found=found, accepted=accepted, mend=mend or f"write {accepted}"
+            code, at, message, field=name, found=found, accepted=accepted, fix=fix or f"write {accepted}"
         )
 
     def _bad(self, name: str, node: Node) -> None:
@@ -282,14 +282,14 @@ class _Reader:
             if key.value in keys:
                 values[key.value] = value
             else:
-                mend = did_you_mean(key.value, keys, "remove it")
+                fix = did_you_mean(key.value, keys, "remove it")
                 if key.value in _KEYS:
-                    mend = f"if it is a key of the plan, remove its indentation; otherwise {mend}"
+                    fix = f"if it is a key of the plan, remove its indentation; otherwise {fix}"
                 message = f"Unknown key `{key.value}` in `{name}`"
-                self._error("plan.unknown-key", key.start, name, message, found=key.value, mend=mend)
+                self._error("plan.unknown-key", key.start, name, message, found=key.value, fix=fix)
         missing = [k for k, required in keys.items() if required and k not in values]
         for absent in missing:
-            self._error("plan.missing-key", node.start, name, f"`{name}` has no `{absent}`", mend=f"add {absent}:")
+            self._error("plan.missing-key", node.start, name, f"`{name}` has no `{absent}`", fix=f"add {absent}:")
         return None if missing else values
 
     def _text_of(self, name: str, node: Node | None) -> str | None:

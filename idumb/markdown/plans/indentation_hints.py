@@ -23,16 +23,16 @@ def explained(findings: Sequence[Finding], source: Source, first: int, blocks: I
 
 def _explained(finding: Finding, source: Source, first: int, data: set[int]) -> Finding:
     at = finding.line - 1
-    in_first_column = "first column" in finding.mend and not indentation.has_tab(source.lines[at])
-    if "indent" in finding.mend or in_first_column:
+    in_first_column = "first column" in finding.fix and not indentation.has_tab(source.lines[at])
+    if "indent" in finding.fix or in_first_column:
         return finding
     following = next((n for n in range(at + 1, min(at + _BELOW, len(source.lines))) if source.lines[n].strip()), at)
     for line in (at, following):
         fault = None if line < first or line in data else _fault(finding, source.lines, at, line)
         if fault is not None:
-            message, mend = fault
+            message, fix = fault
             where = "" if line == at else f"on line {line + 1} "
-            return replace(finding, mend=f"{where}{message}: {mend}; otherwise {finding.mend}")
+            return replace(finding, fix=f"{where}{message}: {fix}; otherwise {finding.fix}")
     return finding
 
 

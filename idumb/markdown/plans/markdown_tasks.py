@@ -53,9 +53,9 @@ def _group(blocks: list[Block], checker: NearMissChecker) -> None:
     body = fields.read(blocks, checker, fields_here=False)
     for fence in body.steps:
         message = "These steps are under a group heading, outside a task"
-        mend = "move them into a task"
+        fix = "move them into a task"
         checker.problems.error(
-            "steps.no-task", fence.start, message, field="steps", found=fence.info, accepted="a task", mend=mend
+            "steps.no-task", fence.start, message, field="steps", found=fence.info, accepted="a task", fix=fix
         )
 
 

@@ -135,8 +135,8 @@ class NearMissChecker(Field):
                 self.unread(offset, text)
             elif _TAG.match(text):
                 message = "This task is in the tag format of GSD, which idumb does not read"
-                mend = f"write it as ### {self.free}: and the title, with its fields below"
-                self.error("task.foreign-tag", offset, message, text, f"### {self.free}: Title", mend)
+                fix = f"write it as ### {self.free}: and the title, with its fields below"
+                self.error("task.foreign-tag", offset, message, text, f"### {self.free}: Title", fix)
         lines = [text.strip() for _, text in block.pieces]
         if isinstance(block, Paragraph) and not any(map(_LINE_ID.match, lines)) and like_yaml_task(lines):
             self.unread(*block.pieces[0])
@@ -152,9 +152,9 @@ class NearMissChecker(Field):
 
     def unread(self, at: int, text: str) -> None:
         message = f"`{text[:60]}` looks like a task but is not one"
-        mend = "write the marker of a task before it, or put it in a fence `example`"
+        fix = "write the marker of a task before it, or put it in a fence `example`"
         accepted = f"### {self.free}: Title, - [ ] {self.free} Title or - id: {self.free}"
-        self.error("task.unread", at, message, text, accepted, mend)
+        self.error("task.unread", at, message, text, accepted, fix)
 
     def _unread_fence(self, fence: Fence) -> None:
         meant = in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"), self.prefix)
@@ -162,28 +162,28 @@ class NearMissChecker(Field):
             return
         content = "a task" if meant == TASK else "steps"
         message = f"This fence holds {content} but would be ignored"
-        mend = f"write {fence.mark}{meant} in the first column, or {fence.mark}yaml example for an example"
+        fix = f"write {fence.mark}{meant} in the first column, or {fence.mark}yaml example for an example"
         Field("fence", self.problems).error(
-            "fence.unread", fence.start, message, fence.mark + fence.info, _FENCES_ACCEPTED, mend
+            "fence.unread", fence.start, message, fence.mark + fence.info, _FENCES_ACCEPTED, fix
         )
 
     def _no_heading(self, offset: int, text: str) -> None:
         message = "This looks like a task heading but is not a Markdown heading"
-        mend = "start it in the first column, with one space after the #"
-        self.error("task.not-a-heading", offset, message, text, f"### {self.free}: Title", mend)
+        fix = "start it in the first column, with one space after the #"
+        self.error("task.not-a-heading", offset, message, text, f"### {self.free}: Title", fix)
 
     def _box(self, at: int, text: str, *, boxes: bool) -> None:
         box = criteria.BOX.match(text) or criteria.BROKEN_BOX.match(text)
         if box and (boxes or self.like_id(text[box.end() :])):
             message = "This checkbox is outside a task and would be ignored"
-            mend = "make it a criterion, a task in the first column, or a bullet without a checkbox"
+            fix = "make it a criterion, a task in the first column, or a bullet without a checkbox"
             accepted = "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance"
-            self.error("box.unexpected", at, message, text, accepted, mend)
+            self.error("box.unexpected", at, message, text, accepted, fix)
 
     def _nested(self, at: int, text: str) -> None:
         message = "This task is inside a list or a quote"
-        mend = "start it in the first column"
-        self.error("task.nested", at, message, text, f"### {self.free}: Title in the first column", mend)
+        fix = "start it in the first column"
+        self.error("task.nested", at, message, text, f"### {self.free}: Title in the first column", fix)
 
 
 def checker(phase: str | None, problems: Problems) -> NearMissChecker:
@@ -196,11 +196,11 @@ def near_fence(info: str, at: int, problems: Problems) -> bool:
     if meant is None:
         return False
     if info in DATA_FENCES:
-        code, message, mend = "fence.misplaced", "This fence is indented or nested", "start it in the first column"
+        code, message, fix = "fence.misplaced", "This fence is indented or nested", "start it in the first column"
     else:
         code, message = "fence.near-miss", f"`{info}` looks like `{meant}`"
-        mend = f"write {meant}, or use another word for an example"
-    Field("fence", problems).error(code, at, message, info, _FENCES_ACCEPTED, mend)
+        fix = f"write {meant}, or use another word for an example"
+    Field("fence", problems).error(code, at, message, info, _FENCES_ACCEPTED, fix)
     return True
 
 

@@ -119,9 +119,9 @@ class _Outliner:
         """Whether the current block is in a task of a plan without a section `## Tasks`."""
         return not self.has_tasks and self.task is not None and self.task.text_end is None
 
-    def _error(self, code: str, at: int, message: str, found: str, mend: str, accepted: str = "") -> None:
+    def _error(self, code: str, at: int, message: str, found: str, fix: str, accepted: str = "") -> None:
         accepted = accepted or f"### {self._free}: Title"
-        self.checker.error(code, at, message, found, accepted, mend)
+        self.checker.error(code, at, message, found, accepted, fix)
 
     # Blocks
 
@@ -165,8 +165,8 @@ class _Outliner:
             return True
         item, name = labelled[0]
         message = f"{labels.SHOWN.get(name, name)} is in `## Tasks` but belongs to no task"
-        mend = "write the heading of the task above this field"
-        self._error("field.no-task", item.start, message, self.source.lines[item.line].strip(), mend)
+        fix = "write the heading of the task above this field"
+        self._error("field.no-task", item.start, message, self.source.lines[item.line].strip(), fix)
         return True
 
     def _titled_line(self) -> bool:
@@ -198,9 +198,9 @@ class _Outliner:
             return
         self.reported_lines.add(heading.line)
         message = "This heading has no task id, so the fields below it belong to no task"
-        mend = f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text"
+        fix = f"write {'#' * max(heading.level, 3)} {self._free}: and the title in ## Tasks, or make the fields text"
         accepted = f"{'#' * max(heading.level, 3)} {self._free}: Title"
-        self._error("task.heading-without-id", heading.start, message, heading.text, mend, accepted)
+        self._error("task.heading-without-id", heading.start, message, heading.text, fix, accepted)
 
     def _keep(self, block: Block) -> None:
         if self.task:
@@ -238,8 +238,8 @@ class _Outliner:
 
     def _second(self, code: str, heading: Heading, title: str, first: int) -> None:
         message = f"Duplicate section `{title}`, first used on line {first + 1}"
-        mend = "move everything into one section"
-        self._error(code, heading.start, message, heading.text, mend, f"one section `{title}`")
+        fix = "move everything into one section"
+        self._error(code, heading.start, message, heading.text, fix, f"one section `{title}`")
 
     def _task_heading(self, heading: Heading) -> None:
         m = _HEADING.fullmatch(heading.text)
@@ -258,7 +258,7 @@ class _Outliner:
     def _valid(self, id: str) -> bool:
         return id.startswith("T") if self.phase is None else labels.is_task_id(id, self.phase)
 
-    def _id_mend(self, text: str, colon: str = "") -> str:
+    def _id_fix(self, text: str, colon: str = "") -> str:
         """Return how to correct an id. A phase such as `01-math` may only be the name of the folder."""
         form = f"{self.checker.prefix}, two or more digits, optionally a lower-case letter{colon} and a title"
         number = _PHASE_NUMBER.match(text)
@@ -272,11 +272,11 @@ class _Outliner:
         if heading.level <= 2:
             self._error("task.heading-level", at, "A task heading must have level 3 to 6", text, f"write ### {text}")
         elif not m and (near := re.match(rf"({_ID})\s+(.*)", text)) and self._valid(near[1]):
-            mend = f"write {'#' * heading.level} {near[1]}: {near[2]}"
-            self._error("task.no-colon", at, "A task heading needs a colon or a dash after the id", text, mend)
+            fix = f"write {'#' * heading.level} {near[1]}: {near[2]}"
+            self._error("task.no-colon", at, "A task heading needs a colon or a dash after the id", text, fix)
         elif not m or not self._valid(m[1]):
-            mend = self._id_mend(text, ", a colon")
-            self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, mend)
+            fix = self._id_fix(text, ", a colon")
+            self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, fix)
         elif heading.indent:
             message = f"This task heading is indented by {indentation.spaces(heading.indent)}"
             self._error("task.indented", at, message, text, "start it in the first column")
@@ -290,11 +290,11 @@ class _Outliner:
         return next((n for n, line in lines if line[:1] in {" ", "\t"} and _TASKS.match(line)), None)
 
     def _outside(self, at: int, text: str, message: str = "This task is outside the section `## Tasks`") -> None:
-        mend = "move it into the section ## Tasks"
+        fix = "move it into the section ## Tasks"
         if self._indented_section is not None:
             whitespace = "tab" if indentation.has_tab(self.source.lines[self._indented_section]) else "indentation"
-            mend = f"remove the {whitespace} before ## Tasks on line {self._indented_section + 1}"
-        self._error("task.outside-section", at, message, text, mend)
+            fix = f"remove the {whitespace} before ## Tasks on line {self._indented_section + 1}"
+        self._error("task.outside-section", at, message, text, fix)
 
     def _item(self, item: Item) -> None:
         text = _text_of(item)
@@ -355,21 +355,21 @@ class _Outliner:
         )
 
     def _no_id(self, item: Item, text: str) -> None:
-        mend = f"write - [ ] {self._free} and the title, or move the checkbox under Acceptance"
+        fix = f"write - [ ] {self._free} and the title, or move the checkbox under Acceptance"
         above = _innermost(self.above) if self.above else None
         label = fields.empty_label(above) if above is not None else ""
         if above is not None and label:
             spaces = indentation.spaces(above.column - self.source.place(above.start)[1] + 1)
-            mend = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
+            fix = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
         message = "This checkbox in `## Tasks` has no task id"
-        self._error("task.box-without-id", item.start, message, text, mend, f"- [ ] {self._free} Title")
+        self._error("task.box-without-id", item.start, message, text, fix, f"- [ ] {self._free} Title")
 
     def _box_task(self, item: Item, rest: str, box: re.Match[str]) -> None:
         m = _BOX.fullmatch(rest)
         bad = not m or not self._valid(m[1])
         if bad:
             message = f"`{rest}` looks like a task but has no valid id"
-            self._error("task.bad-id", item.start, message, rest, self._id_mend(rest))
+            self._error("task.bad-id", item.start, message, rest, self._id_fix(rest))
             m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         if item.ordered:
             self._numbered(item, rest)

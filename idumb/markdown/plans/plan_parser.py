@@ -77,15 +77,13 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
     source = Source(text, path, others)
     problems = Problems(source)
     if too_large:
-        problems.error(
-            "plan.too-large", 0, "The plan is larger than 32 MiB", accepted="at most 32 MiB", mend="split it"
-        )
+        problems.error("plan.too-large", 0, "The plan is larger than 32 MiB", accepted="at most 32 MiB", fix="split it")
     elif bad >= 0:
         message = f"The plan is not UTF-8: unexpected byte {data[bad]:#04x}"
-        problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", mend="save the file as UTF-8")
+        problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", fix="save the file as UTF-8")
     elif "\0" in text:
         problems.error(
-            "plan.nul", text.index("\0"), "The plan contains a NUL character", accepted="text", mend="remove it"
+            "plan.nul", text.index("\0"), "The plan contains a NUL character", accepted="text", fix="remove it"
         )
     return text, source, problems
 
@@ -101,9 +99,9 @@ def _long_lines(source: Source, first: int, scanned: list[Block], problems: Prob
         if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
             continue
         message = "The line is longer than 64 KiB"
-        mend = "break the line, or move the text into a file"
+        fix = "break the line, or move the text into a file"
         accepted = "at most 64 KiB, except in step fences"
-        problems.error("plan.line-too-long", source.starts[n], message, accepted=accepted, mend=mend)
+        problems.error("plan.line-too-long", source.starts[n], message, accepted=accepted, fix=fix)
 
 
 def _step_fences(scanned: list[Block]) -> Iterator[Fence]:
@@ -138,7 +136,7 @@ def _whole(tasks: list[Task], sections: Outline, context: task_reader.Context) -
     start = problems.source.starts[0]
     if not tasks and not sections.tasks:
         accepted = f"### {context.checker.free}: Title in a section ## Tasks"
-        problems.error("plan.no-tasks", start, "The plan has no tasks", accepted=accepted, mend="write a task")
+        problems.error("plan.no-tasks", start, "The plan has no tasks", accepted=accepted, fix="write a task")
     if len(tasks) > MAX_TASKS:
         message, accepted = f"The plan has {len(tasks)} tasks", f"at most {MAX_TASKS} tasks in a phase"
         problems.error("plan.too-many-tasks", start, message, accepted=accepted)
@@ -147,8 +145,8 @@ def _whole(tasks: list[Task], sections: Outline, context: task_reader.Context) -
         if task.id in first and task.span:
             line = span.line if (span := first[task.id].span) else 0
             message = f"Duplicate id {task.id}, first used on line {line}"
-            mend = f"give one of them the id {context.checker.free}"
-            Field("id", problems).error("task.duplicate-id", task.span.start, message, task.id, "unique ids", mend)
+            fix = f"give one of them the id {context.checker.free}"
+            Field("id", problems).error("task.duplicate-id", task.span.start, message, task.id, "unique ids", fix)
         if task.id:
             first.setdefault(task.id, task)
 
@@ -159,7 +157,7 @@ def _success(head: Frontmatter, sections: Outline, problems: Problems) -> tuple[
     if sections.success is not None and head.criteria is not None:
         message = "Success criteria are given twice: in the frontmatter and in a section"
         at = source.starts[sections.success_line]
-        rules.error("plan.criteria-twice", at, message, accepted="one of them", mend="keep one of them")
+        rules.error("plan.criteria-twice", at, message, accepted="one of them", fix="keep one of them")
     drafts = head.criteria
     if drafts is None and sections.success is not None:
         drafts = criteria.from_bullets([from_item(item, source) for item in sections.success], rules)

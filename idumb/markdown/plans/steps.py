@@ -92,7 +92,7 @@ def _steps(entries: Iterator[_Entry], at: int, problems: Problems) -> tuple[Step
             valid.append(step)
     if not count and not problems.any_error:
         problems.error(
-            "steps.empty", at, "There are no steps", field="steps", accepted="a list of steps", mend="add one"
+            "steps.empty", at, "There are no steps", field="steps", accepted="a list of steps", fix="add one"
         )
     return tuple(valid)
 
@@ -123,8 +123,8 @@ def _json(body: str, place: Callable[[int], int], problems: Problems) -> Iterato
         shown = body[position : position + 60].partition("\n")[0]
         accepted = "a list of objects, or one object per line"
         offset = place(min(at, max(len(body) - 1, 0)))
-        mend = "check quotes, commas and brackets"
-        Field("steps", problems).error("json.unreadable", offset, message, shown, accepted, mend)
+        fix = "check quotes, commas and brackets"
+        Field("steps", problems).error("json.unreadable", offset, message, shown, accepted, fix)
 
 
 def _skip(body: str, at: int) -> int:
@@ -185,8 +185,8 @@ def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
             yield item.start, item
         return
     message = "Steps must be a list"
-    mend = "start each step with -"
-    problems.error("steps.not-a-list", node.start, message, field="steps", accepted="- tool: …", mend=mend)
+    fix = "start each step with -"
+    problems.error("steps.not-a-list", node.start, message, field="steps", accepted="- tool: …", fix=fix)
 
 
 # Checking
@@ -214,10 +214,10 @@ def _tool(tool: Any, places: Callable[[str], int], field: Field) -> str | None:
     if isinstance(tool, str) and tool in step_tools.TOOLS:
         return str(tool)
     if tool is not None:
-        mend = did_you_mean(str(tool), step_tools.TOOLS, "use a tool from the list")
+        fix = did_you_mean(str(tool), step_tools.TOOLS, "use a tool from the list")
         message = f"Unknown tool `{tool}`" if isinstance(tool, str) else "The tool must be a text"
         accepted = ", ".join(step_tools.TOOLS)
-        field.error("step.unknown-tool", places("tool"), message, str(tool)[:80], accepted, mend)
+        field.error("step.unknown-tool", places("tool"), message, str(tool)[:80], accepted, fix)
     return None
 
 
@@ -275,8 +275,8 @@ def _plain(node: yaml_nodes.Node) -> Any:
 def _check_keys(fields: dict[str, Any], places: Callable[[str], int], at: int, field: Field) -> None:
     for key in fields:
         if key not in KEYS:
-            mend = did_you_mean(key, KEYS, "remove it")
-            field.error("step.unknown-key", places(key), f"Unknown key `{key}` in a step", key, ", ".join(KEYS), mend)
+            fix = did_you_mean(key, KEYS, "remove it")
+            field.error("step.unknown-key", places(key), f"Unknown key `{key}` in a step", key, ", ".join(KEYS), fix)
     for key in _REQUIRED:
         if fields.get(key) is None:
             place = places(key) if key in fields else at
@@ -298,9 +298,9 @@ def _arguments(tool: str, entry: Any, at: int, field: Field) -> dict[str, Any] |
         if key in shape:
             checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), field)
             continue
-        mend = did_you_mean(key, shape, "remove it")
+        fix = did_you_mean(key, shape, "remove it")
         message = f"Unknown argument `{key}` of {tool}"
-        field.error("step.unknown-argument", places(key), message, key, accepted, mend)
+        field.error("step.unknown-argument", places(key), message, key, accepted, fix)
     for key, kind in shape.items():
         if key not in fields and not kind.endswith("?"):
             message = f"{tool} needs the argument `{key}`"

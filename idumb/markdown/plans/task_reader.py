@@ -79,10 +79,10 @@ def _twice(reading: Reading, value: Value, problems: Problems) -> None:
     first = problems.source.place(reading.spans[value.name][0])[0]
     shown = labels.SHOWN.get(value.name, value.label)
     message = f"Duplicate field {value.label} in {reading.id}, first used on line {first}"
-    mend = "merge the two"
+    fix = "merge the two"
     accepted = "each field once"
     problems.error(
-        "task.duplicate-label", value.label_at, message, field=shown, found=value.label, accepted=accepted, mend=mend
+        "task.duplicate-label", value.label_at, message, field=shown, found=value.label, accepted=accepted, fix=fix
     )
 
 
@@ -101,11 +101,9 @@ def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str
 
 def _bad_dependency(id: str, at: int, context: Context) -> None:
     message = f"`{id}` is not a task id of phase {context.phase}"
-    mend = "name tasks; to depend on another plan, write depends_on in the frontmatter"
+    fix = "name tasks; to depend on another plan, write depends_on in the frontmatter"
     accepted = f"T{context.phase}-01, …, or none"
-    context.problems.error(
-        "task.bad-dependency", at, message, field="Depends on", found=id, accepted=accepted, mend=mend
-    )
+    context.problems.error("task.bad-dependency", at, message, field="Depends on", found=id, accepted=accepted, fix=fix)
 
 
 def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> None:
@@ -113,10 +111,10 @@ def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> No
         if "steps" in reading.spans:
             first = problems.source.place(reading.spans["steps"][0])[0]
             message = f"{reading.id} has two step fences, the first on line {first}"
-            mend = "merge the two"
+            fix = "merge the two"
             accepted = "one step fence per task"
             problems.error(
-                "steps.two-fences", fence.start, message, field="steps", found=fence.info, accepted=accepted, mend=mend
+                "steps.two-fences", fence.start, message, field="steps", found=fence.info, accepted=accepted, fix=fix
             )
             continue
         reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
@@ -164,10 +162,10 @@ def finished(reading: Reading, context: Context) -> Task:
     fields = reading.values
     if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
         message = f"{reading.id} has no title"
-        mend = "write a title after the id"
+        fix = "write a title after the id"
         accepted = f"{reading.id}: Title"
         problems.error(
-            "task.no-title", reading.start, message, field="title", found=reading.id, accepted=accepted, mend=mend
+            "task.no-title", reading.start, message, field="title", found=reading.id, accepted=accepted, fix=fix
         )
     fields["acceptance"] = _acceptance(reading, context)
     source = problems.source
@@ -202,9 +200,9 @@ def _criteria(value: Value, rules: criteria.Rules) -> list[criteria.Draft]:
 
 def _no_acceptance(reading: Reading, problems: Problems) -> None:
     message = f"{reading.id} has no acceptance criterion"
-    mend = "add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks"
+    fix = "add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks"
     accepted = "- **Acceptance:** with checkboxes below it"
-    problems.error("task.no-acceptance", reading.start, message, field="Acceptance", accepted=accepted, mend=mend)
+    problems.error("task.no-acceptance", reading.start, message, field="Acceptance", accepted=accepted, fix=fix)
 
 
 class Spans(Mapping[str, Span]):
@@ -248,8 +246,8 @@ def usable(value: Value) -> bool:
             return False
     elif value.inline.s and value.bullets and value.name not in _BOTH:
         message = f"{value.label} has both a value on its line and bullets below it"
-        mend = "move everything into the bullets"
-        value.error("field.two-places", value.label_at, message, value.inline.s, "one of them", mend)
+        fix = "move everything into the bullets"
+        value.error("field.two-places", value.label_at, message, value.inline.s, "one of them", fix)
         return False
     return _no_strays(value)
 
@@ -261,16 +259,16 @@ def _no_strays(value: Value) -> bool:
         strays += [value.problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
     for at in strays[:1]:
         message = f"{value.label} cannot hold this content"
-        mend = "write it as bullets, or move it into the description"
+        fix = "write it as bullets, or move it into the description"
         accepted = "a value on the line, or bullets below it"
-        value.error("field.unexpected-content", at, message, accepted=accepted, mend=mend)
+        value.error("field.unexpected-content", at, message, accepted=accepted, fix=fix)
     return not strays
 
 
 def _empty_value(value: Value) -> None:
     message = f"{value.label} has no value"
-    mend = f"{'indent its value below it, or ' * (value.node is not None)}write none"
-    value.error("field.empty", value.label_at, message, accepted="a value, or none", mend=mend)
+    fix = f"{'indent its value below it, or ' * (value.node is not None)}write none"
+    value.error("field.empty", value.label_at, message, accepted="a value, or none", fix=fix)
 
 
 # Fields whose YAML value may be a mapping.
@@ -296,6 +294,6 @@ def _usable_node(value: Value) -> bool:
 def _bad_node(value: Value, node: yaml_nodes.Node | None) -> bool:
     accepted = "a map of verbs to lists of paths" if value.name == "files" else "a text or a list of texts"
     message = f"{value.label} must be {accepted}"
-    mend = f"write {accepted}"
-    value.error("field.not-text", node.start if node else value.label_at, message, accepted=accepted, mend=mend)
+    fix = f"write {accepted}"
+    value.error("field.not-text", node.start if node else value.label_at, message, accepted=accepted, fix=fix)
     return False

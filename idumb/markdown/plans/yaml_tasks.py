@@ -31,9 +31,9 @@ def read(draft: Draft, context: Context) -> list[Task]:
 
 def _not_a_task(at: int, context: Context) -> None:
     message = "A YAML task must be a mapping"
-    mend = "write id: and title:"
+    fix = "write id: and title:"
     accepted = "a mapping with id, title and fields, or a list of such mappings"
-    context.checker.error("task.not-a-mapping", at, message, accepted=accepted, mend=mend)
+    context.checker.error("task.not-a-mapping", at, message, accepted=accepted, fix=fix)
 
 
 def _yaml_node(draft: Draft, problems: Problems) -> yaml_nodes.Node | None:
@@ -82,10 +82,10 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
         return value.value.strip()
     example = f"{name}: {context.checker.free}" if name == "id" else f"{name}:"
     message = f"This YAML task has no `{name}`"
-    mend = f"add {example}"
+    fix = f"add {example}"
     accepted = f"{name}: and a text"
     context.problems.error(
-        f"task.no-{name}", value.start if value else node.start, message, field=name, accepted=accepted, mend=mend
+        f"task.no-{name}", value.start if value else node.start, message, field=name, accepted=accepted, fix=fix
     )
     return None
 
@@ -93,10 +93,10 @@ def _text(name: str, pairs: _Pairs, node: yaml_nodes.Node, context: Context) -> 
 def _id(task: Reading, pairs: _Pairs, context: Context) -> None:
     if task.id and context.phase is not None and not labels.is_task_id(task.id, context.phase):
         message = f"`{task.id}` is not a task id of phase {context.phase}"
-        mend = f"write T{context.phase}-, two or more digits and optionally a lower-case letter"
+        fix = f"write T{context.phase}-, two or more digits and optionally a lower-case letter"
         accepted = context.checker.free
         context.problems.error(
-            "task.bad-id", pairs["id"][1].start, message, field="id", found=task.id, accepted=accepted, mend=mend
+            "task.bad-id", pairs["id"][1].start, message, field="id", found=task.id, accepted=accepted, fix=fix
         )
 
 
@@ -118,9 +118,9 @@ def _key(task: Reading, key: yaml_nodes.Scalar, node: yaml_nodes.Node, context: 
     else:
         near = labels.nearest_key(key.value, _YAML_ONLY)
         message = f"Unknown key `{key.value}` in a task"
-        mend = f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…"
+        fix = f"did you mean `{near}`?" if near else "indent it below its key, remove it, or rename it to x-…"
         accepted = ", ".join([*_YAML_ONLY, *labels.FIELDS])
-        context.checker.error("task.unknown-label", key.start, message, key.value, accepted, mend)
+        context.checker.error("task.unknown-label", key.start, message, key.value, accepted, fix)
 
 
 def _behind_yaml(draft: Draft, readings: list[Reading], context: Context) -> None:

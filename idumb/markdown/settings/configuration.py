@@ -276,8 +276,8 @@ class _Reading:
         defined = tuple(defined)
         if name in defined:
             return name
-        mend = did_you_mean(name, defined, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
-        self._wrong(where, at, name, ", ".join(defined) or f"defined under `{section}`", mend)
+        fix = did_you_mean(name, defined, f"Define {name} under `{section}`.", values.DID_YOU_MEAN)
+        self._wrong(where, at, name, ", ".join(defined) or f"defined under `{section}`", fix)
         return None
 
     def _roles(self, node: Any, bindings: Mapping[str, Binding]) -> dict[str, RoleSettings]:
@@ -340,7 +340,7 @@ class _Reading:
             try:
                 section[key.value] = readers[key.value](value)
             except values.WrongValue as wrong:
-                self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.mend)
+                self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.fix)
         return section
 
     def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Scalar, Node]]:
@@ -352,10 +352,8 @@ class _Reading:
         return node.pairs
 
     def _unknown(self, name: str, key: Scalar, accepted: Iterable[str]) -> None:
-        mend = did_you_mean(key.value, accepted, "Remove the key.", values.DID_YOU_MEAN)
-        self._error(
-            name, key.start, f"Unknown key `{name}`", key.value, ", ".join(accepted), mend, "config.unknown-key"
-        )
+        fix = did_you_mean(key.value, accepted, "Remove the key.", values.DID_YOU_MEAN)
+        self._error(name, key.start, f"Unknown key `{name}`", key.value, ", ".join(accepted), fix, "config.unknown-key")
 
     def _missing(self, where: str, at: int, key: str, accepted: str) -> None:
         self._error(where, at, f"{where} has no `{key}`", "", accepted, f"Add `{accepted}`.")
@@ -363,13 +361,13 @@ class _Reading:
     def _not_allowed(self, name: str, at: int, found: str, reason: str) -> None:
         self._error(name, at, f"{name} is not allowed: {reason}", found, "no value", f"Remove {name}.")
 
-    def _wrong(self, name: str, at: int, found: str, accepted: str, mend: str = "") -> None:
-        self._error(name, at, f"{name}: {found!r} is not {accepted}", found, accepted, mend or f"Write {accepted}.")
+    def _wrong(self, name: str, at: int, found: str, accepted: str, fix: str = "") -> None:
+        self._error(name, at, f"{name}: {found!r} is not {accepted}", found, accepted, fix or f"Write {accepted}.")
 
     def _error(
-        self, name: str, at: int, message: str, found: str, accepted: str, mend: str, code: str = "config.bad-value"
+        self, name: str, at: int, message: str, found: str, accepted: str, fix: str, code: str = "config.bad-value"
     ) -> None:
-        Field(name, self._problems).error(code, at, message, found, accepted, mend)
+        Field(name, self._problems).error(code, at, message, found, accepted, fix)
 
 
 _NUMBERS: Mapping[str, Mapping[str, values.Reader]] = {

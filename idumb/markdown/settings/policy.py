@@ -61,7 +61,7 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
     except ValueError as why:
         problems = Problems(Source("", path))
         message = f"The policy {why}"
-        problems.error("policy.bad-value", 0, message, accepted="UTF-8 text", mend="Save the file as UTF-8.")
+        problems.error("policy.bad-value", 0, message, accepted="UTF-8 text", fix="Save the file as UTF-8.")
         return None, problems.sorted()
     problems = Problems(Source(text, path))
     node = yaml_nodes.read(text, lambda at: at, problems, "policy")
@@ -84,10 +84,10 @@ def _tools_by_key(node: Node | None, problems: Problems) -> dict[str, list[str]]
         if key.value in _KEYS:
             tools[key.value] = _tools(key.value, value, problems)
             continue
-        mend = did_you_mean(key.value, _KEYS, "Remove the key.", DID_YOU_MEAN)
+        fix = did_you_mean(key.value, _KEYS, "Remove the key.", DID_YOU_MEAN)
         message = f"Unknown key `{key.value}` in a policy"
         field = Field(key.value, problems)
-        field.error("policy.unknown-key", key.start, message, key.value, "allow, deny", mend)
+        field.error("policy.unknown-key", key.start, message, key.value, "allow, deny", fix)
     return tools
 
 
@@ -107,6 +107,6 @@ def _tools(key: str, node: Node, problems: Problems) -> list[str]:
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
     found = shown(node)
     tools = step_tools.TOOLS if isinstance(node, Scalar) else ()
-    mend = did_you_mean(found, tools, f"Write {accepted}.", DID_YOU_MEAN)
+    fix = did_you_mean(found, tools, f"Write {accepted}.", DID_YOU_MEAN)
     message = f"{field}: {found!r} is not {accepted}"
-    Field(field, problems).error("policy.bad-value", node.start, message, found, accepted, mend)
+    Field(field, problems).error("policy.bad-value", node.start, message, found, accepted, fix)

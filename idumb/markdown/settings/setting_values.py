@@ -45,15 +45,15 @@ def rejected(code: str, findings: tuple[Finding, ...], hint: str) -> InputError:
     """Return the error of a file with findings, which quotes the first one; its fix replaces the hint."""
     first, *others = errors(findings)
     more = f" (and {len(others)} more)" if others else ""
-    return InputError(code, f"{first.place}: {first.message}{more}", findings=findings, hint=first.mend or hint)
+    return InputError(code, f"{first.place}: {first.message}{more}", findings=findings, hint=first.fix or hint)
 
 
 class WrongValue(Exception):
     """An invalid value; `at` is its offset."""
 
-    def __init__(self, at: int, found: str, accepted: str, mend: str = "") -> None:
+    def __init__(self, at: int, found: str, accepted: str, fix: str = "") -> None:
         super().__init__(accepted)
-        self.at, self.found, self.accepted, self.mend = at, found, accepted, mend
+        self.at, self.found, self.accepted, self.fix = at, found, accepted, fix
 
 
 Reader = Callable[[Node], Any]
@@ -144,8 +144,8 @@ def one_of(choices: tuple[str, ...]) -> Reader:
     def reader(node: Node) -> str:
         if isinstance(node, Scalar) and node.value in choices:
             return str(node.value)
-        mend = did_you_mean(shown(node), choices, "", DID_YOU_MEAN)
-        raise WrongValue(node.start, shown(node), f"one of {', '.join(choices)}", mend)
+        fix = did_you_mean(shown(node), choices, "", DID_YOU_MEAN)
+        raise WrongValue(node.start, shown(node), f"one of {', '.join(choices)}", fix)
 
     return reader
 
@@ -219,7 +219,7 @@ def _message_problem(template: str) -> tuple[str, str] | None:
     for match in _BRACES.finditer(template):
         if match[1] not in MESSAGE_FIELDS:
             *most, last = (f"{{{name}}}" for name in MESSAGE_FIELDS)
-            return f"text with {', '.join(most)} and {last}", _field_mend(match)
+            return f"text with {', '.join(most)} and {last}", _field_fix(match)
     if not template.split("\n", 1)[0].strip():
         return "text that begins with the subject of the commit", "Write the subject on the first line."
     if _TRAILER.search(template):
@@ -229,7 +229,7 @@ def _message_problem(template: str) -> tuple[str, str] | None:
     return None
 
 
-def _field_mend(brace: re.Match[str]) -> str:
+def _field_fix(brace: re.Match[str]) -> str:
     """Return how to fix a brace alone, or a name in braces that idumb does not replace."""
     if brace[1] is None:
         return f"Remove the single {brace[0]}."

@@ -112,8 +112,8 @@ class _Scanner:
     def finish(self) -> None:
         if self.comment >= 0:
             message = "This comment is never closed"
-            mend = "write --> at the end of a line"
-            self.problems.error("comment.never-closed", self.comment, message, found="<!--", accepted="-->", mend=mend)
+            fix = "write --> at the end of a line"
+            self.problems.error("comment.never-closed", self.comment, message, found="<!--", accepted="-->", fix=fix)
         self._close_leaf()
         for paragraph in self.commented:
             comments.cut(paragraph, self.source, self.problems)
@@ -279,9 +279,9 @@ class _Scanner:
 
     def _unclosed(self, fence: Fence) -> None:
         message = "This fence is never closed"
-        mend = f"close it with {fence.mark} on a separate line, indented by at most three spaces"
+        fix = f"close it with {fence.mark} on a separate line, indented by at most three spaces"
         self.problems.error(
-            "fence.never-closed", fence.start, message, found=fence.mark + fence.info, accepted=fence.mark, mend=mend
+            "fence.never-closed", fence.start, message, found=fence.mark + fence.info, accepted=fence.mark, fix=fix
         )
 
     def _atx(self, rest: str, indent: int) -> int | None:
@@ -392,7 +392,7 @@ class _Scanner:
             message = f"Lists and quotes are nested more than {MAX_NESTING} levels deep"
             accepted = f"at most {MAX_NESTING} levels"
             self.problems.error(
-                "plan.too-deep", self._offset(self.idx + indent), message, accepted=accepted, mend="nest less"
+                "plan.too-deep", self._offset(self.idx + indent), message, accepted=accepted, fix="nest less"
             )
             return False
         self._close_unmatched()

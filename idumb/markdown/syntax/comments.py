@@ -15,9 +15,9 @@ def cut(paragraph: Paragraph, source: Source, problems: Problems) -> None:
     ranges, unclosed = cut_comments(paragraph.pieces)
     if unclosed is not None:
         message = "This comment starts inside a line and does not end on it"
-        mend = "start the comment on a new line"
+        fix = "start the comment on a new line"
         accepted = "a comment on one line, or at the start of a line"
-        problems.error("comment.inside-line", unclosed, message, found="<!--", accepted=accepted, mend=mend)
+        problems.error("comment.inside-line", unclosed, message, found="<!--", accepted=accepted, fix=fix)
     for (offset, _), cuts in zip(paragraph.pieces, ranges, strict=True):
         if cuts:
             _cut_line(source, offset, cuts)
@@ -40,6 +40,6 @@ def check_end(rest: str, begin: int, problems: Problems) -> None:
     """Report text after a comment that starts its line; more comments are allowed."""
     if re.sub(r"<!--.*?-->", "", rest).strip(" \t"):
         message = "Text after a comment that starts a line is not rendered as Markdown"
-        mend = "move the text to a new line"
+        fix = "move the text to a new line"
         accepted = "nothing after the comment"
-        problems.error("comment.text-after", begin, message, found=rest.strip(), accepted=accepted, mend=mend)
+        problems.error("comment.text-after", begin, message, found=rest.strip(), accepted=accepted, fix=fix)

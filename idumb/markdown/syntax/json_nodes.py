@@ -31,12 +31,12 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
     try:
         return reader.document()
     except ReadError as refused:
-        code, message, at, found, mend = refused.problem
+        code, message, at, found, fix = refused.problem
     except ValueError as error:  # a string that is never closed, or has a bad escape or a control character
         at = min(int(getattr(error, "pos", reader.at)), max(len(text) - 1, 0))
         code, message = "json.unreadable", f"Invalid JSON: {getattr(error, 'msg', error)}"
-        found, mend = _shown(text, at), "check quotes and escapes"
-    problems.error(code, place(at), message, field=field, found=found, accepted="JSON", mend=mend)
+        found, fix = _shown(text, at), "check quotes and escapes"
+    problems.error(code, place(at), message, field=field, found=found, accepted="JSON", fix=fix)
     return None
 
 
@@ -73,10 +73,10 @@ class _Reader:
         self.at = space.end() if space else self.at
         return self.text[self.at : self.at + 1]
 
-    def _unexpected(self, expected: str, mend: str = "check quotes, commas and brackets") -> ReadError:
+    def _unexpected(self, expected: str, fix: str = "check quotes, commas and brackets") -> ReadError:
         shown = _shown(self.text, self.at)
         message = f"Invalid JSON: expected {expected}"
-        return ReadError("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, mend)
+        return ReadError("json.unreadable", message, min(self.at, max(len(self.text) - 1, 0)), shown, fix)
 
     def _value(self, depth: int) -> Node:
         sign = self._skip()

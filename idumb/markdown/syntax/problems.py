@@ -26,16 +26,16 @@ class Problems:
         self.findings: list[Finding] = []
 
     def error(
-        self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", mend: str = ""
+        self, code: str, at: int, message: str, *, field: str = "", found: str = "", accepted: str = "", fix: str = ""
     ) -> None:
-        self._add(ERROR, code, at, message, (field, found, accepted, mend))
+        self._add(ERROR, code, at, message, (field, found, accepted, fix))
 
-    def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", mend: str = "") -> None:
-        self._add(WARNING, code, at, message, (field, found, "", mend))
+    def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", fix: str = "") -> None:
+        self._add(WARNING, code, at, message, (field, found, "", fix))
 
     def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
         line, column = self.source.place(at)
-        field, found, accepted, mend = rest
+        field, found, accepted, fix = rest
         self.findings.append(
             Finding(
                 code,
@@ -47,7 +47,7 @@ class Problems:
                 _short(found),
                 accepted,
                 _short(message, _WORDS),
-                mend,
+                fix,
             )
         )
 
@@ -79,9 +79,9 @@ class Problems:
 class ReadError(Exception):
     """A problem that ends the reading of a document; `at` is an index of its text."""
 
-    def __init__(self, code: str, message: str, at: int, found: str, mend: str) -> None:
+    def __init__(self, code: str, message: str, at: int, found: str, fix: str) -> None:
         super().__init__(message)
-        self.problem = (code, message, at, found, mend)
+        self.problem = (code, message, at, found, fix)
 
 
 @dataclass(slots=True)
@@ -91,11 +91,11 @@ class Field:
     label: str
     problems: Problems
 
-    def error(self, code: str, at: int, message: str, found: str = "", accepted: str = "", mend: str = "") -> None:
-        self.problems.error(code, at, message, field=self.label, found=found, accepted=accepted, mend=mend)
+    def error(self, code: str, at: int, message: str, found: str = "", accepted: str = "", fix: str = "") -> None:
+        self.problems.error(code, at, message, field=self.label, found=found, accepted=accepted, fix=fix)
 
-    def warning(self, code: str, at: int, message: str, found: str = "", mend: str = "") -> None:
-        self.problems.warning(code, at, message, field=self.label, found=found, mend=mend)
+    def warning(self, code: str, at: int, message: str, found: str = "", fix: str = "") -> None:
+        self.problems.warning(code, at, message, field=self.label, found=found, fix=fix)
 
 
 def _once(repeated: list[Finding]) -> Finding:

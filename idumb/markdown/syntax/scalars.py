@@ -47,8 +47,8 @@ def duration(value: Value) -> int | None:
     length = seconds(text.s)
     if length is None:
         message = f"`{text.s}` is not a duration"
-        mend = "write hours, minutes and seconds as whole numbers, such as 1h30m"
-        value.error("field.bad-duration", text.at(0), message, text.s, DURATIONS, mend)
+        fix = "write hours, minutes and seconds as whole numbers, such as 1h30m"
+        value.error("field.bad-duration", text.at(0), message, text.s, DURATIONS, fix)
     return length
 
 
@@ -62,8 +62,8 @@ def chosen(text: Text, field: Field, choices: tuple[str, ...]) -> str | None:
         return text.s
     near = nearest(text.s, choices)
     message = f"`{text.s}` is not a valid value of {field.label}"
-    mend = f"write {near}" if near else f"write one of {', '.join(choices)}"
-    field.error("field.bad-choice", text.at(0), message, text.s, ", ".join(choices), mend)
+    fix = f"write {near}" if near else f"write one of {', '.join(choices)}"
+    field.error("field.bad-choice", text.at(0), message, text.s, ", ".join(choices), fix)
     return None
 
 
@@ -97,8 +97,8 @@ def below(value: Value) -> None:
 
 def _unexpected(field: Field, at: int) -> None:
     message = f"{field.label} cannot hold this content"
-    mend = "move it into the description of the task"
-    field.error("field.unexpected-content", at, message, accepted="one value per bullet", mend=mend)
+    fix = "move it into the description of the task"
+    field.error("field.unexpected-content", at, message, accepted="one value per bullet", fix=fix)
 
 
 def split(text: Text, field: Field) -> Iterator[Text]:
@@ -115,10 +115,10 @@ def split(text: Text, field: Field) -> Iterator[Text]:
             yield text.part(start, end)
         else:
             message = f"{field.label} has an empty item between commas"
-            mend = "remove the comma, or write the missing item"
+            fix = "remove the comma, or write the missing item"
             accepted = "items between commas"
             field.error(
-                "field.empty-item", text.at(min(start, max(len(text.s) - 1, 0))), message, text.s, accepted, mend
+                "field.empty-item", text.at(min(start, max(len(text.s) - 1, 0))), message, text.s, accepted, fix
             )
 
 
@@ -143,9 +143,9 @@ def paths(value: Value) -> tuple[str, ...]:
 
 def _blank_in_path(text: Text, field: Field) -> None:
     message = f"`{text.s}` contains a space"
-    mend = f"for one path, write `{text.s}` in backticks; for several, separate them with commas"
+    fix = f"for one path, write `{text.s}` in backticks; for several, separate them with commas"
     accepted = "paths separated by commas; paths with spaces in backticks"
-    field.error("field.bare-blank", text.at(0), message, text.s, accepted, mend)
+    field.error("field.bare-blank", text.at(0), message, text.s, accepted, fix)
 
 
 def commands(value: Value) -> tuple[str, ...]:
@@ -189,8 +189,8 @@ def one_command(text: Text, field: Field) -> str | None:
 
 def bare_command(text: Text, field: Field, *, empty: bool = False) -> None:
     message = "The command is empty" if empty else f"`{text.s}` is not one command in backticks"
-    mend = "put the whole command in backticks; if it contains backticks, use double ones"
-    field.error("command.empty" if empty else "command.bare", text.at(0), message, text.s, COMMANDS, mend)
+    fix = "put the whole command in backticks; if it contains backticks, use double ones"
+    field.error("command.empty" if empty else "command.bare", text.at(0), message, text.s, COMMANDS, fix)
 
 
 def fenced(fence: Fence, field: Field) -> str | None:
@@ -199,8 +199,8 @@ def fenced(fence: Fence, field: Field) -> str | None:
     if fence.info == "sh" and command.strip():
         return command
     message = "A command of several lines must be in a fence `sh`" if fence.info != "sh" else "The command is empty"
-    mend = "write sh after the opening backticks, and the command inside the fence"
-    field.error("command.fence", fence.start, message, fence.mark + fence.info, "```sh", mend)
+    fix = "write sh after the opening backticks, and the command inside the fence"
+    field.error("command.fence", fence.start, message, fence.mark + fence.info, "```sh", fix)
     return None
 
 
@@ -212,7 +212,7 @@ def declared_ids(value: Value, declared: Iterable[str], kind: str) -> tuple[str,
             continue
         near = nearest(id, declared_set) if len(value.problems.findings) < _MANY else None
         message = f"The {kind} `{id}` is not declared in the frontmatter"
-        mend = f"did you mean `{near}`?" if near else f"declare it under {kind}s in the frontmatter"
+        fix = f"did you mean `{near}`?" if near else f"declare it under {kind}s in the frontmatter"
         accepted = ", ".join(sorted(declared_set)) or "none declared"
-        Field(f"{kind.capitalize()}s", value.problems).error(f"task.unknown-{kind}", at, message, id, accepted, mend)
+        Field(f"{kind.capitalize()}s", value.problems).error(f"task.unknown-{kind}", at, message, id, accepted, fix)
     return tuple(id for id, _ in ids)

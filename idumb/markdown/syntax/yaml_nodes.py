@@ -59,8 +59,8 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
     try:
         return _Reader(text, place, problems, field).document()
     except ReadError as refused:
-        code, message, at, found, mend = refused.problem
-        problems.error(code, place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
+        code, message, at, found, fix = refused.problem
+        problems.error(code, place(at), message, field=field, found=found, accepted=ACCEPTED, fix=fix)
     except YAMLError as error:
         at = _mark_of(error, text)
         lines, number = text.split("\n"), text.count("\n", 0, at)
@@ -68,12 +68,12 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         check = (
             "check the indentation of this line and the line above, and " if "did not find expected" in words else ""
         )
-        message, mend = indentation.in_yaml(lines, number) or (
+        message, fix = indentation.in_yaml(lines, number) or (
             f"Invalid YAML: {words}",
             f"{check}quote values that contain a colon, a hash or a bracket",
         )
         found = lines[number].strip(" \r").replace("\t", "\\t")
-        problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, mend=mend)
+        problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, fix=fix)
     return None
 
 
@@ -194,8 +194,8 @@ def duplicate_key(problems: Problems, key: Scalar, first: int, field: str) -> No
     """Report a duplicate key; `first` is the offset of its first use."""
     line = problems.source.place(first)[0]
     message = f"Duplicate key `{key.value}`, first used on line {line}"
-    mend = "keep one of them"
-    problems.error("yaml.duplicate-key", key.start, message, field=field, found=key.value, accepted=ACCEPTED, mend=mend)
+    fix = "keep one of them"
+    problems.error("yaml.duplicate-key", key.start, message, field=field, found=key.value, accepted=ACCEPTED, fix=fix)
 
 
 def _mark_of(error: Any, text: str) -> int:

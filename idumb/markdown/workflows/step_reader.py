@@ -117,9 +117,9 @@ class _Paths:
         names = _INPUT.findall(path)
         unknown = next((name for name in names if name not in self.declared), None)
         if unknown is not None:
-            mend = did_you_mean(unknown, self.declared, "declare it in the frontmatter")
+            fix = did_you_mean(unknown, self.declared, "declare it in the frontmatter")
             message = f"There is no input `{unknown}`"
-            place.error("workflow.unknown-input", at, message, path, "{inputs.NAME}", mend)
+            place.error("workflow.unknown-input", at, message, path, "{inputs.NAME}", fix)
         if not names or any(name not in self.values for name in names):
             return path
         text = _INPUT.sub(lambda match: workflow.shown(self.values[match[1]]), path)
@@ -139,8 +139,8 @@ def _read(
         if node is not None:
             at, found = (node.start, "") if kind is None else (kind.start, value_reader.shown(kind))
             message = f"The step `{draft.id}` has " + (f"the unknown kind `{found}`" if found else "no `kind`")
-            mend = did_you_mean(found, workflow.KINDS, _NO_KIND)
-            place.error("workflow.bad-kind", at, message, found, ", ".join(workflow.KINDS), mend)
+            fix = did_you_mean(found, workflow.KINDS, _NO_KIND)
+            place.error("workflow.bad-kind", at, message, found, ", ".join(workflow.KINDS), fix)
         return None
     keys = value_reader.mapping(node, KEYS[kind.value], place, f"the {kind.value} step `{draft.id}`") or {}
     reading = Reading("fence", ids.get(draft.id, ""), draft.title, draft.start, draft.end, draft.line)
@@ -214,8 +214,8 @@ def _human(step: _Step, place: Field) -> None:
     asks = value_reader.shown(node) if node is not None else ("decision" if options else "action")
     if asks not in _ASKS:
         at = node.start if node is not None else step.draft.start
-        mend = did_you_mean(asks, _ASKS, "write one of these words")
-        place.error("workflow.bad-value", at, f"`ask` cannot be `{asks}`", asks, ", ".join(_ASKS), mend)
+        fix = did_you_mean(asks, _ASKS, "write one of these words")
+        place.error("workflow.bad-value", at, f"`ask` cannot be `{asks}`", asks, ", ".join(_ASKS), fix)
         step.reading.bad = True
         return
     if (asks == "decision") != bool(options):
@@ -295,9 +295,9 @@ class _Linker:
             if id in self._ids and id:
                 named.append(self._ids[id])
             else:
-                mend = did_you_mean(id, filter(None, self._ids), "name a step of this workflow")
+                fix = did_you_mean(id, filter(None, self._ids), "name a step of this workflow")
                 accepted = "ids of steps, or none"
-                place.error("workflow.unknown-step", item.start, f"There is no step `{id}`", id, accepted, mend)
+                place.error("workflow.unknown-step", item.start, f"There is no step `{id}`", id, accepted, fix)
         return tuple(named)
 
     def _takes(self, node: Node, place: Field) -> dict[str, Take]:
@@ -327,9 +327,9 @@ class _Linker:
         if (step, output) in self._given or (step in self._ids and output == workflow.OUTCOME):
             return Take(self._ids[step], output, default)
         known = [f"{step}.{output}" for step, output in self._given]
-        mend = did_you_mean(shown, known, "declare it under `outputs` of that step")
+        fix = did_you_mean(shown, known, "declare it under `outputs` of that step")
         message = f"There is no output `{shown}`"
-        place.error("workflow.unknown-output", source.start, message, shown, "STEP.OUTPUT of another step", mend)
+        place.error("workflow.unknown-output", source.start, message, shown, "STEP.OUTPUT of another step", fix)
         return None
 
     def _condition(self, step: _Step, place: Field) -> Expression | None:
@@ -366,8 +366,8 @@ class _Linker:
             ):
                 at = node.start if node is not None else step.draft.start
                 id = next(id for id, known in self._ids.items() if known == task)
-                message, mend = f"`{id}` is in two branches", "nest the conditions, so that each step is in one branch"
-                place.error("workflow.two-branches", at, message, id, "one branch for each step", mend)
+                message, fix = f"`{id}` is in two branches", "nest the conditions, so that each step is in one branch"
+                place.error("workflow.two-branches", at, message, id, "one branch for each step", fix)
         return named
 
     def _named_in(self, step: _Step, name: str) -> tuple[str, ...]:

@@ -54,8 +54,8 @@ def _value(name: Scalar, node: Node, field: Field, rules: _Rules) -> Value | Non
     if not isinstance(kind, Scalar) or kind.value not in types:
         found, at = ("", node.start) if kind is None else (shown(kind), kind.start)
         message = f"The {noun} `{name.value}` has " + (f"the unknown type `{found}`" if found else "no `type`")
-        mend = did_you_mean(found, types, f"write {' or '.join(types)}")
-        field.error("workflow.bad-type", at, message, found, ", ".join(types), mend)
+        fix = did_you_mean(found, types, f"write {' or '.join(types)}")
+        field.error("workflow.bad-type", at, message, found, ", ".join(types), fix)
         return None
     texts = {key: text(fields[key], field) for key in ("description", "file", "key") if key in fields}
     choices = _choices(name, kind.value, fields.get("choices"), field)
@@ -79,8 +79,8 @@ def _place(value: Value, fields: dict[str, Node], field: Field) -> None:
         at, accepted = fields["file"].start, "one path in the repository"
         field.error("workflow.bad-file", at, f"`{value.file}` {problem}", value.file, accepted)
     if value.key and not value.file:
-        mend = "add `file:` and the path of a JSON file, or remove `key`"
-        field.error("workflow.bad-file", fields["key"].start, "`key` needs `file`", value.key, "file and key", mend)
+        fix = "add `file:` and the path of a JSON file, or remove `key`"
+        field.error("workflow.bad-file", fields["key"].start, "`key` needs `file`", value.key, "file and key", fix)
 
 
 def _with_default(value: Value, node: Node | None, field: Field) -> Value | None:

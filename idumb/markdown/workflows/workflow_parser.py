@@ -65,9 +65,9 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
         return ParsedPlan(None, problems.sorted(), text)
     head = _head(node, problems)
     if file_name and head.name and head.name != file_name:
-        message, mend = f"The workflow is named `{head.name}`, and its file {file_name}.md", "rename one of them"
+        message, fix = f"The workflow is named `{head.name}`, and its file {file_name}.md", "rename one of them"
         problems.error("workflow.other-name", source.starts[0], message, field="name", found=head.name,
-                       accepted=file_name, mend=mend)  # fmt: skip
+                       accepted=file_name, fix=fix)  # fmt: skip
     outline = _Outline(problems)
     outline.read(blocks.scan(source, end_line, problems))
     phase = WORKFLOW_RUNS.phase_of(path)
@@ -75,7 +75,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     tasks = step_reader.tasks(outline.drafts, phase or DEFINITION, head.inputs, values, problems)
     if not outline.drafts:
         message = "The workflow has no steps"
-        problems.error("workflow.no-steps", source.starts[0], message, accepted=_FORM, mend="write a step")
+        problems.error("workflow.no-steps", source.starts[0], message, accepted=_FORM, fix="write a step")
     plan = Plan(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -142,8 +142,8 @@ def _run(
         if (fence is None) == is_run:
             at = problems.source.starts[0] if fence is None else fence.start
             message = "The run has no inputs" if is_run else "Only idumb writes a fence `yaml run`"
-            mend = "start the workflow again with idumb workflow run" if is_run else "remove it"
-            place.error("workflow.bad-run", at, message, "", "a fence `yaml run` at the end of a run's plan", mend)
+            fix = "start the workflow again with idumb workflow run" if is_run else "remove it"
+            place.error("workflow.bad-run", at, message, "", "a fence `yaml run` at the end of a run's plan", fix)
         return defaults, {}
     node = _fence_node(fence, problems)
     values = value_reader.mapping(node, ("from", "inputs"), place, "the run") if node is not None else None
@@ -158,8 +158,8 @@ def _run(
 def _checked(head: _Head, given: Mapping[str, Any], fence: Fence, place: Field) -> dict[str, Any]:
     declared = {value.name: value for value in head.inputs}
     for name in (name for name in given if name not in declared):
-        mend = did_you_mean(name, declared, "remove it")
-        place.error("workflow.unknown-input", fence.start, f"Unknown input `{name}`", name, ", ".join(declared), mend)
+        fix = did_you_mean(name, declared, "remove it")
+        place.error("workflow.unknown-input", fence.start, f"Unknown input `{name}`", name, ", ".join(declared), fix)
     values: dict[str, Any] = {}
     for name, value in declared.items():
         typed = workflow.from_json(value, given[name]) if name in given else value.default
@@ -220,8 +220,8 @@ class _Outline:
             draft.description = fields.lines_left(region, self._taken, self.problems.source)
         elif heading is not None and _STEP_HEADING.fullmatch(heading.text):
             message = f"The step `{heading.text.partition(':')[0]}` has no fence `{STEP}`"
-            mend = "add the fence, or change the heading if it is only text"
-            self._error("workflow.step-without-fence", heading.start, message, heading.text, mend)
+            fix = "add the fence, or change the heading if it is only text"
+            self._error("workflow.step-without-fence", heading.start, message, heading.text, fix)
         self._draft, self._taken, self._heading = None, [], None
 
     def _step(self, fence: Fence) -> None:
@@ -232,12 +232,12 @@ class _Outline:
             return
         match = _STEP_HEADING.fullmatch(heading.text)
         if match is None:
-            mend = "write ### and an id of lower-case letters, digits and `-`, a colon and a title"
+            fix = "write ### and an id of lower-case letters, digits and `-`, a colon and a title"
             self._error("workflow.bad-heading", heading.start, "The heading of a step needs an id and a title",
-                        heading.text, mend)  # fmt: skip
+                        heading.text, fix)  # fmt: skip
         if not self._phase:
-            message, mend = "The step is in no phase", "write a heading of level 2 above it, such as ## Build"
-            self._error("workflow.no-phase", heading.start, message, heading.text, mend)
+            message, fix = "The step is in no phase", "write a heading of level 2 above it, such as ## Build"
+            self._error("workflow.no-phase", heading.start, message, heading.text, fix)
         node = _fence_node(fence, self.problems)
         self._taken.append((fence.line, fence.end_line))
         source = self.problems.source
@@ -261,13 +261,13 @@ class _Outline:
             info = inner.info.strip()
             if _LIKE_FENCE.fullmatch(info) or (info.casefold() in _NO_LANGUAGE and self._like_step(inner)):
                 message = f"`{info}` is not a fence of a step" if info else "This fence looks like a step"
-                mend = f"write ```{STEP} in the first column, or add the word example"
-                self._error("workflow.fence-near-miss", inner.start, message, inner.info, mend)
+                fix = f"write ```{STEP} in the first column, or add the word example"
+                self._error("workflow.fence-near-miss", inner.start, message, inner.info, fix)
 
     def _like_step(self, fence: Fence) -> bool:
         source = self.problems.source
         body = steps.body_of(fence, source)[0] if fence.top else "\n".join(text for _, text in fence.pieces)
         return _LIKE_STEP.search(body) is not None
 
-    def _error(self, code: str, at: int, message: str, found: str, mend: str) -> None:
-        Field("step", self.problems).error(code, at, message, found, _FORM, mend)
+    def _error(self, code: str, at: int, message: str, found: str, fix: str) -> None:
+        Field("step", self.problems).error(code, at, message, found, _FORM, fix)

@@ -77,8 +77,8 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     builder = attempt.get("builder")
     by = f" by {markup.one_line(builder)}" if isinstance(builder, str) else ""
     lines = [f"Attempt {attempt['attempt']}{by}: {phrases.ended(attempt, commit)}"]
-    if attempt.get("mend"):
-        lines.append(f"  next: {markup.one_line(attempt['mend'])}")
+    if attempt.get("fix"):
+        lines.append(f"  next: {markup.one_line(attempt['fix'])}")
     lines += _kept(attempt)
     lines += _used(attempt)
     if sandbox := (attempt.get("result") or {}).get("sandbox"):

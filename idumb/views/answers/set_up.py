@@ -125,7 +125,7 @@ def _check(check: phrases.Data, width: int) -> list[str]:
         return [f"ok       {check['code']:<{width}}  {markup.one_line(words)}"]
     causes: dict[tuple[str, str, str], list[phrases.Data]] = {}
     for symptom in reported:
-        causes.setdefault((symptom["state"], symptom["means"], _mend(symptom)), []).append(symptom)
+        causes.setdefault((symptom["state"], symptom["means"], _fix(symptom)), []).append(symptom)
     return [line for same in causes.values() for line in _cause(check["code"], same, width)]
 
 
@@ -134,8 +134,8 @@ def _cause(code: str, same: Sequence[phrases.Data], width: int) -> list[str]:
     first, *others = (_symptom_line(symptom) for symptom in same)
     lines = [f"{same[0]['state']:<8} {code:<{width}}  {first}", *(f"{indent}{words}" for words in others)]
     lines += [f"{indent}{markup.one_line(same[0]['means'])}"] if same[0]["means"] else []
-    mend = _mend(same[0])
-    return lines + ([f"{indent}next: {markup.one_line(mend)}"] if mend else [])
+    fix = _fix(same[0])
+    return lines + ([f"{indent}next: {markup.one_line(fix)}"] if fix else [])
 
 
 def _symptom_line(symptom: phrases.Data) -> str:
@@ -143,8 +143,8 @@ def _symptom_line(symptom: phrases.Data) -> str:
     return f"{path}: {words}" if path and not words.startswith(path) else words
 
 
-def _mend(symptom: phrases.Data) -> str:
-    return "idumb doctor --fix" if symptom["mends"] else str(symptom["mend"])
+def _fix(symptom: phrases.Data) -> str:
+    return "idumb doctor --fix" if symptom["fixes"] else str(symptom["fix"])
 
 
 def deinit(data: phrases.Data) -> str:

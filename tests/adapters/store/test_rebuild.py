@@ -48,7 +48,7 @@ def copy_of(opened: OpenedLog) -> Path:
     return Path(AnchoredCopy(str(opened.folder)).path)
 
 
-def mend(opened: OpenedLog) -> rebuild.Report:
+def fix(opened: OpenedLog) -> rebuild.Report:
     opened.close()
     return rebuild.rebuild(str(opened.folder), nothing_kept)
 
@@ -103,7 +103,7 @@ def test_a_damaged_log_is_refused_and_rebuilt_unchanged(
     if damage not in (changed, cut):
         assert code_of(opened.log.head) in {"store.missing", "store.corrupt", "store.older"}
     assert recoverable(opened).possible
-    report = mend(opened)
+    report = fix(opened)
     assert report.events == 21
     assert list(opened.log.events()) == events
     assert opened.log.verify().broken_at is None
@@ -116,7 +116,7 @@ def test_a_damaged_log_is_refused_and_rebuilt_unchanged(
 
 def test_an_old_owner_cannot_write_into_a_rebuilt_log(opened: OpenedLog) -> None:
     fence = opened.owner.acquire("idumb test")
-    mend(opened)
+    fix(opened)
     assert code_of(lambda: opened.append(fence)) == "store.fence"
 
 
@@ -126,7 +126,7 @@ def test_a_rebuilt_log_combines_copy_and_database(opened: OpenedLog) -> None:
     copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:15]))
     changed(opened.path)
     assert recoverable(opened).events == 21
-    assert mend(opened).events == 21
+    assert fix(opened).events == 21
     assert opened.log.verify().count == 21
     assert len(copy.read_bytes().splitlines()) == 21
 
@@ -139,7 +139,7 @@ def test_events_that_a_witness_knows_are_never_dropped(opened: OpenedLog) -> Non
     recovered = recoverable(opened)
     assert not recovered.possible
     assert "only events 1 to 15 of 21" in recovered.words
-    assert code_of(lambda: mend(opened)) == "store.lost"
+    assert code_of(lambda: fix(opened)) == "store.lost"
     assert not opened.path.exists()
     assert code_of(opened.log.head) == "store.missing"
 
@@ -172,14 +172,14 @@ def test_two_histories_are_never_mixed(tmp_path: Path) -> None:
     recovered = recoverable(first)
     assert not recovered.possible
     assert "different histories up to event 3" in recovered.words
-    assert code_of(lambda: mend(first)) == "store.lost"
+    assert code_of(lambda: fix(first)) == "store.lost"
 
 
 def test_a_hot_journal_of_the_old_database_never_reaches_the_new_one(opened: OpenedLog) -> None:
     journal = opened.path.with_name("store.db-journal")
     garbage(opened.path)
     journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"x" * 2000)
-    mend(opened)
+    fix(opened)
     assert not journal.exists() or not journal.stat().st_size
     assert opened.path.with_name("store.db-journal.damaged-1").exists()
     assert opened.log.verify().count == 21
@@ -188,7 +188,7 @@ def test_a_hot_journal_of_the_old_database_never_reaches_the_new_one(opened: Ope
 def test_each_damaged_database_is_kept_under_its_own_name(opened: OpenedLog) -> None:
     for number in (1, 2, 3):
         opened.path.write_bytes(b"damage %d" % number)
-        assert mend(opened).set_aside == f"{opened.path}.damaged-{number}"
+        assert fix(opened).set_aside == f"{opened.path}.damaged-{number}"
     kept = [opened.path.with_name(f"store.db.damaged-{number}").read_bytes() for number in (1, 2, 3)]
     assert kept == [b"damage 1", b"damage 2", b"damage 3"]
 
@@ -200,7 +200,7 @@ def test_a_rebuild_killed_at_any_moment_can_be_repeated(opened: OpenedLog, monke
     for at in range(12):
         garbage(opened.path)
         _killed_at(opened, at)
-        mend(opened)
+        fix(opened)
         assert list(opened.log.events()) == events, at
         opened.close()
     leftovers = {place.name for place in opened.path.parent.iterdir() if ".new" in place.name}
@@ -224,7 +224,7 @@ def _killed_at(opened: OpenedLog, at: int) -> None:
             return inner(*arguments, **options)
 
         setattr(os, name, counted)
-    mend(opened)
+    fix(opened)
     os._exit(0)
 
 
@@ -287,7 +287,7 @@ def test_damage_inside_a_copy_is_reported_and_rebuilding_repairs_it(opened: Open
     whole = copy.read_bytes()
     copy.write_bytes(whole.replace(b'"n":5', b'"n":6', 1))
     assert AnchoredCopy(str(opened.folder)).damaged() == 1
-    assert mend(opened).events == 21
+    assert fix(opened).events == 21
     assert copy.read_bytes() == whole
 
 

@@ -23,7 +23,7 @@ def test_a_check_that_hides_a_failure_is_named_with_the_fix() -> None:
     assert finding.message == (
         "T1-01: a check passes even if `pytest` fails: a pipe has the exit code of its last program (tee log)."
     )
-    assert finding.mend.startswith("Omit `| tee log`")
+    assert finding.fix.startswith("Omit `| tee log`")
 
 
 def test_every_command_that_proves_something_is_read() -> None:
@@ -40,7 +40,7 @@ def test_every_command_that_proves_something_is_read() -> None:
 def test_pipefail_in_sh_is_explained() -> None:
     (finding,) = findings_of(plan(task(acceptance=proven_by("set -o pipefail; pytest | tee log"))))
     assert "dash stops there" in finding.message
-    assert "bash -o pipefail -c" in finding.mend
+    assert "bash -o pipefail -c" in finding.fix
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_a_task_with_a_verify_that_proves_nothing_gets_a_suggestion() -> None:
     """R-LOCK-1."""
     mixed = (Criterion("AC-1", "reads well", "opinion"), Criterion("AC-2", "it counts", "unproven"))
     for one in (task(acceptance=mixed, verify=("true",)), task(acceptance=(*CHECKED, *mixed), verify=("true",))):
-        assert [f.mend for f in findings_of(plan(one)) if "— verify" in f.mend]
-    assert not [f for f in findings_of(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.mend]
+        assert [f.fix for f in findings_of(plan(one)) if "— verify" in f.fix]
+    assert not [f for f in findings_of(plan(task(acceptance=(*CHECKED, *mixed)))) if "— verify" in f.fix]
 
 
 def test_a_file_of_plain_steps_has_no_place_for_declarations() -> None:

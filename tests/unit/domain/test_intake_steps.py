@@ -88,7 +88,7 @@ def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_name
         f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"
     ]
     assert (finding.severity, finding.line) == (ERROR, 20)
-    assert finding.found in finding.mend
+    assert finding.found in finding.fix
 
     def assuming(text: str) -> set[str]:
         return codes(plan(task(steps=(step(command=command),)), assumptions=(text,)))

@@ -15,7 +15,7 @@ from idumb.views.answers import status as answer_status
 FINDING = {
     "code": "task.duplicate-id", "severity": "error", "path": ".planning/phases/1/01-PLAN.md", "line": 12, "column": 1,
     "field": "id", "found": "T1-01", "accepted": "an id unique in the phase", "message": "Task id T1-01 is used twice.",
-    "mend": "Give this task an unused id.",
+    "fix": "Give this task an unused id.",
 }  # fmt: skip
 DECISION = {
     "id": "T1-05.work", "kind": "decision", "what": "Which name?", "why": "two fit", "evidence": ["read the list"],

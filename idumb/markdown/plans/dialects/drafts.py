@@ -114,7 +114,7 @@ def kind_of(type: str, at: int, problems: Problems) -> str:
         f"idumb does not know the task type `{type}` and reads the task as {kind}",
         field="type",
         found=type,
-        mend="use " + ", ".join(name for name in _KINDS if name),
+        fix="use " + ", ".join(name for name in _KINDS if name),
     )
     return kind
 
@@ -173,7 +173,7 @@ def _dependencies(draft: TaskDraft, by_own: dict[str, str], problems: Problems) 
                 field="Depends on",
                 found=text,
                 accepted=", ".join(list(by_own)[:6]) or "none",
-                mend="name a task of this plan, or write none",
+                fix="name a task of this plan, or write none",
             )
         elif known not in found:
             found.append(known)
@@ -313,6 +313,6 @@ def _claim(text: str, at: int, task: str, problems: Problems) -> FileClaim | Non
         f"{task}: `{path}` {problem}, so the task does not declare it",
         field="files",
         found=text.strip(),
-        mend="write paths of the repository, separated by commas",
+        fix="write paths of the repository, separated by commas",
     )
     return None

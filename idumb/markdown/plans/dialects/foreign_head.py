@@ -105,7 +105,7 @@ class _Reader:
             message,
             field=key.value,
             found=key.value,
-            mend="move it into the text if a builder must know it",
+            fix="move it into the text if a builder must know it",
         )
 
     def _wave(self, node: Node) -> None:
@@ -115,7 +115,7 @@ class _Reader:
         elif not (isinstance(node, Scalar) and node.is_null):
             self.problems.warning(
                 "dialect.bad-value", node.start, "`wave` is no whole number, so it orders nothing", field="wave",
-                found=text, mend="write wave: 1",
+                found=text, fix="write wave: 1",
             )  # fmt: skip
 
     def _requirements(self, node: Node) -> None:

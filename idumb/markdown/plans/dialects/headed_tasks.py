@@ -62,7 +62,7 @@ def read(
     if unclosed is not None:
         problems.error(
             "fence.never-closed", rows[unclosed].at, "The fence is never closed", found=rows[unclosed].text.strip(),
-            accepted="the same mark on a line of its own", mend="close it",
+            accepted="the same mark on a line of its own", fix="close it",
         )  # fmt: skip
     reading = _Reading(problems, dialect, kinds)
     for row in rows:
@@ -85,7 +85,7 @@ def _starts(reading: _Reading, row: Line) -> bool:
         if ticked:
             reading.problems.warning(
                 "task.ticked", row.at, "Plans hold no status: idumb does not read this mark as done",
-                found=row.text.strip()[:60], mend="idumb import keeps such marks as history",
+                found=row.text.strip()[:60], fix="idumb import keeps such marks as history",
             )  # fmt: skip
         return True
     if item:
@@ -94,7 +94,7 @@ def _starts(reading: _Reading, row: Line) -> bool:
     if box:
         reading.problems.warning(
             "dialect.stray-text", row.at, "This checkbox has no id of a task, so it is text", found=row.text.strip(),
-            mend="write an id such as T01 before the title if it is a task",
+            fix="write an id such as T01 before the title if it is a task",
         )  # fmt: skip
     return False
 

@@ -216,7 +216,7 @@ def _depends_on(draft: TaskDraft, part: Part, problems: Problems) -> None:
             problems.warning(
                 "dialect.unread-dependency", part[1] + match.start(),
                 "This is no id of a task, so the task waits for the task before it",
-                field="Depends on", found=checks.flat(match[0]), mend="name tasks, or write none",
+                field="Depends on", found=checks.flat(match[0]), fix="name tasks, or write none",
             )  # fmt: skip
             return
         ids.append((id[1], part[1] + match.start()))

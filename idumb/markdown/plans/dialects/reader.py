@@ -53,7 +53,7 @@ def _long_lines(source: Source, problems: Problems) -> None:
         if len(line) > _LONGEST_LINE // 4 and len(line.encode("utf-8", "replace")) > _LONGEST_LINE:
             problems.error(
                 "plan.line-too-long", source.starts[number], "The line is longer than 64 KiB",
-                accepted="at most 64 KiB", mend="break the line, or move the text into a file",
+                accepted="at most 64 KiB", fix="break the line, or move the text into a file",
             )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
         problems.error(
             "plan.no-tasks", begin if begin < len(source.text) else 0, "The plan has no tasks that idumb can read",
             accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
-            mend="write its tasks in one of these forms, or convert it: idumb import PATH",
+            fix="write its tasks in one of these forms, or convert it: idumb import PATH",
         )  # fmt: skip
     objective = head.texts.get("objective") or next((titles.block(t) for t, _ in texts.get("objective", ())), "")
     title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
@@ -105,7 +105,7 @@ def _tasks(
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         problems.warning(
             "dialect.unknown-tag", texts[name][0][1], f"idumb does not know the tag `<{name}>` and does not read it",
-            found=f"<{name}>", mend="move what a builder must know into a task",
+            found=f"<{name}>", fix="move what a builder must know into a task",
         )  # fmt: skip
     return tasks, texts
 
@@ -150,7 +150,7 @@ def _phase(path: str, head: Head, problems: Problems) -> str:
         problems.warning(
             "dialect.other-phase", head.spans["phase"].start,
             f"The plan says phase {stated}, but its folder is {folder[2]}; idumb reads it as phase {phase}",
-            field="phase", found=stated, mend="correct `phase`, or move the plan",
+            field="phase", found=stated, fix="correct `phase`, or move the plan",
         )  # fmt: skip
     return phase
 
@@ -201,6 +201,6 @@ def _depends_on(head: Head, phase: str, problems: Problems) -> tuple[str, ...]:
                 problems.warning(
                     "dialect.unread-dependency", at,
                     f"`{text}` names no plan of phase {phase}, so idumb does not wait for it",
-                    field="depends_on", found=text, mend="run that first; name plans of this phase as 01 or 14-01",
+                    field="depends_on", found=text, fix="run that first; name plans of this phase as 01 or 14-01",
                 )  # fmt: skip
     return tuple(dict.fromkeys(plans))

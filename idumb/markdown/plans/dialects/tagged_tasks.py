@@ -201,7 +201,7 @@ def _stray(scanner: Scanner, line: str, at: int) -> None:
             at,
             "This text is between the tasks and belongs to none of them",
             found=line.strip(),
-            mend="move it into a task if a builder must read it",
+            fix="move it into a task if a builder must read it",
         )
 
 
@@ -219,7 +219,7 @@ def _never_closed(problems: Problems, at: int, name: str) -> None:
         f"`<{name}>` is never closed",
         found=f"<{name}>",
         accepted=f"</{name}>",
-        mend=f"write </{name}> where it ends",
+        fix=f"write </{name}> where it ends",
     )
 
 
@@ -234,7 +234,7 @@ def _task(scanner: Scanner, tag: Tag, number: int) -> TaskDraft:
             tag.start,
             f"idumb does not know the attribute `{name}` of a task and ignores it",
             found=f"{name}={attributes[name]}",
-            mend="remove it if it does not matter",
+            fix="remove it if it does not matter",
         )
     if attributes.get("gate"):
         draft.notes.append(f"gate: {attributes['gate']}")
@@ -320,7 +320,7 @@ def _child(draft: TaskDraft, tag: Tag, scanner: Scanner) -> None:
             tag.start,
             f"idumb does not know the tag `<{tag.name}>` and keeps it as text of the task",
             found=f"<{tag.name}>",
-            mend="use " + ", ".join((*_READERS, *_TEXTS)),
+            fix="use " + ", ".join((*_READERS, *_TEXTS)),
         )
     if name == "behavior":
         draft.criteria += [CriterionDraft(words, at) for words, at in checks.items((content, tag.content))]
