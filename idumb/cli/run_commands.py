@@ -64,9 +64,8 @@ def _print_prompts(phase: str, all_tasks: bool, out: str | None) -> Result:
         result = ask_mode.prepare(services, options.phase_id(phase, services.root), everything=all_tasks)
         if out is None:
             return result
-        return dataclasses.replace(
-            result, data={**result.data, "written": _write_prompts(result.data["prepared"], out)}
-        )
+        written = _write_prompts(result.data["prepared"], out)
+        return dataclasses.replace(result, data={**result.data, "written": written})
 
 
 def _write_prompts(prepared: Sequence[Mapping[str, Any]], out: str) -> list[str]:
