@@ -176,9 +176,7 @@ def at(root: str) -> Repository:
         raise errors.Refusal("git.not-a-repository", f"{git_dir} is not a git folder: HEAD or objects is missing")
     for folder in (root, git_dir, common_dir):
         if (odd := _shown(folder)) != folder:  # no list of object folders and no text in the log can hold it
-            words = (
-                f"{odd} has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there"
-            )
+            words = "has a folder name with a line break, or with bytes that are not UTF-8: idumb cannot work there"
             hint = "rename that folder, or move the repository to another one"
             raise errors.Refusal("git.unusable-path", f"{odd} {words}", hint=hint)
     name = MAIN if git_dir == common_dir else os.path.basename(git_dir)

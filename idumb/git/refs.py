@@ -48,9 +48,10 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, r
     import pygit2
 
     _require_own(ref)
-    old, missing = current(repository, ref), _missing_folders(place.common_dir, ref)
-    path = os.path.join(place.common_dir, ref)
-    folder = os.path.dirname(path)
+    old, path = current(repository, ref), os.path.join(place.common_dir, ref)
+    folder = above = os.path.dirname(path)
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
     if folder in durable_files.failed:  # libgit2 would force it to disk again
         raise durable_files.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
@@ -67,12 +68,13 @@ def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, r
             if current(repository, ref) != old:
                 raise _not_moved(ref, oid, _FASTER) from problem
             if wait is None or not is_locked:
-                raise _not_moved(ref, oid, str(problem)) from problem
+                hint = "idumb doctor tells whether the lock is left over" if is_locked else "idumb status"
+                raise _not_moved(ref, oid, str(problem), hint) from problem
             clock.SystemClock().pause(wait)
     if current(repository, ref) != oid:
         raise _not_moved(ref, oid, "it does not have the value that was written")
-    # `git pack-refs` may have packed it meanwhile, or before, and removed its folders.
-    durable_files.force(each for each in (path, folder, *missing) if os.path.exists(each))
+    # With its new folders. `git pack-refs` may have packed it meanwhile, or before, and removed them.
+    durable_files.force_below(above, [path])
 
 
 def _write(repository: pygit2.Repository, ref: str, old: str | None, new: str, message: str, folder: str) -> None:
@@ -99,8 +101,8 @@ def _require_own(ref: str) -> None:
         raise ValueError(message)
 
 
-def _not_moved(ref: str, new: str, why: str) -> errors.Refusal:
-    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint="idumb doctor")
+def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> errors.Refusal:
+    return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
 
 
 def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
@@ -113,16 +115,6 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     if result.status != 0:
         raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
     durable_files.force([os.path.join(place.common_dir, "refs"), place.common_dir])
-
-
-def _missing_folders(common_dir: str, ref: str) -> list[str]:
-    """Return the missing folders of the ref, and the existing folder that will hold the first of them."""
-    folders: list[str] = []
-    folder = os.path.dirname(os.path.join(common_dir, ref))
-    while not os.path.isdir(folder):
-        folders.append(folder)
-        folder = os.path.dirname(folder)
-    return [*folders, folder] if folders else []
 
 
 def of_user(common_dir: str) -> dict[str, str]:
