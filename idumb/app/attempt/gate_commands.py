@@ -18,7 +18,7 @@ def enable(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inputs:
     asked = {
         name: dataclasses.replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()
     }
-    base = task_base.tree_between_attempts(services, context.journal.state, attempt.base)
+    base = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate

@@ -323,7 +323,7 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
     if not failed or begun == attempt.judged_on:
         return None
     paths = (*context.journal.state.uncommitted(), *attempt.committed)
-    alone = task_base.tree_between_attempts(services, context.journal.state, attempt.candidate)
+    alone = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
     limit, earlier = float(services.settings.run.check_timeout), context.work.committed(begun, attempt.candidate, paths)
     for tree, results in ((alone, evidence.BROKEN), (earlier, {evidence.PASSED})):
         for e in failed:

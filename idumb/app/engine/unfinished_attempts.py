@@ -108,8 +108,7 @@ def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
 def finish(context: RunContext, task: Task) -> Attempt | None:
     """Finish an attempt whose delivery and commit were announced; None if it is built again."""
     attempt = exposed_secrets.of_record(context.services, context.saved(task))
-    commit = _commit_of(context, attempt)
-    if commit is not None:
+    if (commit := _commit_of(context, attempt)) is not None:
         kept = record.keep_candidate(context, attempt, delivery.delivered(context, attempt))
         return record.finish(context, attempt, kept, commit)
     others = delivery.others(context, attempt)

@@ -7,6 +7,7 @@ the process ends between a command and its record, the next rollback runs the co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from idumb.app.consent import approvals
 from idumb.app.contract import loading
@@ -129,16 +130,16 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
         place.show(_tree_of(services, state.tasks[task]), services.history.head().commit)
         done = [_command(services, journal, checks, task, command) for command in commands]
         checks.end_processes()
-        failed = next((e for e in done if not e.passed), None)
-        if failed is not None:
+        if failed := next((e for e in done if not e.passed), None):
             raise _failure(state.phase, effects, task, failed)
         journal.write(journal.event("rollback.compensated", task))
 
 
 def _tree_of(services: Services, task: TaskState) -> str:
-    """Return the tree that a task left: that of its commit, or HEAD with its files."""
+    """Return the tree that a task left: that of its commit, or HEAD with its files if it has none or git removed it."""
     if task.checkpoint is not None and task.checkpoint.commit is not None:
-        return services.history.tree_of(task.checkpoint.commit)
+        with suppress(KeyError):
+            return services.history.tree_of(task.checkpoint.commit)
     head, left = services.history.head().commit, task.work.left_tree
     return services.history.tree_of(head) if left is None else services.trees.committed(head, left, task.work.touched)
 

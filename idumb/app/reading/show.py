@@ -88,10 +88,9 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
         elif event.kind == "evidence.recorded":
             row["evidence"].append(dict(event.payload))
         elif event.kind == "attempt.finished":
-            keys = ("outcome", "verdict", "reason", "ledger", "feedback", "seconds", "deviations", "cause")
+            keys = ["outcome", "verdict", "reason", "ledger", "feedback", "seconds", "deviations", "cause", "failure"]
+            keys += ["fix", "validator", "tool_files", "messages"]
             row |= {k: event.payload.get(k) for k in keys} | {"result": event.payload.get("builder")}
-            optional = ("failure", "fix", "validator", "tool_files", "messages")
-            row |= {k: event.payload.get(k) for k in optional}
         elif event.kind == "attempt.interrupted":
             row |= {"outcome": "interrupted", "reason": event.payload.get("reason", "")}
             kept = [] if row.get("freed") else _kept(services, state, event)

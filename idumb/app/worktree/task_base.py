@@ -53,9 +53,10 @@ def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
 def tree_between_attempts(services: Services, state: RunState, present: str, mine: Sequence[str] = ()) -> str:
     """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree.
 
-    It has his version of the files `mine`.
+    For an attempt, `present` is its base, which has his version of the files `mine` as git would store it.
     """
-    return services.trees.committed(services.history.head().commit, present, (*state.uncommitted(), *mine))
+    tree = services.trees.committed(services.history.head().commit, present, state.uncommitted())
+    return services.trees.overlay(tree, present, mine) if mine else tree
 
 
 def of_user(state: RunState, task: str) -> tuple[str, ...]:

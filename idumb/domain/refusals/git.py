@@ -33,19 +33,17 @@ def _finish(name: str, done: str, dropped: str, abort: str) -> tuple[str, Row]:
     )
 
 
+_PREPARE = way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is made in each checkout")
 ROWS: Mapping[str, Row] = {
-    "checkout.leads-back": row(
-        "Run programs in a checkout",
-        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in the checkout"),
-    ),
+    "checkout.leads-back": row("Run programs in a checkout", _PREPARE),
     "checkout.missing": row(
         "Copy what checkout.provide names",
         way("install", "install it in your working tree", "it is copied into each checkout"),
-        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is made in each checkout"),
+        _PREPARE,
     ),
     "checkout.too-large": row(
         "Copy what checkout.provide names",
-        way("prepare", "install it by checkout.prepare in .idumb/config.yaml", "it is then made in each checkout"),
+        _PREPARE,
         way("limit", "set a higher checkout.limit in .idumb/config.yaml", "it is copied into each checkout"),
     ),
     "checkout.prepare": row(

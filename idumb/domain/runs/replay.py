@@ -89,8 +89,8 @@ def _step_finished(_: RunState, task: TaskState, event: Event) -> TaskState:
 
 
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
-    p = event.payload
-    ended = task.progress.settled == (event.attempt or task.attempt.number)  # and what it used is counted
+    p, progress = event.payload, task.progress
+    ended = progress.settled == (event.attempt or task.attempt.number)  # and what it used is counted
     calls = spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
     used = Spent() if ended else Spent(attempts=1) + calls
     spending.charge(state.spent, agent.BUILDER, used)
@@ -101,15 +101,8 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
         intended=False,
         effect=p.get("effect", task.effect),
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
-        work=replace(
-            task.work,
-            left_tree=p["left"],
-            touched=tuple(p["touched"]),
-            deviations=(),
-        ),
-        progress=replace(
-            task.progress, attempts=max(task.progress.attempts - ended, 0), spent=task.progress.spent + used
-        ),
+        work=replace(task.work, left_tree=p["left"], touched=tuple(p["touched"]), deviations=()),
+        progress=replace(progress, attempts=max(progress.attempts - ended, 0), spent=progress.spent + used),
     )
 
 

@@ -79,8 +79,7 @@ def _attempt(attempt: phrases.Data) -> list[str]:
     lines = [f"Attempt {attempt['attempt']}{by}: {phrases.ended(attempt, commit)}"]
     if attempt.get("fix"):
         lines.append(f"  next: {markup.one_line(attempt['fix'])}")
-    lines += _kept(attempt)
-    lines += _used(attempt)
+    lines += [*_kept(attempt), *_used(attempt)]
     if sandbox := (attempt.get("result") or {}).get("sandbox"):
         lines.append(f"  sandbox: {markup.one_line(sandbox)}")
     for row in attempt.get("evidence", ()):

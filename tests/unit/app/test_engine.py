@@ -352,14 +352,14 @@ def test_an_edit_of_another_file_meanwhile_stays_and_disturbs_nothing() -> None:
     assert sorted(committed) == ["A", "B", "README"]
 
 
+def commit_other(run: EngineRun) -> None:
+    run.repository.files["README"] = b"other"
+    run.repository.commit_all("mine")
+
+
 def test_a_commit_meanwhile_is_judged_with_the_work() -> None:
     """R-RUN-3: what is committed was proven on top of it."""
-
-    def commit(run: EngineRun) -> None:
-        run.repository.files["README"] = b"other"
-        run.repository.commit_all("mine")
-
-    run = meanwhile(commit)
+    run = meanwhile(commit_other)
     assert run.run().kind == "done"
     assert run.calls == [("A", 1), ("B", 1)]
     judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
@@ -382,11 +382,7 @@ def test_a_check_that_a_commit_of_the_user_breaks_is_not_the_task_s_failure() ->
 
 
 def test_work_that_fails_anyway_counts_although_the_user_committed_meanwhile() -> None:
-    def commit(run: EngineRun) -> None:
-        run.repository.files["README"] = b"other"
-        run.repository.commit_all("mine")
-
-    run = meanwhile(commit, task("A", verify=("false",)))
+    run = meanwhile(commit_other, task("A", verify=("false",)))
     assert run.run(max_attempts=1).kind == "done"
     assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 
