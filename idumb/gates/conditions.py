@@ -14,8 +14,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.gates.languages import python_source
 
 _LONGEST = 32 * 1024 * 1024
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = "a file"
 
 Judged = tuple[bool, str]
 
@@ -94,21 +93,10 @@ _JUDGES: Mapping[str, Callable[[Condition, str, Mapping[str, str]], Judged]] = {
 
 def read(root: str, path: str) -> bytes | None:
     """Return the bytes of a regular file below `root`, or None. No symbolic link is followed."""
-    folder = _parent(root, path)
-    if folder is None:
+    if _kind(root, path) != _FILE:
         return None
-    try:
-        opened = os.open(path.rpartition("/")[2], _FILE, dir_fd=folder)
-    except OSError:
-        return None
-    finally:
-        os.close(folder)
-    status = os.fstat(opened)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(opened)
-        return None
-    with os.fdopen(opened, "rb") as file:
-        if status.st_size > _LONGEST:
+    with open(os.open(_place(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if os.fstat(file.fileno()).st_size > _LONGEST:
             message = f"{path} has more than {_LONGEST} bytes"
             raise ValueError(message)
         return file.read()
@@ -116,36 +104,26 @@ def read(root: str, path: str) -> bytes | None:
 
 def _kind(root: str, path: str) -> str | None:
     """Return what kind of file is at a path below `root`, or None."""
-    folder = _parent(root, path)
-    if folder is None:
-        return None
     try:
-        mode = os.lstat(path.rstrip("/").rpartition("/")[2], dir_fd=folder).st_mode
+        mode = os.lstat(_place(root, path)).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
-    finally:
-        os.close(folder)
-    return {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link"}.get(
+    return {stat.S_IFREG: _FILE, stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link"}.get(
         stat.S_IFMT(mode), "a special file"
     )
 
 
-def _parent(root: str, path: str) -> int | None:
-    """Return a descriptor of the folder that contains `path`; None if it is missing or behind a link."""
+def _place(root: str, path: str) -> str:
+    """Return the whole path. FileNotFoundError if a folder above it is missing or a link."""
     problem = paths.problem(path)
     if problem is not None:
         message = f"{path!r} {problem}"
         raise ValueError(message)
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in path.rstrip("/").split("/")[:-1]:
-        try:
-            below = os.open(part, _FOLDER, dir_fd=folder)
-        except OSError:
-            return None
-        finally:
-            os.close(folder)
-        folder = below
-    return folder
+    folder, _, name = path.rstrip("/").rpartition("/")
+    place = os.path.join(os.path.realpath(root), folder).rstrip("/")
+    if os.path.realpath(place) != place:
+        raise FileNotFoundError(path)
+    return f"{place}/{name}"
 
 
 def mentions(text: str, name: str) -> bool:

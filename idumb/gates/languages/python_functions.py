@@ -56,7 +56,7 @@ class Function:
     def _inputs(self) -> Iterator[ast.arg]:
         arguments = self.node.args
         positional = [*arguments.posonlyargs, *arguments.args]
-        static = any(_last(each) == "staticmethod" for each in self.node.decorator_list)
+        static = any(python_source.last(each) == "staticmethod" for each in self.node.decorator_list)
         yield from positional[1:] if self.in_class and not static else positional
         yield from arguments.kwonlyargs
 
@@ -83,7 +83,7 @@ def _of(body: list[ast.stmt], owner: str, lines: list[str]) -> Iterator[Function
             yield from _of(node.body, f"{owner}{node.name}.", lines)
         if not isinstance(node, _Definition) or node.name.startswith("_"):
             continue
-        if _OVERRIDES.isdisjoint(_last(each) for each in node.decorator_list):
+        if _OVERRIDES.isdisjoint(python_source.last(each) for each in node.decorator_list):
             source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
             yield Function(owner + node.name, node.lineno, source, node, bool(owner))
 
@@ -106,13 +106,7 @@ def _raised(own: Sequence[ast.AST]) -> Iterator[str]:
     """Yield the names of errors that leave the function; in one that handles some, none is certain to."""
     if not any(isinstance(node, ast.ExceptHandler) for node in own):
         errors = (node.exc for node in own if isinstance(node, ast.Raise) and node.exc is not None)
-        yield from (name for name in map(_last, errors) if name[:1].isupper())
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        return _last(node.func)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        yield from (name for name in map(python_source.last, errors) if name[:1].isupper())
 
 
 def _effect(node: ast.AST) -> str:

@@ -60,3 +60,9 @@ def _of_scope(body: Iterable[ast.AST], owner: str, *, wide: bool) -> Iterator[Pl
         elif not isinstance(statement, FUNCTIONS):
             for block in ("body", "orelse", "finalbody", "handlers"):
                 yield from _of_scope(getattr(statement, block, ()), owner, wide=wide)
+
+
+def last(node: ast.expr) -> str:
+    """Return the last part of a dotted name, also of one that is called."""
+    inner = node.func if isinstance(node, ast.Call) else node
+    return inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""

@@ -26,7 +26,7 @@ _HELPERS = lazy_pattern.compile(
     r"(?:^|[._])(?:tests?|testing|conftest|\w*support|\w*helpers?|\w*utils?|common|fixtures)(?:$|[._])"
 )
 """Modules that help tests; what comes from them may assert."""
-_ONLY_RUNS = ("smoke", "compil", "deadlock", "leak", "crash", "no op", "succe", "used to", "import")
+_ONLY_RUNS = ("smoke", "compil", "deadlock", "leak", "crash", "no op", "succe", "used to")
 _NEGATIVE = frozenset(("not", "no", "never", "without", "doesn't", "don't"))
 _FAILURES = ("rais", "panic", "throw", "crash", "fail", "hang", "block", "error", "exception", "race")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,15 +52,13 @@ def read(text: str) -> list[tuple[str, ReadTest]]:
 def _tests(tree: ast.Module, text: str) -> Iterator[tuple[str, ReadTest]]:
     file = _File(tree, text)
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or any(map(_is_test_case, node.bases))):
+        if isinstance(node, ast.ClassDef) and (
+            node.name.startswith("Test") or any("Test" in python_source.last(base) for base in node.bases)
+        ):
             for method in node.body:
                 if isinstance(method, _Function) and method.name.startswith("test"):
                     yield f"{node.name}.{method.name}", file.read(method)
-        elif (
-            isinstance(node, _Function)
-            and node.name.startswith("test")
-            and not any(map(_is_fixture, node.decorator_list))
-        ):
+        elif isinstance(node, _Function) and node.name.startswith("test") and not _is_fixture(node):
             yield node.name, file.read(node)
 
 
@@ -71,18 +69,8 @@ def only_runs(words: str) -> bool:
     return negative or any(each in " ".join(listed) for each in _ONLY_RUNS)
 
 
-def _is_test_case(base: ast.expr) -> bool:
-    return "Test" in _last(base)
-
-
-def _is_fixture(decorator: ast.expr) -> bool:
-    return "fixture" in ast.unparse(decorator)
-
-
-def _last(node: ast.expr) -> str:
-    """Return the last part of a dotted name, also of one that is called."""
-    inner = node.func if isinstance(node, ast.Call) else node
-    return inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
+def _is_fixture(node: _Function) -> bool:
+    return any("fixture" in ast.unparse(each) for each in node.decorator_list)
 
 
 class _File:
@@ -104,13 +92,15 @@ class _File:
 
     def read(self, node: _Function) -> ReadTest:
         source = "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
-        decorators = [_last(each) for each in node.decorator_list]
-        called = [_last(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
+        decorators = [python_source.last(each) for each in node.decorator_list]
+        called = [python_source.last(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
         skips = any("skip" in name or name == "xfail" for name in (*decorators, *called))
         asserts = self._asserts(node)
         # A function that gets and gives values is one for callers, and its name only begins like that of a test.
         gives = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(node))
-        is_unknown = skips or (not asserts and (only_runs(source) or (gives and bool(node.args.args))))
+        is_unknown = skips or (
+            not asserts and (only_runs(source) or "import" in node.name or (gives and bool(node.args.args)))
+        )
         return ReadTest(node.lineno, ast.unparse(node), None if is_unknown else asserts, "skip" in decorators)
 
     def _asserts(self, node: _Function) -> bool:
@@ -122,14 +112,14 @@ class _File:
             return not _always_holds(node.test)
         if not isinstance(node, ast.Call):
             return isinstance(node, ast.Raise | ast.Yield | ast.YieldFrom)
-        name, owner = _last(node.func), node.func
+        name, owner = python_source.last(node.func), node.func
         while isinstance(owner, ast.Attribute | ast.Call):
             owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
         root = owner.id if isinstance(owner, ast.Name) else ""
-        if not name or ASSERTING.search(name) or root in self._imported or any(map(_asks_to_fail, node.keywords)):
+        may_fail = name.startswith("test") or ASSERTING.search(name) is not None or root in self._imported
+        of_base = root in {"self", "cls"} and name not in self._defined
+        if not name or may_fail or of_base or any(map(_asks_to_fail, node.keywords)):
             return True
-        if root in {"self", "cls"} and name not in self._defined:
-            return True  # a method of a base class
         return (root in {name, "self", "cls"} or root in self._classes) and self._own(name)
 
     def _own(self, name: str) -> bool:
@@ -169,7 +159,9 @@ def _reached(node: _Function) -> Iterator[ast.AST]:
 def _swallows(handler: ast.ExceptHandler) -> bool:
     """Return whether a failed assertion ends silently in this handler."""
     caught = (
-        {""} if handler.type is None else {_last(each) for each in ast.walk(handler.type) if isinstance(each, ast.expr)}
+        {""}
+        if handler.type is None
+        else {python_source.last(each) for each in ast.walk(handler.type) if isinstance(each, ast.expr)}
     )
     silent = all(isinstance(each, ast.Pass | ast.Continue) for each in handler.body)
     return silent and not caught.isdisjoint(("", "AssertionError", "Exception", "BaseException"))
