@@ -65,7 +65,8 @@ def _end(lines: list[str], first: int, depth: str) -> int:
     for number in range(last, len(lines)):
         line = lines[number]
         if line.strip():
-            if not line.startswith(tuple(depth + each for each in "\t })")):
+            is_label = line.rstrip().endswith(":")
+            if not is_label and not line.startswith(tuple(depth + each for each in "\t })")):
                 break
             last = number + 1
     return last
@@ -75,7 +76,7 @@ def _names(kind: str, rest: str) -> Iterator[str]:
     owner = ""
     if kind == "func" and rest.startswith("("):
         receiver, _, rest = rest[1:].partition(")")
-        owner = f"{_word((receiver.split() or [''])[-1].lstrip('*'))}."
+        owner = f"{_word((receiver.partition('[')[0].split() or [''])[-1].lstrip('*'))}."
     while name := _word(rest.lstrip()):
         yield owner + name
         rest = rest.lstrip()[len(name) :]

@@ -20,7 +20,6 @@ from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.check_words import Hints
 from idumb.gates.checks import ShellChecks
-from idumb.gates.languages import python_source
 from idumb.gates.shell_command import Shell
 from idumb.system.processes import process_tree
 from tests.support.cases import every
@@ -204,56 +203,6 @@ def test_a_condition_reports_the_actual_state(tree: Path) -> None:
     )
     assert condition(tree, "file-absent", "src").output == "src is a folder"
     assert condition(tree, "symbol", "x", path="src/a.py").text == "symbol x in src/a.py"
-
-
-PYTHON = """
-import os.path as p, sys
-from a import b as c
-try:
-    import fast
-except ImportError:
-    fast = slow = None
-if sys.platform:
-    async def platform_only(): ...
-with p:
-    inside, (left, *right) = 1, (2, 3)
-TYPED: int
-class Outer:
-    class Inner:
-        field: int
-def function():
-    local = 1
-"""
-
-
-@every(
-    "name, is_defined",
-    [
-        ("p", True),
-        ("sys", True),
-        ("c", True),
-        ("b", False),
-        ("fast", True),
-        ("slow", True),
-        ("platform_only", True),
-        ("inside", True),
-        ("right", True),
-        ("TYPED", True),
-        ("Outer.Inner.field", True),
-        ("Outer.field", False),
-        ("Inner", False),
-        ("function", True),
-        ("local", False),
-        ("function.local", False),
-    ],
-)
-def test_python_symbols_are_the_definitions_of_a_module(name: str, *, is_defined: bool) -> None:
-    assert (name in python_source.names(PYTHON)) is is_defined
-
-
-@every("source", ["def broken(:", "x = \0", "(" * 5000])
-def test_invalid_python_defines_nothing(source: str) -> None:
-    assert python_source.names(source) == frozenset()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")

@@ -6,7 +6,7 @@ from idumb.domain.plans.plan import SymbolClaim
 from idumb.domain.proof import symbols as compared
 from idumb.domain.proof.symbols import SymbolSet
 from idumb.gates import registry
-from idumb.gates.languages import symbols
+from idumb.gates.languages import python_source, symbols
 from tests.support.cases import every
 
 PYTHON = """
@@ -31,15 +31,31 @@ except ImportError:
     def instead(): ...
 """
 _PYTHON_NAMES = "LIMIT a b c size load save Config Config.read Config.Inner Config.Inner.deep chosen tried instead"
-GO = """
+GO = r"""
 package main
 func main() {}
 func (s *Store) Save(x int) error { return nil }
 func (Store) Name() string { return "" }
 func Map[T any](x []T) {}
+func (p *Pair[K, V]) Get(
+	k K,
+) (V, error) {
+Again:
+	for { goto Again }
+	return `
+func Raw() {}
+`
+}
+/*
+func Comment() {}
+*/
 type Store struct {}
 const Limit = 3
 var count int
+const (
+	One = '"' // "
+	Two = "//"
+)
 """
 
 
@@ -47,11 +63,20 @@ var count int
     "path, source, names",
     [
         ("a.py", PYTHON, _PYTHON_NAMES),
-        ("a.go", GO, "main Store.Save Store.Name Map Store Limit count"),
+        ("a.go", GO, "main Store.Save Store.Name Map Pair.Get Store Limit count One Two"),
     ],
 )  # fmt: skip
 def test_definitions_are_recognized(path: str, source: str, names: str) -> None:
     assert (symbols.definitions(path, source.encode()) or {}).keys() == set(names.split())
+
+
+def test_a_condition_also_means_imports_and_attributes_of_classes() -> None:
+    imports = (
+        "import os.path as p, sys\nfrom a import b as c\ntry:\n    import fast\nexcept ImportError:\n    fast = None\n"
+    )
+    assert python_source.names(imports) == {"p", "sys", "c", "fast"}
+    assert python_source.names(PYTHON) == {"os", "Config.field", *_PYTHON_NAMES.split()}
+    assert [python_source.names(text) for text in ("def broken(:", "x = \0", "(" * 5000)] == [frozenset()] * 3
 
 
 @every(
@@ -83,7 +108,7 @@ def test_the_languages_that_are_recorded_are_those_that_can_be_read() -> None:
 
 BEFORE = {
     "a.py": "def load():\n    return 1\n\n\nclass Config:\n    def read(self):\n        return 1\n",
-    "a.go": "package a\n\nfunc Load() int {\n\treturn 1\n}\n\ntype Store struct {\n\tsize int\n}\n",
+    "a.go": "package a\n\nfunc Load() int {\nL:\n\treturn 1\n}\n\ntype Store struct {\n\tsize int\n}\n",
 }
 SAVE = {
     "a.py": "\n\ndef save():\n    return 2\n",
@@ -124,6 +149,7 @@ def test_a_symbol_that_the_plan_does_not_expect_is_named(
         ("a.py", BEFORE["a.py"].replace("        return 1", "        return 2"), "changed Config.read in a.py"),
         ("a.go", BEFORE["a.go"].replace("size int", "size int64"), "changed Store in a.go"),
         ("a.go", BEFORE["a.go"].replace("Load", "Read"), "removed Load in a.go, added Read in a.go"),
+        ("a.go", BEFORE["a.go"].replace("return 1", "return 2"), "changed Load in a.go"),
         ("a.py", "# moved\n\n" + BEFORE["a.py"], ""),
         ("a.go", BEFORE["a.go"].replace("\n", "\r\n"), ""),
     ],
