@@ -40,6 +40,7 @@ _WHY = lazy_pattern.compile(
 """Reasons of git to refuse one path. Any other is a failure of the whole scan, such as a full disk."""
 _MOVING = lazy_pattern.compile(rb"unstable object source|short read while indexing|failed to read \d+ bytes")
 """What git says if a file is written or cut while git reads it."""
+_FILTER = lazy_pattern.compile(rb"fatal: (.*): clean filter '.*' failed")
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _ID = lazy_pattern.compile("[0-9a-f]{40}")
@@ -274,9 +275,13 @@ class Shadow:
 
     def _update(self, paths: set[bytes]) -> None:
         """Give our index the present state of these paths; leave out those that git refuses, with the reason."""
+        command = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
         for _ in range(_MOST_REFUSED):
             names = b"".join(path + b"\0" for path in sorted(paths))
-            result = self._git.git(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], names)
+            result = self._git.git(command, names, strict=True)
+            if (other := _FILTER.search(result.err)) is not None and other[1] not in paths:
+                # git stored these, and asked the filter about a file that is as young as the index.
+                result = self._git.git(command, names)
             refused, why = _REFUSED.search(result.err), _WHY.search(result.err)
             if result.status == 0:
                 names_not_held = map(os.fsdecode, _NOT_HELD.findall(result.err))

@@ -132,7 +132,8 @@ class ShadowFolder(OwnFolder):
         excludes = [f"--exclude-from={self._excludes}"] if os.path.isfile(self._excludes) else []
         return ["--exclude-standard", *excludes]
 
-    def git(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
+    def git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:  # noqa: ARG002
+        """Run git. Unless it is `strict`, a file is as in the commit if a required filter cannot run."""
         variables = {
             "GIT_DIR": self.path,
             "GIT_WORK_TREE": self._place.root,

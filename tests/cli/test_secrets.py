@@ -288,19 +288,6 @@ kill -9 $(grep -o '"pid": *[0-9]*' "$IDUMB_REPOSITORY/.git/idumb/worktrees/main/
     assert shown_in_records(project, VALUE, killed, done) == []
 
 
-def test_a_quick_plan_with_a_secret_in_its_check_is_not_committed(project: Project) -> None:
-    """R-LOG-3: it stays as it is, because its commands run; a warning says so."""
-    bound(project, ("q.py", "x\n"), more="git: {reports: branch}\n")
-    words = ("quick", "make it", "--files", "q.py", "--check", f"test -f q.py # {TOKEN}", "--builder", "maker")
-    approve = project.quick(*words, "--json").error["details"]["contract_hash"]
-    done = project.quick(*words, "--approve", approve, "--json")
-    assert done.code == 0, done.out
-    assert any("holds a known secret" in one for one in done.object["warnings"]), done.object["warnings"]
-    assert TOKEN not in project.repo.git("log", "-p", "HEAD")
-    (plan,) = (project.folder / ".planning/quick").rglob("*-PLAN.md")
-    assert shown(project, TOKEN, answers=(done,), theirs=frozenset([plan.read_bytes()])) == []
-
-
 def test_a_secret_equal_to_idumb_s_own_words_changes_no_question(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,16 +264,15 @@ def lost(project: Project, kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def _is_rest(path: Path) -> bool:
-    """Return temporary files, locks and clones.
+    """Return temporary files, locks, and what is beside checkouts.
 
     The ownership lock files stay permanently. A `tmp_obj_*` stays while any git works on the machine: git collects it.
     """
     name = path.name
     if (
-        path.parent.name == "clones"
-        or (
+        (
             path.parents[1].name == "idumb-checkouts"
-            and not re.search(r"-[a-z]+-[0-9a-f]{5}(\.moved-[0-9a-f]{8})?$", name)
+            and not re.search(r"^repository$|-[a-z]+-[0-9a-f]{5}(\.moved-[0-9a-f]{8})?$", name)
         )
         or name.startswith(".idumb-")
         or name.endswith(".tmp")

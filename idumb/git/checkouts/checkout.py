@@ -16,7 +16,7 @@ from idumb import lazy_pattern
 from idumb.domain import canonical_json, errors, lock_files, wording
 from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
-from idumb.git.checkouts import commits_of_programs, untracked, user_git
+from idumb.git.checkouts import commits_of_programs, manifest, untracked, user_git
 from idumb.git.checkouts.checkout_trees import CheckoutTrees
 from idumb.git.checkouts.git_folder import SHOWN, GitFolder
 from idumb.git.checkouts.places import Odd, Pair
@@ -95,7 +95,8 @@ class Checkout:
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None
-        self._is_used = self._is_ready = self._is_control = False
+        self._is_ready = self._is_control = False
+        self._is_used = use == BUILD  # a command begins without what git ignores
         self.provided: tuple[str, ...] = ()
         self.prepared: tuple[str, ...] = tuple(filter(None, self._git.read(_PREPARED).split("\0")))
         self.cached: tuple[str, ...] = ()
@@ -283,11 +284,15 @@ class Checkout:
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
         own = ((path, self._paths.stored(path)) for path in paths)
-        there = [path for path, stored in own if stored not in self._files.tracked and self._has(stored)]
+        there, lent = list[str](), tuple(f"{path}/" for path in (*self.provided, *self.prepared))
+        for path, stored in own:
+            if stored in self._files.tracked or not os.path.lexists(os.path.join(self.top, stored)):
+                continue
+            if self._is_cached(path) or f"{stored}/".startswith(lent):
+                there.append(path)
+            else:  # an earlier attempt left it, and git ignores it
+                manifest.remove(self.top, stored)
         return self.trees.scan(there) if there else tree
-
-    def _has(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self.top, path))
 
     def raw(self, tree: str, paths: Iterable[str]) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree."""

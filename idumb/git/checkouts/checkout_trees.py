@@ -83,8 +83,8 @@ class _ScanFolder(ShadowFolder):
         self.path = git.path
         self._own = git
 
-    def git(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
-        return self._run(arguments, stdin, INDEX)
+    def git(self, arguments: Sequence[str], stdin: bytes = b"", *, strict: bool = False) -> git_program.Result:
+        return self._run([*(() if strict else self._own.user.optional_filters), *arguments], stdin, INDEX)
 
     def _run(self, arguments: Sequence[str], stdin: bytes, index: str) -> git_program.Result:
         """Run git. A pipe in the place of rules, for which it would wait forever, is a program's, and goes."""

@@ -36,7 +36,7 @@ class GitFolder(OwnFolder):
         super().__init__(path)
         self.root = root
         self._objects = objects
-        self._user = user
+        self.user = user
         self._written: tuple[int, ...] | None = None
         self.prepare()
 
@@ -81,7 +81,7 @@ class GitFolder(OwnFolder):
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
         self._require_own_index()
-        result = self.git(["-c", "core.fsync=none", *self._user.optional_filters, *arguments], stdin)
+        result = self.git(["-c", "core.fsync=none", *self.user.optional_filters, *arguments], stdin)
         self._written = guarded_files.stat_key(os.path.join(self.path, SHOWN))
         return result
 
@@ -93,7 +93,7 @@ class GitFolder(OwnFolder):
 
     def hide(self, paths: Sequence[str]) -> bytes:
         """Let git ignore untracked paths; return all rules of that file."""
-        rules = self._user.files.get(EXCLUDE, b"")
+        rules = self.user.files.get(EXCLUDE, b"")
         escaped = (re.sub(r"([\\*?[ ])", r"\\\1", path) for path in paths if "\n" not in path)
         rules += b"".join(b"\n/%b" % os.fsencode(path) for path in escaped) + b"\n"
         self.write(EXCLUDE, rules)
@@ -109,7 +109,7 @@ class GitFolder(OwnFolder):
                 self.remove(name)
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
-        files = {"HEAD": b"ref: refs/heads/none\n", **self._user.in_folder(self.path, {"core.safecrlf": "false"})}
+        files = {"HEAD": b"ref: refs/heads/none\n", **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
         files.pop(EXCLUDE, None)  # `hide` writes it
         for name in (*files, *(_OPTIONAL - files.keys())):
             place, data = os.path.join(self.path, name), files.get(name)

@@ -67,6 +67,9 @@ def take(user: Repository) -> Pair:
     """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
     holders = list[str]()
     for pair in free(user, holders.append):
+        place = folder_of(user)
+        atomic_write.write(os.path.join(place, _OWNER), os.fsencode(user.common_dir), durable=False, mode=0o600)
+        _remove_of_deleted(os.path.dirname(place))
         return pair
     raise errors.Refusal(
         "checkout.busy",
@@ -108,8 +111,6 @@ def prepare(user: Repository) -> str:
     for name in os.listdir(place):
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
-    atomic_write.write(os.path.join(place, _OWNER), os.fsencode(user.common_dir), durable=False, mode=0o600)
-    _remove_of_deleted(os.path.dirname(place))
     return place
 
 

@@ -124,6 +124,8 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
     checkout.end()
     show(checkout, sandbox)
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n", "build": b"made\n"}
+    assert checkout.with_ignored(tree(sandbox), ["build"]) == tree(sandbox), "it is not what the task starts from"
+    assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n"}
 
 
 @pytest.mark.parametrize("control", [False, True])
@@ -251,6 +253,17 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
     assert checkout.restore() == ()
     (root / "a.key").write_text("by a check\n")
     assert checkout.restore() == ("a.key",)
+    build = proof(BUILD)
+    root = show(build, sandbox)
+    (root / "new.txt").write_text("new\n")  # git also looks at files that are as young as its index
+    assert sandbox.git("ls-tree", "-r", "--name-only", build.trees.scan()).split() == [
+        ".gitattributes",
+        "a.key",
+        "new.txt",
+    ]
+    (root / "a.key").write_text("in plain text\n")
+    with pytest.raises(Refusal, match="no-such-program"):
+        build.trees.scan()
 
 
 @pytest.mark.usefixtures("on_disk")

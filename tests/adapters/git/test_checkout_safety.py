@@ -400,13 +400,12 @@ def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(
 ) -> None:
     """Not those of one that still exists, however old they are."""
     other = GitSandbox.create(tmp_path / "other")
-    kept, left = (Path(places.prepare(discover.find(str(each.root)))) for each in (repository, other))
+    kept, left = (Path(places.folder_of(discover.find(str(each.root)))) for each in (repository, other))
+    for each in (repository, other):
+        places.take(discover.find(str(each.root))).close()
     shutil.rmtree(other.root)
-    for place in (kept, left):
-        os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - 29 * 24 * 3600))
-    places.prepare(discover.find(str(repository.root)))
-    assert left.exists()
-    for place in (kept, left):
-        os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - 31 * 24 * 3600))
-    places.prepare(discover.find(str(GitSandbox.create(tmp_path / "third").root)))
-    assert (kept.exists(), left.exists()) == (True, False)
+    for days, exists in ((29, True), (31, False)):
+        for place in (kept, left):
+            os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - days * 24 * 3600))
+        places.take(discover.find(str(GitSandbox.create(tmp_path / f"third{days}").root))).close()
+        assert (kept.exists(), left.exists()) == (True, exists)
