@@ -146,7 +146,11 @@ def output(
 
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
-    """Run a command in a checkout, with hooks. It is over when git ends, whatever a hook left running."""
+    """Run a command in a checkout, with hooks. It is over when git ends; what a hook left running can be found."""
+    from idumb.system.processes import process_tree
+
+    process_tree.adopt_orphans()
+    variables = {**variables, process_tree.PROCESS_COOKIE: f"hooks-{os.getpid()}"}
     words = [*_ALWAYS, *_DURABLE, *arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with _started(root, words, variables, stdout=out, stderr=err) as process:

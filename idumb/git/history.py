@@ -209,9 +209,15 @@ class GitHistory:
         made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return dataclasses.replace(made, unrun=unrun) if unrun else made
 
-    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
-        name = open_repository.branch_of(self.repository)
-        return branch.advance(self._place, self.repository, name, commit, expected, f"idumb: {message}", known)
+    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+        if (present := self.head().branch) != name:
+            return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
+        full = open_repository.branch_of(self.repository)
+        return branch.advance(self._place, self.repository, full, commit, expected, f"idumb: {message}", known)
+
+    def unfollow(self, tree: str) -> None:
+        head = self.head_tree() or tree_objects.EMPTY_TREE
+        index_file.follow(self._place, self.repository, tree, head)
 
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.

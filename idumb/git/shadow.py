@@ -11,6 +11,7 @@ repeated. What cannot be read, an untracked file that is too large, and a nested
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import stat
@@ -44,7 +45,7 @@ _FILTER = lazy_pattern.compile(rb"fatal: (.*): clean filter '.*' failed")
 _CLOSED = lazy_pattern.compile(rb"warning: could not open directory '(.*?)/?': Permission denied")
 _VERIFIED = "verified"
 _ID = lazy_pattern.compile("[0-9a-f]{40}")
-_RULES = "rules"
+_RULES, _YOUNG = "rules", "young.json"
 """The file that says by which ignore rules outside the tree the index was made. It is removed if rules in it change."""
 
 
@@ -131,11 +132,26 @@ class Shadow:
     def _alone(self) -> Iterator[None]:
         with self._git.alone():
             if self._git.signature() != self._index:
-                self._tree, self._given = "", {}
+                self._tree, self._given = "", self._young_of_others()
             yield
             if self._is_private:
                 self._git.remove(INDEX)
             self._index = self._git.signature()
+            self._save_young()
+
+    def _young_of_others(self) -> dict[bytes, _State]:
+        """Return the files that changed just before another process ended its scan, as it saw them."""
+        with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):
+            index, young = json.loads(self._git.read(_YOUNG))
+            if tuple(index) == self._git.signature():
+                return {os.fsencode(path): (seen[0], seen[1], seen[2], seen[3]) for path, seen in young.items()}
+        return {}
+
+    def _save_young(self) -> None:
+        latest = clock.nanoseconds() - _SECOND
+        young = {os.fsdecode(path): seen for path, seen in self._given.items() if seen[0] >= latest}
+        if young and not self._is_private and not self._git.has_tracked:
+            self._git.write(_YOUNG, json.dumps([self._index, young]))
 
     def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
         if begin and self._git.signature() is None:
@@ -161,8 +177,11 @@ class Shadow:
         """Take over what the user's index says of each path; then git stores only what differs from it."""
         self._tree, self._given = "", {}
         rows = (row for row in _rows(self._git.tracked(["ls-files", "-s", "-z"])) if b" 0\t" in row)
-        self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in rows))
+        known = {row.partition(b"\t")[2]: row for row in rows}
+        before = {path: _state(self._at(path)) for path in known}
+        self._git.required(["update-index", "-z", "--index-info"], b"".join(row + b"\0" for row in known.values()))
         self._git.git(["update-index", "-q", "--refresh"])
+        self._note(before, set())
 
     def _look_at_users_index(self) -> None:
         signature = self._git.tracked_signature()

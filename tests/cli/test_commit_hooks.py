@@ -9,7 +9,7 @@ import pytest
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, making, task
+from tests.support.project import Project, making, task, write
 
 
 @pytest.fixture
@@ -92,3 +92,21 @@ def test_a_background_process_of_a_hook_does_not_hold_up_the_run(project: Projec
     held = os.open(gate, os.O_RDWR)
     assert run(project).code == 0
     os.close(held)
+
+
+def test_what_a_hook_makes_of_reports_is_not_committed(project: Project) -> None:
+    """Nothing proves it: the run has ended. R-OPS-2."""
+    project.plan([making("T1-01", "a.txt")])
+    hook(project, "pre-commit", "test ! -e .planning/phases/1/1-SUMMARY.md || { echo fixed >> a.txt; git add -A; }")
+    assert run(project).code == 0
+    assert project.subjects()[-1] == "Phase 1: reports of run 1"
+    assert (committed(project, "a.txt").strip(), project.read("a.txt").strip()) == ("made", "made")
+
+
+def test_a_process_that_a_hook_left_does_not_write_where_its_commit_is_proven(project: Project) -> None:
+    """It would put back what the hook took out of the commit."""
+    left = "(setsid sh -c 'for i in $(seq 500); do echo real > a.txt; sleep 0.01; done' > /dev/null 2>&1 &)"
+    project.plan([task("T1-01", files="create `a.txt`", check="grep -q real a.txt", steps=[write("a.txt", "real\n")])])
+    hook(project, "pre-commit", f"echo fake > a.txt; git add a.txt; {left}")
+    assert run(project, "--max-attempts", "1").code == 1
+    assert project.subjects()[-1:] != ["Task T1-01"]

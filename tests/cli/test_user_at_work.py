@@ -121,10 +121,41 @@ def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_use
     assert "HEAD is on other" in answer.error["message"]
     assert (answer.data["failure"]["status"], answer.data["failure"]["step_id"]) == ("waiting", "T1-02")
     assert (project.exists("b.txt"), project.repo.git("log", "-1", "--format=%s", "other")) == (False, "Task T1-01")
+    project.repo.git("gc", "--quiet", "--prune=now")
     project.repo.git("switch", "--quiet", "main")
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert "Task T1-02" in project.repo.git("log", "--format=%s", "main").splitlines()
     assert len(project.events("1", "--kind", "attempt.started")) == 2
+
+
+def test_a_branch_that_the_user_leaves_while_a_hook_runs_gets_no_commit(project: Project) -> None:
+    """R-GIT-6: nor does the one on which he is."""
+    plain = f"env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE git -C {project.folder}"
+    script = f"#!/bin/sh\ncase $GIT_DIR in *checkouts*) {plain} switch -q -c other; esac\n"
+    project.repo.write(".git/hooks/pre-commit", script, mode=0o755)
+    answer = run(project)
+    assert (answer.code, "HEAD is on other" in answer.error["message"]) == (5, True), answer
+    assert [project.repo.git("log", "--format=%s", each).count("Task") for each in ("main", "other")] == [0, 0]
+    project.repo.remove(".git/hooks/pre-commit")
+    project.repo.git("switch", "--quiet", "main")
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("setting", "content", "mode"),
+    [("core.autocrlf=true", b"one\n", 0o644), ("core.fileMode=false", b"one\n", 0o777)],
+)
+def test_a_file_that_git_calls_unmodified_is_no_conflict(
+    sandbox: GitSandbox, setting: str, content: bytes, mode: int
+) -> None:
+    """R-GIT-6: neither is it if the user takes the work of an agent."""
+    project = projects.create(sandbox, files={"a.txt": content})
+    project.repo.git("config", *setting.split("="))
+    (project.folder / "a.txt").chmod(mode)
+    steps = [shell("echo made >> a.txt")]
+    project.plan([task("T1-01", files="modify `a.txt`", check="grep -q made a.txt", steps=steps)])
+    assert project.execute("--no-verify").code == 0
+    assert project.read("a.txt").split() == ["one", "made"]
 
 
 def test_a_run_says_which_changes_of_the_user_its_agents_do_not_see(project: Project) -> None:

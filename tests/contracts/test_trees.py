@@ -332,7 +332,7 @@ def commit(folder: Folder, *paths: str, head: str | None, message: str = "T1") -
     assert made.commit is not None
     assert made.tree == folder.history.tree_of(made.commit)
     assert folder.history.head().commit == head
-    assert folder.history.advance(made.commit, head, "T1") == ""
+    assert folder.history.advance(folder.history.head().branch, made.commit, head, "T1") == ""
     return made.commit
 
 
@@ -361,7 +361,7 @@ def test_the_branch_does_not_move_if_head_is_not_the_expected_one(folder: Folder
     head = folder.commit()
     folder.write("a", b"3")
     made = folder.history.make(folder.history.tree_of(head), old, "T1", hooks=False)
-    assert folder.history.advance(str(made.commit), old, "T1")
+    assert folder.history.advance(folder.history.head().branch, str(made.commit), old, "T1")
     assert folder.history.head().commit == head
 
 

@@ -136,7 +136,7 @@ def test_a_commit_is_complete_or_absent_if_a_rename_fails(
 
     def commit() -> str | None:
         made = history.make(tree, first, "both\n\nIdumb-Task: T1-01\n", hooks=False).commit
-        return made if made is not None and history.advance(made, first, "T1-01") == "" else None
+        return made if made is not None and history.advance(history.head().branch, made, first, "T1-01") == "" else None
 
     with faults.armed(sandbox.root, kind=shim.RENAME, error=errno.ENOSPC, nth=nth):
         made = commit()

@@ -287,7 +287,12 @@ class MemoryHistory:
             return CommitAttempt(None, self._repository.refusing, tree)
         return CommitAttempt(self._repository.store_commit(StoredCommit(tree, head, message)), tree=tree)
 
-    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
+    def unfollow(self, tree: str) -> None:
+        """There is no index."""
+
+    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+        if name != self._repository.branch:
+            return f"HEAD is not on {name}"
         if self._repository.head == commit:
             return ""
         if self._repository.head != expected:

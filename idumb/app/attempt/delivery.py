@@ -12,6 +12,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import kept_at
 from idumb.app.ports.repository import Conflict
+from idumb.app.worktree import kept_work
 from idumb.domain import wording
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.runs.run import DELIVERY, MINE
@@ -40,14 +41,17 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     changed = [path for path in attempt.changed if path not in attempt.yours]
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
-    return trees.restore(delivered(context, attempt), before, changed) if changed else ()
+        return trees.restore(attempt.candidate, before, changed) if changed else ()
+    return kept_work.put(context.services, delivered(context, attempt), before, attempt.base, changed)
 
 
 def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
     entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
     known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
-    return tuple(p for p in paths if p not in attempt.yours and entry(present, p) not in [entry(t, p) for t in known])
+    found = [p for p in paths if p not in attempt.yours and entry(present, p) not in [entry(t, p) for t in known]]
+    same = () if attempt.in_place else kept_work.unmodified(context.services, attempt.base, found)
+    return tuple(path for path in found if path not in same)
 
 
 def take_back(context: RunContext, attempt: Attempt) -> None:
@@ -55,6 +59,10 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
     if attempt.in_place:
         return
     trees, work = context.services.trees, delivered(context, attempt)
+    if attempt.proven is not None and attempt.message:
+        context.services.history.unfollow(
+            context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
+        )
     present = trees.scan(attempt.changed)
     ours = [p for p in attempt.changed if p not in attempt.yours and trees.entry(present, p) == trees.entry(work, p)]
     trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
@@ -94,7 +102,8 @@ def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
 def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:
     """Keep the user's version of these paths in a snapshot, and return the attempt that is written over them."""
     services, trees = context.services, context.services.trees
-    kept = trees.snapshot(f"{attempt.ref}/yours", f"your version, before {attempt.task.id} was delivered", paths)
+    ref = f"{attempt.ref}/yours-{trees.scan(paths)[:12]}"  # there may be a second conflict
+    kept = trees.snapshot(ref, f"your version, before {attempt.task.id} was delivered", paths)
     for path in paths:
         services.reporter.note(f"Your version of {path} is kept: git show {kept_at(services, kept.commit[:12], path)}")
     return dataclasses.replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))

@@ -40,6 +40,9 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     events += attempt_events.questions_and_answers(context, attempt, earlier)
     if commits or delivers:
         attempt = attempt.at(INTENDED)
+        keep_candidate(
+            context, attempt, attempt.candidate
+        )  # the delivery may wait for days, and git collect its objects
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
         return complete(context, attempt)
@@ -87,6 +90,7 @@ def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
             hooks=services.settings.git.hooks,
             wrote=context.journal.state.wrote,
         )
+    context.checks.end_processes()  # what a hook left could write where checks prove its commit
     if made.unrun:
         _report_hooks(context, made.unrun)
     return made, tree
@@ -134,6 +138,8 @@ def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Atte
 
 def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attempt:
     """Write the work into the user's tree, move his branch to its commit, and record the checkpoint."""
+    if why := preconditions.why_not_deliver(context.services, context.journal.state):  # a hook may have taken long
+        return attempt.at(RECORDED, commit_refused=why)
     conflicts = delivery.deliver(context, attempt)
     if conflicts:
         why = "; ".join(f"{c.path} {c.why}" for c in conflicts)
@@ -143,7 +149,7 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
         history = context.services.history
         # What the user staged of a file of which the work took his version is in the commit, below the work.
         known = context.work.overlay(history.tree_of(attempt.judged_on), attempt.base, attempt.mine)
-        words = history.advance(commit, attempt.judged_on, attempt.task.id, known)
+        words = history.advance(context.journal.state.branch, commit, attempt.judged_on, attempt.task.id, known)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
     return finish(context, attempt, kept, commit)

@@ -114,7 +114,8 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     others = delivery.others(context, attempt)
     if not others:
         return _commit_again(context, attempt)
-    if not attempt.in_place and context.services.history.uncommitted(others):
+    answered = context.journal.answer(delivery.question_id(attempt)) is not None
+    if not attempt.in_place and (answered or context.services.history.uncommitted(others)):
         return _over_conflicts(context, attempt, others)
     delivery.take_back(context, attempt)
     interruption.record_interruption(context, task, interruption.KILLED if attempt.in_place else UNDELIVERED)

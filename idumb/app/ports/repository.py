@@ -214,8 +214,11 @@ class History(Protocol):
         Hooks run in a checkout. None runs if this run `wrote` one of those in the tree.
         """
 
-    def advance(self, commit: str, expected: str | None, message: str, known: str = "") -> str:
-        """Move the user's branch from `expected` to a commit on top of it; return git's words if it refuses.
+    def unfollow(self, tree: str) -> None:
+        """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
+
+    def advance(self, name: str | None, commit: str, expected: str | None, message: str, known: str = "") -> str:
+        """Move the branch `name` from `expected` to a commit on top of it; return why, if HEAD or git refuses.
 
         Before it moves, the index follows where the user staged nothing but what the tree `known` has. `message` is for
         the reflog.

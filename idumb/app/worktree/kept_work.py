@@ -38,8 +38,30 @@ def deliver_beside(services: Services, task: TaskState, chosen: Sequence[str]) -
 def _write(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
     if not chosen or task.checkpoint is None or task.work.base is None:
         return ()
-    copy = services.open_checkout()
-    return services.trees.restore(copy.raw(task.checkpoint.tree, chosen), copy.raw(task.work.base, chosen), chosen)
+    copy, base = services.open_checkout(), task.work.base
+    return put(services, copy.raw(task.checkpoint.tree, chosen), copy.raw(base, chosen), base, chosen)
+
+
+def put(services: Services, work: str, before: str, base: str, paths: Sequence[str]) -> tuple[Conflict, ...]:
+    """Write these files of `work` over those of `before`: of `base`, with the bytes that git gives them.
+
+    Return those that the user changed; then nothing is written.
+    """
+    trees = services.trees
+    conflicts = trees.restore(work, before, paths) if paths else ()
+    same = unmodified(services, base, [conflict.path for conflict in conflicts])
+    if not conflicts or len(same) < len(conflicts):
+        return conflicts
+    return trees.restore(work, trees.overlay(before, trees.scan(same), same), paths)
+
+
+def unmodified(services: Services, base: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return those that git calls unmodified, whatever bytes a line ending, a filter or a mode gives them."""
+    if not paths:
+        return ()
+    trees = services.trees
+    cleaned = trees.committed(services.history.head().commit, trees.scan(paths), paths)
+    return tuple(path for path in paths if trees.entry(cleaned, path) == trees.entry(base, path))
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:

@@ -188,13 +188,11 @@ def commit(services: Services, state: RunState, paths: Sequence[str], message: s
     if tree == services.history.tree_of(head):
         return CommitAttempt(None)
     made = services.history.make(tree, head, message, hooks=services.settings.git.hooks, wrote=state.wrote)
+    if made.commit is not None and made.tree != tree:  # nothing proves what a hook makes of documents and restores
+        made = services.history.make(tree, head, message, hooks=False, wrote=state.wrote)
     if made.commit is None:
         return made
-    if made.tree != tree:  # a hook changed the files, and not those of the user
-        place = services.open_checkout()
-        changed = [change.path for change in services.trees.changes(tree, made.tree)]
-        services.trees.restore(place.raw(made.tree, changed), place.raw(tree, changed), changed)
-    words = services.history.advance(made.commit, head, message.partition("\n")[0])
+    words = services.history.advance(state.branch, made.commit, head, message.partition("\n")[0])
     return CommitAttempt(None if words else made.commit, words)
 
 

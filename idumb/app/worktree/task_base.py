@@ -177,7 +177,7 @@ def require_all_clean(context: RunContext) -> tuple[str, ...]:
         return ()
     state, changed = context.journal.state, context.services.history.uncommitted(("**",))
     for task in (context.contract.tasks[id] for id in context.contract.order):
-        if state.tasks[task.id].status in schedule.RUNNABLE:
+        if state.tasks[task.id].status in schedule.RUNNABLE and not state.tasks[task.id].intended:
             require_clean(context, task, changed)
     if context.workspace.in_place:
         return ()

@@ -118,10 +118,11 @@ def _remove_of_deleted(above: str) -> None:
     """Remove the checkouts of repositories that no longer exist, a while after their last use."""
     for place in (os.path.join(above, name) for name in os.listdir(above) if _PLACE.fullmatch(name)):
         owner = _read(os.path.join(place, _OWNER))
-        if owner and not os.path.lexists(owner):
-            used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
-            if clock.nanoseconds() - used > _KEPT:
-                private_folders.try_to_remove(place)
+        if not os.path.isabs(owner) or os.path.lexists(owner):
+            continue
+        used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
+        if clock.nanoseconds() - used > _KEPT and all(map(_OURS.fullmatch, os.listdir(place))):
+            private_folders.try_to_remove(place)
 
 
 def tidy(place: str) -> None:

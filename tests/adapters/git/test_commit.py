@@ -54,7 +54,7 @@ def make(
 
 def advance(history: GitHistory, made: CommitAttempt) -> str:
     assert made.commit, made.words
-    return history.advance(made.commit, history.head().commit, "T1-01")
+    return history.advance(history.head().branch, made.commit, history.head().commit, "T1-01")
 
 
 def commit(history: GitHistory, tree: str, *, hooks: bool = True) -> str:
@@ -436,7 +436,7 @@ def test_the_branch_moves_only_from_the_expected_commit(sandbox: GitSandbox, his
     other = sandbox.git("commit-tree", "-p", base, "-m", "the user's", checkouts.tree(sandbox))
     sandbox.git("update-ref", "refs/heads/main", other)
     before = sandbox.ledger()
-    words = history.advance(str(made.commit), base, "T1-01")
+    words = history.advance(history.head().branch, str(made.commit), base, "T1-01")
     assert f"is at {other} but expected {base}" in words
     assert sandbox.head() == other
     assert sandbox.status() == [" M a"]
@@ -537,7 +537,7 @@ def test_moving_the_branch_can_be_repeated_after_a_kill(
         advance(history, made)
     assert sandbox.head() == base
     for _ in range(2):
-        assert history.advance(str(made.commit), base, "T1-01") == ""
+        assert history.advance(history.head().branch, str(made.commit), base, "T1-01") == ""
         assert (sandbox.head(), sandbox.status()) == (made.commit, [])
 
 

@@ -238,7 +238,7 @@ def test_variables_that_redirect_git_are_ignored(
     assert history.uncommitted(["a"]) == ("a",)
     made = history.make(history.tree_of(None), None, "T1", hooks=False).commit
     assert made is not None
-    assert history.advance(made, None, "T1") == ""
+    assert history.advance(history.head().branch, made, None, "T1") == ""
     monkeypatch.undo()
     assert sandbox.head() == made
     assert not other.head()

@@ -184,7 +184,7 @@ def test_commits_of_two_projects_are_told_apart_by_a_trailer(sandbox: GitSandbox
             head = history.head().commit
             made = history.make(history.tree_of(head), head, "Work\n\nIdumb-Task: T1-01\n", hooks=False).commit
             assert made is not None
-            assert history.advance(made, head, "Work") == ""
+            assert history.advance(history.head().branch, made, head, "Work") == ""
     assert [row["Idumb-Task"] for _, row in api.trailers_since(None)] == ["T1-01"]
     assert len(top.trailers_since(None)) == 1
 

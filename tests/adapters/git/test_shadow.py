@@ -94,6 +94,21 @@ def test_a_change_while_git_reads_the_file_is_seen_by_the_next_scan(
     assert content(trees, trees.scan(), "a") == b"2"
 
 
+@pytest.mark.parametrize("first", ["one process", "the index of the user"])
+def test_a_change_that_only_its_own_time_shows_is_seen_by_the_next_process(sandbox: GitSandbox, first: str) -> None:
+    place = sandbox.write("a", "1")
+    os.utime(place, (1e9, 1e9))
+    sandbox.git("add", "a")
+    if first == "one process":
+        process(sandbox).scan()
+        place.write_text("2", encoding="ascii")
+        os.utime(place, (1e9, 1e9))
+    assert content(process(sandbox), process(sandbox).scan(), "a") == place.read_bytes()
+    place.write_text("3", encoding="ascii")
+    os.utime(place, (1e9, 1e9))
+    assert content(process(sandbox), process(sandbox).scan(), "a") == b"3"
+
+
 def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F13, F17."""
     sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
@@ -553,11 +568,13 @@ def test_a_file_that_is_written_while_git_reads_it_is_read_again(
     sandbox.write("a", "1")
     git, failures = shadow_folder.ShadowFolder.git, [git_program.Result(status, b"", words)]
 
-    def failing(self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"") -> git_program.Result:
+    def failing(
+        self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
+    ) -> git_program.Result:
         if arguments[:2] == ["update-index", "--add"] and failures:
             sandbox.git_dir.joinpath("idumb/shadow/main/index.lock").touch()
             return failures.pop()
-        return git(self, arguments, stdin)
+        return git(self, arguments, stdin, strict=strict)
 
     monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
     assert names(sandbox, trees.scan()) == ["a"]
@@ -580,10 +597,12 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
     sandbox.write("a", "1")
     git = shadow_folder.ShadowFolder.git
 
-    def failing(self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"") -> git_program.Result:
+    def failing(
+        self: shadow_folder.ShadowFolder, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
+    ) -> git_program.Result:
         if arguments[0] == "write-tree":
             return git_program.Result(128, b"", b"fatal: no")
-        return git(self, arguments, stdin)
+        return git(self, arguments, stdin, strict=strict)
 
     monkeypatch.setattr(shadow_folder.ShadowFolder, "git", failing)
     with pytest.raises(Refusal, match="could not be saved: fatal: no") as caught:
