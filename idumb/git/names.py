@@ -18,7 +18,7 @@ from pygit2.enums import ObjectType
 
 from idumb import lazy_pattern
 from idumb.domain import errors
-from idumb.git import git_program, open_repository, refs
+from idumb.git import git_program, refs
 from idumb.git.discover import Repository
 from idumb.git.objects import tree_objects
 from idumb.git.objects.tree_objects import FOLDER, Item
@@ -67,9 +67,8 @@ def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) 
 
     `git gc` fails in a repository in which a ref reaches a missing object.
     """
-    present = open_repository.repository(place)  # libgit2 would answer from its memory
-    whole = ["rev-list", "--objects", "--quiet", "--missing=allow-promisor", oid]
-    if not _is(present, oid) or (_is(present, oid, ObjectType.TREE) and git_program.read(place.root, whole).status):
+    whole = ["rev-list", "--objects", "--no-walk", "--quiet", "--missing=allow-promisor", oid]
+    if git_program.read(place.root, whole).status:  # libgit2 would answer from its memory
         words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
         raise errors.Refusal("git.ref-moved", words, hint="idumb doctor")
     put(repository, place, name, oid, "keep")

@@ -12,7 +12,7 @@ from idumb.app.ports.repository import Conflict, Snapshot, Trees
 from idumb.domain import paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
-from idumb.git import git_program, guarded_files, index_file, links, open_repository, status
+from idumb.git import git_program, guarded_files, index_file, links, status
 from idumb.git.discover import Repository
 from idumb.git.objects import durable_files, tree_objects
 from idumb.git.projects import ProjectPaths
@@ -143,11 +143,7 @@ class GitTrees(Snapshots):
         from idumb.git.restore import write_back
 
         writing = write_back.Writing(self.repository, self._place.root, self._shelf(), self._objects.guard)
-        try:
-            conflicts = write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force)
-        except KeyError as problem:  # an agent can remove snapshots, and run git's garbage collection
-            raise open_repository.unreadable(str(problem.args[0])) from problem
-        return self.paths.rows(conflicts)
+        return self.paths.rows(write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force))
 
     def release_displaced(self) -> tuple[str, ...]:
         """Remove the files that restores displaced; return the absolute paths of those that were written to since.

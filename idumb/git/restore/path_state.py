@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
-from idumb.git.objects import durable_files
 from idumb.git.objects.tree_objects import FILE, LINK, PROGRAM
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -109,10 +108,6 @@ def leaves(top: int, path: str) -> Iterator[str]:
                 stack.append(f"{here}/{name}")
             else:
                 yield f"{here}/{name}"
-
-
-def force(root: str, changed: set[str]) -> None:
-    durable_files.force(place for folder in sorted(changed) if os.path.isdir(place := os.path.join(root, folder)))
 
 
 def look(top: int, path: str) -> Present:

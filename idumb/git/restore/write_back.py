@@ -69,7 +69,7 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
             conflicts += [Conflict(step.path, why)] if why is not None else []
         if conflicts:
             return tuple(conflicts)
-        force_done(writing.root, steps)
+        _force_done(writing.root, steps)
         return apply(replace(writing, top=top), steps)
     finally:
         os.close(top)
@@ -139,16 +139,20 @@ def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
             raise
         return (Conflict(done, _CHANGED),)
     finally:
-        path_state.force(writing.root, writing.changed)
+        _force_folders(writing.root, writing.changed)
     return ()
 
 
-def force_done(root: str, steps: list[Step]) -> None:
+def _force_done(root: str, steps: list[Step]) -> None:
     """Force even a path that is as wanted: a killed restore may not have forced it."""
     done = [step for step in steps if step.present.entry == step.want]
     written = [step for step in done if step.want is not None and step.want.mode != tree_objects.LINK]
     durable_files.force(os.path.join(root, step.path) for step in written)
-    path_state.force(root, {os.path.dirname(step.path) for step in done})
+    _force_folders(root, {os.path.dirname(step.path) for step in done})
+
+
+def _force_folders(root: str, folders: set[str]) -> None:
+    durable_files.force(place for folder in sorted(folders) if os.path.isdir(place := os.path.join(root, folder)))
 
 
 def _delete(writing: Writing, step: Step) -> None:
