@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from idumb.domain import errors
 from idumb.git import git_program, guarded_files
@@ -42,7 +43,9 @@ class Blocked(Exception):
 
 
 class OwnFolder:
-    """A git folder of idumb's own at `path`, and its files."""
+    """A git folder of idumb's own at `path`, its files, and what runs git there."""
+
+    git: Callable[..., git_program.Result]
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -64,6 +67,13 @@ class OwnFolder:
     def remove(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.path, name))
+
+    def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Any) -> bytes:
+        """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
+        result = self.git(arguments, stdin, **options)
+        if result.status != 0:
+            raise git_program.failure(arguments, result)
+        return result.out
 
 
 class ShadowFolder(OwnFolder):
@@ -148,13 +158,6 @@ class ShadowFolder(OwnFolder):
         options = [word for setting in settings for word in ("-c", setting)]
         command = [*options, *arguments]
         return git_program.write(self._place.root, command, stdin, variables, keep=(self._lock,))
-
-    def required(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
-        """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
-        result = self.git(arguments, stdin)
-        if result.status != 0:
-            raise git_program.failure(arguments, result)
-        return result.out
 
     def _prepare(self) -> None:
         if all(self.read(name) == text for name, text in _FILES.items()):

@@ -67,13 +67,6 @@ class GitFolder(OwnFolder):
                 raise
             raise Waiting(refusal.details["path"]) from refusal
 
-    def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Mapping[str, str] | str) -> bytes:
-        """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
-        result = self.git(arguments, stdin, **options)  # type: ignore[arg-type]
-        if result.status != 0:
-            raise git_program.failure(arguments, result)
-        return result.out
-
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
 
