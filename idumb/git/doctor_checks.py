@@ -149,13 +149,9 @@ class _RepositoryChecks:
 
     def hooks(self) -> Iterator[Symptom]:
         files = guarded_files.of_repository(self.place)
-        rows = (
-            (value, file)
-            for file, rows in files.configuration.settings.items()
-            for key, value in rows
-            if key == guarded_files.HOOKS_PATH
-        )
-        for folder, file in sorted(rows):
+        settings = files.configuration.settings.items()
+        named = [(value, file) for file, rows in settings for key, value in rows if key == guarded_files.HOOKS_PATH]
+        for folder, file in sorted(named):
             yield health.warn(
                 f"core.hooksPath is {folder}",
                 file,

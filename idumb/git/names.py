@@ -79,9 +79,7 @@ def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
 
     The tree gets its name before the others are deleted.
     """
-    trees = {
-        ref: oid for ref, oid in refs.listed(place.common_dir, run).items() if _is(repository, oid, ObjectType.TREE)
-    }
+    trees = {ref: oid for ref, oid in refs.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
     if not trees:
         return
     done = _done(run)
@@ -115,13 +113,12 @@ def _done(run: str) -> str:
     return f"{worktree}/done/{name}"
 
 
-def _is(repository: pygit2.Repository, oid: str, *kinds: ObjectType) -> bool:
-    """Return whether an object exists, and is of one of these kinds if some are given."""
+def _is_tree(repository: pygit2.Repository, oid: str) -> bool:
+    """Return whether a tree exists."""
     try:
-        kind = repository.odb.read_header(pygit2.Oid(hex=oid))[0]
+        return repository.odb.read_header(pygit2.Oid(hex=oid))[0] == ObjectType.TREE
     except (KeyError, ValueError, pygit2.GitError):
         return False  # `doctor` reports it
-    return not kinds or kind in kinds
 
 
 def _rows(repository: pygit2.Repository, tree: str | None) -> Mapping[str, Item]:
