@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 10_590,
     "composition": 787,
     "cli, views": 5_580,
-    "git": 4_956,
+    "git": 4_940,
     "store": 2_661,
     "system": 3_027,
     "gates": 2_341,
