@@ -45,7 +45,7 @@ class Place:
         return done.stdout
 
     def approval(self, phase: str = "1") -> str:
-        return str(json.loads(self.idumb("check-plan", phase, "--json"))["data"]["contract_hash"])
+        return str(json.loads(self.idumb("check-plan", phase, "--json"))["data"]["consent_hash"])
 
     def settle(self) -> None:
         """Commit everything, and pack, so that every measurement starts from the same state."""

@@ -140,7 +140,7 @@ def quick(effort: Effort) -> Iterator[Figure]:
     def ours() -> float:
         words = ("quick", f"Append line {next(numbers)}", "--files", place.files[0])
         refused = json.loads(place.idumb(*words, "--json", expected=4))
-        approve = ("--approve", refused["error"]["details"]["contract_hash"])
+        approve = ("--approve", refused["error"]["details"]["consent_hash"])
         agreed = measure.program((*idumb(), *words, *approve), place.root, place.env)
         start = time.perf_counter()
         agreed()

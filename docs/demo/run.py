@@ -36,7 +36,7 @@ def main() -> int:
     print(third_task().strip(), flush=True)
     show(project, "check-plan", "1")
     show(project, "graph", "1")
-    contract = json.loads(idumb(project, "check-plan", "1", "--json").stdout)["data"]["contract_hash"]
+    contract = json.loads(idumb(project, "check-plan", "1", "--json").stdout)["data"]["consent_hash"]
     say("Nothing runs without consent; the demo gives it by the hash. In T1-03 it kills the run with kill -9:")
     show_until(project, "[3/5]", "execute-phase", "1", "--approve", contract)
     say("Killed. What is proven is kept, and the rest goes on from there:")

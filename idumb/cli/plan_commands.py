@@ -153,7 +153,7 @@ def check_plan_command(phase: str, expected: str | None, mode: str | None, run_c
     Instead of a phase, name a plan file to see only its findings, also a plan of GSD or of the first iDumb.
 
     Without errors, prints the contract hash and the next command. Writes nothing. Runs nothing, except with
-    --run-checks, which finds checks that pass before the work. With --json, data.contract_hash is the hash for
+    --run-checks, which finds checks that pass before the work. With --json, data.consent_hash is the hash for
     --approve.
 
     Also lists plans and settings that are not committed, with the command that commits them: idumb commits reports,

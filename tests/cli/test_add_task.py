@@ -95,7 +95,7 @@ def test_in_a_phase_with_a_run_it_is_an_amendment(prepared: Prepared) -> None:
 
 def test_in_an_approved_phase_a_person_must_agree_that_the_approval_ends(project: Project) -> None:
     """R-LOCK-8."""
-    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    assert project.quick("approve", "1", "--hash", project.contract_hash()).code == 0
     refused = project.quick(*MORE, "--json")
     assert (refused.code, refused.error["code"]) == (4, "plan.approved")
     assert "T1-08" not in project.read(PLAN)

@@ -147,7 +147,7 @@ def test_the_user_s_template_is_the_builder_s_prompt_and_part_of_consent(project
     before = project.approval()
     mine.write_text("Only $id.\n", encoding="utf-8")
     refused = project.quick("execute-phase", "1", "--approve", before, "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-hash")
     assert run(project, "--no-verify").code == 0
     assert (home / "told-1").read_text(encoding="utf-8") == "Only T1-01.\n"
     parts = {part["name"]: part for part in project.quick("envelope", "show", "T1-01", "--json").data["parts"]}

@@ -143,14 +143,14 @@ def test_consent_to_another_contract_is_refused(project: Project) -> None:
     """R-LOCK-4, R-LOCK-2 in guided mode: only approved content runs, under the approved configuration."""
     place = project.plan([making("T1-01", "a.txt")])
     consent = project.approval()
-    error, _ = refused(project, "execute-phase", "1", "--approve", "0" * 64, exit=4, code="consent.other-contract")
-    assert "check-plan 1" in str(error["hint"])
+    error, _ = refused(project, "execute-phase", "1", "--approve", "0" * 64, exit=4, code="consent.other-hash")
+    assert str(error["hint"]).startswith("idumb execute-phase 1 shows what would run")
     text = place.read_text()
     place.write_text(text.replace("made", "more"))
-    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-contract")
+    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-hash")
     place.write_text(text)
     project.configure("run: {max_attempts: 2}\n")
-    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-contract")
+    refused(project, "execute-phase", "1", "--approve", consent, exit=4, code="consent.other-hash")
     assert not project.exists("a.txt")
 
 

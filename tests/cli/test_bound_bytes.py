@@ -113,9 +113,9 @@ FLIPS = (
     Flip(CONFIGURATION, "keep.txt", "keep.tXt", "protected"),
     Flip(CONFIGURATION, "vendor", "Vendor", "protected"),
     # What agents start with.
-    Flip(CONFIGURATION, "fast]", "last]", "adapters"),
-    Flip(CONFIGURATION, "build.sh", "build.sH", "adapters"),
-    Flip(CONFIGURATION, "[sh,", "[sb,", "adapters"),
+    Flip(CONFIGURATION, "fast]", "last]", "agent maker"),
+    Flip(CONFIGURATION, "build.sh", "build.sH", "agent maker"),
+    Flip(CONFIGURATION, "[sh,", "[sb,", "agent maker"),
 )
 
 
@@ -195,7 +195,7 @@ def test_a_program_at_another_path_voids_the_approval(
     """R-LOCK-4, S2, S4: the resolved path is bound; here one byte of PATH differs."""
     _approve(project)
     monkeypatch.setenv("PATH", str(tmp_path / "bit"), prepend=":")
-    _refused(project, "adapters", "PATH")
+    _refused(project, "agent maker", "PATH")
 
 
 def test_the_approved_phase_runs(project: Project, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def plan(project: Project, command: str, check: str = "test -s a.txt", **more: A
 
 
 def strict(project: Project) -> Answer:
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
     assert approved.code == 0, approved
     return project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
 
@@ -107,7 +107,7 @@ def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not
     """Strict too: what a builder leaves in other folders of the home decides no program."""
     check = f'test "$HOME" != {home} && touch "$HOME/left" && test -d "$TMPDIR" && test -s a.txt'
     plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x", check)
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
     assert approved.code == 0, approved
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         ran = project.idumb("execute-phase", "1", "--mode", "strict", "--json", environment={"TMPDIR": short})

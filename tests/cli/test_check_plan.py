@@ -120,7 +120,7 @@ def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project:
     (finding,) = answer.data["findings"]
     assert (finding["code"], finding["found"], finding["accepted"]) == ("step.tool-not-allowed", "run", "write_file")
     assert ".idumb/policy/tools.yaml" in finding["message"]
-    refused = project.quick("execute-phase", "1", "--approve", before["contract_hash"], "--json")
+    refused = project.quick("execute-phase", "1", "--approve", before["consent_hash"], "--json")
     assert refused.error["code"] == "plan.invalid"
     assert not project.exists("a.txt")
 
@@ -132,7 +132,7 @@ def test_consent_covers_a_contract_under_its_policy(project: Project) -> None:
     place = write_policy(project, "deny: [run]\n")
     hashes.append(project.approval())
     refused = project.quick("execute-phase", "1", "--approve", hashes[0], "--json")
-    assert (refused.code, refused.error["code"]) == (4, "consent.other-contract")
+    assert (refused.code, refused.error["code"]) == (4, "consent.other-hash")
     place.write_text("deny: []\n", encoding="utf-8")
     hashes.append(project.approval())
     place.unlink()
@@ -213,7 +213,7 @@ def test_a_clean_plan_prints_only_verdict_contract_hash_and_next_command(project
         sum_of_plan,
         data["phase_hash"],
         data["next_free_id"],
-        f"--approve {data['contract_hash']}",
+        f"--approve {data['consent_hash']}",
         "self-check: 4 yes, 2 no, 4 not judged",
         "no: Does the plan declare its non-goals?",
         "not judged, design: Is the quality of the design acceptable?",
@@ -275,7 +275,7 @@ def test_a_path_behind_a_link_that_leads_out_is_refused(project: Project, tmp_pa
     assert str(tmp_path / "away") in wrong[0]["message"]
     doubtful = {(f["code"], f["found"]) for f in answer.data["findings"] if f["severity"] == "warning"}
     assert doubtful == {("path.through-link", "in/b.txt")}
-    refused = project.quick("execute-phase", "1", "--approve", answer.data["contract_hash"], "--json")
+    refused = project.quick("execute-phase", "1", "--approve", answer.data["consent_hash"], "--json")
     assert refused.error["code"] == "plan.invalid"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.app.consent import needs
 from idumb.app.roles import role_consent
 from idumb.cli.reporters import Silent
 from idumb.composition.container import Container
@@ -82,8 +83,9 @@ def test_the_shown_model_is_the_one_that_gets_called(project: Project, command: 
 def test_consent_to_roles_shows_the_same(project: Project, tmp_path: Path) -> None:
     """R-LOCK-3."""
     services = Container(str(project.folder), Nobody, Silent)
+    need = needs.of_roles(services, ["planner", "researcher"])
     with pytest.raises(Refusal) as refused:
-        role_consent.ensure(services, ["planner", "researcher"], approve=(), command="idumb plan-phase 1")
+        role_consent.ensure(services, need, approve=(), command="idumb plan-phase 1")
     evidence = refused.value.details["evidence"]
     planner, researcher = (
         f"{role}: {line}" for role, line in zip(("planner", "researcher"), expected(tmp_path), strict=True)

@@ -65,16 +65,14 @@ def test_a_different_program_of_the_same_name_needs_consent(
     other = put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     assert project.quick("check-plan", "1", "--json").data["consent"] is False
-    for flags, code in (((), 5), (("--approve", here["contract_hash"]), 4)):
+    both = f"agent b (program: was {project.folder.parent / 'one/coder'}, is {other})"
+    for flags, code, named in (((), 5, "missing"), (("--approve", here["consent_hash"]), 4, "other-hash")):
         refused = again(project, *flags)
-        assert (refused.code, refused.error["code"]) == (code, "consent.other-program")
-        changed = {"binding": "b", "was": str(project.folder.parent / "one/coder"), "now": other}
-        assert refused.error["details"]["changed"] == [changed]
-        assert changed["was"] in refused.error["message"]
-        assert changed["now"] in refused.error["message"]
+        assert (refused.code, refused.error["code"]) == (code, f"consent.{named}")
+        assert refused.error["details"]["changed"] == ["agent b"]
+        assert both in refused.error["message"]
     assert not project.exists("a.txt")
-    contract_hash = refused.error["hint"].split()[-1]
-    assert again(project, "--no-verify", "--approve", contract_hash).code == 0
+    assert again(project, "--no-verify", "--approve", refused.error["details"]["expected"]).code == 0
     assert project.read("a.txt") == "two\n"
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
@@ -96,10 +94,9 @@ def test_an_approval_voided_by_another_program_names_both_programs(
     other = put(tmp_path / "two", "two")
     monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
     refused = again(project)
-    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
-    assert refused.error["details"]["changed"] == [
-        {"binding": "b", "was": str(project.folder.parent / "one/coder"), "now": other}
-    ]
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
+    assert refused.error["details"]["changed"] == ["agent b"]
+    assert f"was {project.folder.parent / 'one/coder'}, is {other}" in refused.error["message"]
     assert again(project, "--no-verify", "--approve", refused.error["hint"].split()[-1]).code == 0
 
 
@@ -123,14 +120,14 @@ def test_consent_at_the_terminal_covers_the_program_that_was_shown(
     with monkeypatch.context() as at_terminal:
         at_terminal.setattr(opened_services, "_asker", lambda *_, **__: Slow())
         stopped = again(project)
-    assert (stopped.code, stopped.error["code"]) == (4, "consent.other-program")
-    changed = {"binding": "b", "was": str(one), "now": str(two / "coder")}
-    assert stopped.error["details"]["changed"] == [changed]
+    assert (stopped.code, stopped.error["code"]) == (4, "consent.missing")
+    changed = f"agent b (program: was {one}, is {two / 'coder'})"
+    assert changed in stopped.error["message"]
     assert stopped.error["hint"] == "idumb resume 1 asks for your consent again"
     assert not project.exists("a.txt")
     refused = project.quick("resume", "1", "--json")
-    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
-    assert refused.error["details"]["changed"] == [changed]
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
+    assert changed in refused.error["message"]
     (two / "coder").unlink()
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
@@ -151,7 +148,7 @@ def test_consent_to_an_amendment_covers_no_other_program(
     amended = project.quick("amend", "1", "--decision", "a.txt stays small", "--yes", "--json")
     assert amended.code == 0, amended
     refused = project.quick("resume", "1", "--retry-failed", "--json")
-    assert (refused.code, refused.error["code"]) == (5, "consent.other-program")
+    assert (refused.code, refused.error["code"]) == (5, "consent.missing")
 
 
 def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project) -> None:
@@ -161,7 +158,7 @@ def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: 
     checked = project.quick("check-plan", "1", "--json")
     assert (checked.code, checked.data["findings"][0]["code"]) == (3, "agent.inside-repository")
     assert ".idumb/config.yaml:3 first" in checked.error["hint"]
-    agreed = ("--approve", checked.data["contract_hash"])
+    agreed = ("--approve", checked.data["consent_hash"])
     quick = project.quick("quick", "make b", "--files", "b.txt", "--check", "test -s b.txt", "--json")
     for refused in (project.json("execute-phase", "1"), project.json("execute-phase", "1", *agreed), quick):
         assert (refused.code, refused.error["code"]) == (4, "agent.inside-repository")

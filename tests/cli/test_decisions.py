@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from idumb.app.contract import contract_versions
+from idumb.domain.consent import grant
 from tests.adapters.store.test_approvals import make_key
 from tests.support import ended_runs, seed
 from tests.support import project as projects
@@ -253,9 +254,10 @@ def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:
 
 def kept_approvals(project: Project, home: Path) -> list[tuple[bool, tuple[str, ...], bool]]:
     """Return whether the current contract's approval expires, what it accepts and whether it is signed."""
-    read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob(f"consent/*/{contract(project)}.*.json")]
-    approvals = [(r["approval"]["expires"], tuple(r["approval"]["accepted"]), r["signature"]) for r in read]
-    return sorted((end is not None, accepted, signed is not None) for end, accepted, signed in approvals)
+    read = [json.loads(p.read_text(encoding="utf-8")) for p in home.rglob("consent/*/*.json")]
+    kept = [(grant.from_dict(one.get("grant")), one["signature"]) for one in read]
+    approvals = [(each, signed) for each, signed in kept if each and each.contract_hash == contract(project)]
+    return sorted((each.expires is not None, each.accepted, signed is not None) for each, signed in approvals)
 
 
 def _approved(sandbox: GitSandbox) -> Project:

@@ -240,7 +240,7 @@ def test_a_dry_run_of_a_strict_plan_needs_an_approval(sandbox: GitSandbox) -> No
     only = task("T1-01", files="create `a.txt`", check="sh tests/check.sh", steps=steps, fields=fields)
     project.plan([only], head=head)
     assert rehearse(project).error["code"] == "approval.missing"
-    assert project.json("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    assert project.json("approve", "1", *project.answers(), "--hash", project.contract_hash()).code == 0
     assert statuses(rehearse(project, approve=False)) == {"T1-01": "completed"}
 
 

@@ -293,7 +293,7 @@ def test_strict_mode_halts_at_the_first_failure_and_asks_nothing(sandbox: GitSan
         "T1-01", "a.txt", steps=[shell("false")], fields="- **Requirements:** REQ-1\n- **Change:** extending\n"
     )
     project.plan([fails], head=head)
-    assert project.quick("approve", "1", "--hash", project.approval(), *project.answers(), "--json").code == 0
+    assert project.quick("approve", "1", "--hash", project.contract_hash(), *project.answers(), "--json").code == 0
     ended = project.quick("execute-phase", "1", "--json")
     assert (ended.code, ended.error["code"]) == (1, "run.halted")
     assert [choice["id"] for choice in ended.error["details"]["choices"]] == ["retry", "roll-back", "look"]

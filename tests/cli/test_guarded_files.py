@@ -40,7 +40,7 @@ def plants(project: Project) -> None:
 
 
 def strict(project: Project, *arguments: str) -> Answer:
-    assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+    assert project.quick("approve", "1", "--hash", project.contract_hash(), "--json").code == 0
     return project.execute("--mode", "strict", "--no-verify", *arguments)
 
 

@@ -191,5 +191,5 @@ def test_the_templates_are_a_roadmap_of_one_phase_and_a_runnable_plan_that_asks_
     (folder / "01-PLAN.md").write_bytes((TEMPLATES / "plan.md").read_bytes())
     checked = shell.run("check-plan", "1")["data"]
     assert {(f["code"], f["severity"]) for f in checked["findings"]} == {("text.unfilled", "warning")}
-    ended = shell.run("execute-phase", "1", "--approve", checked["contract_hash"])
+    ended = shell.run("execute-phase", "1", "--approve", checked["consent_hash"])
     assert ended["data"]["verification"]["status"] == "passed"

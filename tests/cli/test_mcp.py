@@ -69,7 +69,7 @@ async def work_through(project: Project, call: Call) -> None:
     assert tools_of(await call("next_task")) == ["begin_session"]
     assert (await call("verify_phase"))["error"]["code"] == "session.none"
     begun = await call("begin_session", phase="1", by="a client")
-    assert begun["data"]["contract_hash"] == project.approval()
+    assert begun["data"]["contract_hash"] == project.contract_hash()
     refused = await call("next_task")
     assert (refused["ok"], refused["error"]["code"]) == (False, "consent.missing")
     assert project.quick("start", "T1-01", "--approve", project.approval()).code == 0
@@ -207,7 +207,7 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
 
             assert (await call("next_task"))["error"]["code"] == "session.none"
             begun = await call("begin_session", phase="1", by="a client")
-            assert begun["data"]["contract_hash"] == project.approval()
+            assert begun["data"]["contract_hash"] == project.contract_hash()
             (project.folder / "a.txt").write_text("right\n", encoding="utf-8")
             assert (await call("submit_task", task="T1-01"))["data"]["accepted"]
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}

@@ -27,7 +27,7 @@ STRICT = ("--mode", "strict", "--max-attempts", "1", "--no-verify")
 
 
 def strict(project: Project, *flags: str) -> Answer:
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.approval())
+    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
     assert approved.code == 0, approved
     return project.quick("execute-phase", "1", *STRICT, *flags, "--json")
 
@@ -234,7 +234,7 @@ def test_check_plan_finds_checks_that_pass_before_the_work(project: Project) -> 
         "T1-02", files="create `b.txt`", criteria=criteria("e — verify"), fields=f"- **Verify:** `true`, `{DONE}`\n"
     )
     path = project.plan([one, two])
-    assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+    assert project.quick("approve", "1", "--hash", project.contract_hash()).code == 0
     project.repo.write("a.txt", "not committed\n")
     text = path.read_text().splitlines()
     words = "passes before the work, and so does not show that the work was done."
@@ -279,7 +279,7 @@ def test_check_plan_finds_invariants_that_do_not_hold_before_the_work(project: P
     project.plan([making("T1-01", "a.txt")], head=head)
     for level, code, severity in ((1, 0, "warning"), (2, 3, "error")):
         project.configure(f"gates: {{invariants: {{level: {level}}}}}\n")
-        assert project.quick("approve", "1", "--hash", project.approval()).code == 0
+        assert project.quick("approve", "1", "--hash", project.contract_hash()).code == 0
         answer = runs_checks(project)
         found = [(f["severity"], f["found"]) for f in answer.data["findings"] if f["code"] == "invariant.broken-before"]
         assert (answer.code, found) == (code, [(severity, "INV-1 failed")])

@@ -16,6 +16,7 @@ from tests.cli.test_caller_detection import CODE, mark
 from tests.cli.test_editor import follows
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import Prepared
@@ -78,9 +79,10 @@ def judged(prepared: Prepared) -> Project:
 
 
 def _unjudged(sandbox: GitSandbox) -> Project:
-    """It ran with consent to the phase alone."""
+    """It ran with an approval of the phase alone."""
     project = _judged(sandbox)
-    assert run(project, "--approve", project.approval()).code == 1
+    approve(project)
+    assert run(project).code == 1
     return project
 
 
@@ -161,7 +163,7 @@ def test_another_program_makes_another_question(
     assert decide(project, open_question(project), "run").code == 0
     at("three")
     moved = run(project)
-    assert (moved.code, moved.error["code"]) == (5, "consent.other-program"), moved
+    assert (moved.code, moved.error["details"]["changed"]) == (5, ["agent coder"]), moved
     assert decide(project, moved.error["details"]["decision"], "run").code == 0
     assert project.json("check-plan", "1").data["consent"]
 
@@ -173,11 +175,13 @@ def test_a_repository_cannot_contain_a_question_or_its_answer(project: Project, 
     assert project.folder not in place.parents
     assert place.stat().st_mode & 0o077 == 0
     kept = json.loads(place.read_text(encoding="utf-8"))
-    for text in ("{", "[]", json.dumps({**kept, "repository": "0" * 64}), json.dumps({**kept, "roles": 1})):
+    for text in ("{", "[]", json.dumps({**kept, "repository": "0" * 64}), json.dumps({**kept, "parts": 1})):
         place.write_text(text, encoding="utf-8")
         assert waiting(project) == []
         assert decide(project, question, "run").error["code"] == "decision.unknown"
-    place.write_text(json.dumps({**kept, "id": "consent." + "0" * 64}), encoding="utf-8")
+    place.write_text(
+        json.dumps({**kept, "question": {**kept["question"], "id": "consent." + "0" * 64}}), encoding="utf-8"
+    )
     assert waiting(project) == []
 
 
@@ -242,7 +246,7 @@ def test_a_question_that_times_out_at_the_terminal_stays_pending(project: Projec
 def test_neither_a_dry_run_nor_a_wrong_hash_leaves_a_question(project: Project) -> None:
     """R-ASK-2: consent to a dry run is not kept, and a given hash is not a question."""
     assert run(project, "--dry-run").code == 4
-    assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-contract"
+    assert run(project, "--approve", "0" * 64).error["code"] == "consent.other-hash"
     words = ("quick", "Say it", "--files", "b.txt", "--check", "true", "--builder", "human")
     assert project.quick(*words, "--json").error["code"] == "consent.missing"  # its plan is not written yet
     assert waiting(project) == []
@@ -259,17 +263,17 @@ def test_one_question_covers_the_phase_and_its_judges(judged: Project) -> None:
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
 
 
-def test_approve_is_repeated_for_the_phase_and_its_judges(judged: Project) -> None:
-    """R-ASK-1, R-ADAPT-5."""
-    details = run(judged).error["details"]
-    both = (details["contract_hash"], details["consent_hash"])
-    assert details["choices"][0]["command"] == "idumb execute-phase 1 --approve {} --approve {}".format(*both)
-    wrong = run(judged, "--approve", both[0], "--approve", "0" * 64)
-    assert wrong.error["code"] == "consent.other-contract"
-    done = run(judged, "--approve", both[1], "--approve", both[0])
+def test_one_hash_agrees_to_the_phase_and_its_judges(judged: Project) -> None:
+    """R-ASK-1, R-ADAPT-5: `check-plan` and the refusal show it; that of the contract alone is another."""
+    checked, details = judged.quick("check-plan", "1", "--json").data, run(judged).error["details"]
+    one = details["consent_hash"]
+    assert one == checked["consent_hash"] != checked["contract_hash"]
+    assert details["choices"][0]["command"] == f"idumb execute-phase 1 --approve {one}"
+    assert run(judged, "--approve", checked["contract_hash"]).error["code"] == "consent.other-hash"
+    done = run(judged, "--approve", one)
     assert done.code == 0, done
     assert [one["verdict"] for one in done.data["verification"]["judged_by"]] == ["PASS", "PASS"]
-    again = judged.quick("verify-work", "1", "--approve", both[0], "--approve", both[1], "--json")
+    again = judged.quick("verify-work", "1", "--approve", one, "--json")
     assert again.code == 0, again
 
 

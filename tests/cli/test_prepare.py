@@ -121,7 +121,7 @@ def test_before_the_work_a_command_may_fail(made: Project) -> None:
     """What it installs from may be the work of a task."""
     made.configure("checkout: {prepare: [test -s a.txt && make deps]}\n")
     made.plan([task("T1-01", files="create `a.txt`", check="test -e deps/list", steps=[write("a.txt", "x\n")])])
-    assert made.quick("approve", "1", "--hash", made.approval()).code == 0
+    assert made.quick("approve", "1", "--hash", made.contract_hash()).code == 0
     ran = made.quick("check-plan", "1", "--run-checks", "--json")
     assert [row["result"] for row in ran.data["ran"]] == ["errored"]
     assert run(made, "--no-verify").code == 0
@@ -145,7 +145,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     made.configure("checkout: {prepare: [make deps, 'echo more']}\n")
     other = made.quick("execute-phase", "1", "--approve", consent)
     assert other.code != 0
-    assert "its plan or the configuration changed" in other.err
+    assert "would run has now the hash" in other.err
     assert _runs(tmp_path) == 0
 
 

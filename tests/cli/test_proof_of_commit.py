@@ -135,7 +135,7 @@ def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Pr
     project.repo.write_all(STAMP)
     project.repo.commit("stamp")
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
-    assert project.quick("approve", "1", *project.answers(), "--hash", project.approval()).code == 0
+    assert project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash()).code == 0
     answer = project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
     (row,) = answer.data["tasks"]
     assert row["status"] == "failed"

@@ -317,7 +317,7 @@ def test_a_change_that_a_hook_rewrote_still_proves_that_something_changed(projec
     hook.write_text("#!/bin/sh\nsed -i s/Made/made/ README.md && git add README.md\n", encoding="ascii")
     hook.chmod(0o755)
     asked = project.quick("quick", "Say it", "--files", "README.md", "--json").error["details"]
-    made = project.quick("quick", "Say it", "--files", "README.md", "--approve", asked["contract_hash"], "--json")
+    made = project.quick("quick", "Say it", "--files", "README.md", "--approve", asked["consent_hash"], "--json")
     assert made.code == 0, made
     assert project.repo.git("show", "HEAD:README.md") == "made"
     answer = project.quick("prove", made.data["phase"], "--json")
@@ -350,3 +350,25 @@ def test_what_runs_in_a_killed_proof_ends_with_the_next_one(project: Project, tm
             prove(project)
         assert has_ended(sleeper)
         assert left(place) == []
+
+
+def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(project: Project, home: Path) -> None:
+    """R-LOCK-3: only what changes how checks run needs consent again."""
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    binding = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
+    project.configure(binding)
+    (row,) = project.quick("status", "--json").data["phases"]
+    assert (row["state"], row["changed_since_run"]) == ("verified", False)
+    assert project.quick("check-plan", "1", "--json").data["verified"]
+    assert project.quick("execute-phase", "1", "--json").error["code"] == "phase.verified"
+    assert project.quick("resume", "1", "--json").code == 0
+    assert prove(project).data["proven"]
+    project.configure(f"{binding}checkout: {{prepare: [touch {home}/prepared]}}\n")
+    refused = project.quick("prove", "1", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "consent.missing")
+    assert refused.error["details"]["changed"] == ["checks"]
+    assert not (home / "prepared").exists()
+    agreed = refused.error["hint"].split()[1:]
+    assert project.quick(*agreed, "--json").code == 0
+    assert prove(project).data["proven"]

@@ -45,7 +45,7 @@ def building(project: Project, script: str) -> None:
 def consented(project: Project, *arguments: str) -> Answer:
     refused = project.quick("quick", *arguments, "--json")
     assert refused.error["code"] == "consent.missing", refused.out
-    return project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    return project.json("quick", *arguments, "--approve", refused.error["details"]["consent_hash"])
 
 
 def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: Project) -> None:
@@ -57,7 +57,7 @@ def test_a_quick_task_is_approved_run_proven_committed_and_rolled_back(project: 
     assert not project.exists(FOLDER)
     before = len(project.subjects())
 
-    done = project.json("quick", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    done = project.json("quick", *arguments, "--approve", refused.error["details"]["consent_hash"])
 
     assert done.code == 0, done.out
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(done.data)
@@ -195,7 +195,7 @@ def test_a_quick_task_is_prepared_once(project: Project, monkeypatch: pytest.Mon
     counted: list[str] = []
     for module, name in ((loading, "runnable"), (preconditions, "require_repository")):
         monkeypatch.setattr(module, name, _counted(getattr(module, name), counted))
-    approve = ("--approve", refused.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["consent_hash"])
     assert project.quick("quick", "Fix the typo", "--files", "README.md", *approve, "--json").code == 0
     assert sorted(counted) == ["require_repository", "runnable"]
 
@@ -212,7 +212,7 @@ def test_a_number_whose_run_began_meanwhile_is_refused(project: Project, monkeyp
     """R-RUN-3: without files, the log decides."""
     arguments = ("Fix the typo", "--files", "README.md", "--json")
     refused = project.quick("quick", *arguments)
-    approve = ("--approve", refused.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["consent_hash"])
     monkeypatch.setattr(
         quick, "_plan", _planned_before(quick._plan, lambda: project.quick("quick", *arguments, *approve))
     )

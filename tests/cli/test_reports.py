@@ -150,7 +150,7 @@ def test_a_quick_plan_of_the_log_is_resumed_amended_and_written(sandbox: GitSand
     project = _project(sandbox, configuration=agent)
     arguments = ("Fix it", "--files", "README.md", "--check", "grep -q fixed README.md")
     refused = project.quick("quick", *arguments, "--json")
-    approve = ("--approve", refused.error["details"]["contract_hash"])
+    approve = ("--approve", refused.error["details"]["consent_hash"])
     failed = project.quick("quick", *arguments, *approve)
     assert failed.code == 1
     assert "Checkpoint saved" not in failed.out

@@ -37,7 +37,7 @@ def _project(sandbox: GitSandbox, *tasks: str) -> Project:
     accepted = [t.split(":")[0].removeprefix("### ") for t in tasks if IRREVERSIBLE in t]
     if accepted:
         named = [word for one in accepted for word in ("--accept-irreversible", one)]
-        assert project.quick("approve", "1", *project.answers(), "--hash", project.approval(), *named).code == 0
+        assert project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash(), *named).code == 0
     return project
 
 

@@ -171,7 +171,7 @@ def test_a_secret_fails_a_strict_run(project: Project) -> None:
     bound(project, ("a.py", "VALUE\n"))
     strict = built().replace("- **Builder", "- **Requirements:** REQ-1\n- **Change:** extending\n- **Builder")
     project.plan([strict], head=STRICT)
-    hash_ = project.approval()
+    hash_ = project.contract_hash()
     assert project.quick("approve", "1", *project.answers(), "--hash", hash_, "--json").code == 0
     failed = project.quick("execute-phase", "1", "--json")
     assert failed.code == 1, failed.out

@@ -57,8 +57,8 @@ def test_a_signed_approval_with_one_field_changed_is_refused(project: Project, t
     approve(project, "--sign", str(key), "--file", str(file), "--expires", "1d")
     allow(key)
     whole, clone = json.loads(file.read_text()), _clone(project, tmp_path)
-    for field, value in {"accepted": ["T1-01"], "expires": None, "by": "x", "contract_hash": "0" * 64}.items():
-        file.write_text(json.dumps({**whole, "approval": {**whole["approval"], field: value}}))
+    for field, value in {"base_commit": None, "expires": None, "by": "x", "need": "0" * 64}.items():
+        file.write_text(json.dumps({**whole, "grant": {**whole["grant"], field: value}}))
         refused(run(clone, "--approval", str(file)), "approval.bad-signature")
 
 

@@ -118,8 +118,8 @@ def halted_quick(project: Project) -> Answer:
     project.configure(BUILDER % json.dumps("echo more >> README.md"))
     project.repo.write("README.md", "# Mine\n")
     words = ("quick", "Say more", "--files", "README.md")
-    contract_hash = project.quick(*words, "--json").error["details"]["contract_hash"]
-    return project.quick(*words, "--approve", contract_hash, "--json")
+    consent_hash = project.quick(*words, "--json").error["details"]["consent_hash"]
+    return project.quick(*words, "--approve", consent_hash, "--json")
 
 
 def test_yes_refuses_after_any_other_command_that_writes(ran: Project) -> None:

@@ -32,7 +32,7 @@ def run(project: Project, *commands: str, flags: tuple[str, ...] = (), then: str
     second = task("T1-02", files="create `b.txt`", check=then or "test -s b.txt", after="T1-01", steps=steps)
     project.plan([making("T1-01", "a.txt"), second])
     if "strict" in flags:
-        assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+        assert project.quick("approve", "1", "--hash", project.contract_hash(), "--json").code == 0
     return project.execute(*flags, "--max-attempts", "1", "--no-verify")
 
 
@@ -188,7 +188,7 @@ def begun(project: Project, *flags: str, script: str = "sed -i s/^/more-/ d/src.
         project.configure(settings)
     project.plan([task("T1-01", files="modify `d/*`", check="! grep -q one d/src.txt", steps=[shell(script)])])
     if "strict" in flags:
-        assert project.quick("approve", "1", "--hash", project.approval(), "--json").code == 0
+        assert project.quick("approve", "1", "--hash", project.contract_hash(), "--json").code == 0
     return project.execute("--no-verify", *flags)
 
 

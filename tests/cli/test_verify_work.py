@@ -16,6 +16,7 @@ from idumb.domain.proof.levels import Level
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
+from tests.support.approvals import approve
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -61,7 +62,8 @@ def _passed(sandbox: GitSandbox) -> Project:
     project.configure(ROLES + CEILING)
     (project.folder / ".planning/ROADMAP.md").write_text(ROADMAP, encoding="utf-8")
     project.plan([making("T1-01", "a.txt")], head=PLAN_HEAD)
-    answer = run(project)
+    approve(project)  # of the phase alone
+    answer = project.json("execute-phase", "1")
     assert (answer.code, answer.error["code"]) == (1, "verification.partial"), answer
     assert any("gave no opinion" in warning for warning in answer.object["warnings"])  # nobody consented to them
     return project
@@ -166,8 +168,8 @@ def test_the_timeout_of_its_level_ends_a_verifier_and_it_has_not_passed(
     monkeypatch.setitem(cast("dict[int, Level]", levels.LEVELS), 2, dataclasses.replace(levels.LEVELS[2], usual=1))
     bound = ROLES.replace(", skeptic: {binding: judge}", "")
     project.configure(f"{bound}gates: {{verifier: {{level: 2}}}}\n")
-    assert run(project, "--no-verify").code == 0
-    answer = verify(project, "--approve", consented(project))
+    assert run(project, "--no-verify").code == 0  # under one consent with the verifier
+    answer = verify(project)
     assert (answer.code, answer.data["status"]) == (1, "partial"), answer
     assert "the verifier gave no opinion: " in answer.data["reason"]
     (event,) = project.events("--kind", "role.asked")
@@ -181,7 +183,7 @@ def test_at_level_0_refutation_and_silence_are_reported_and_block_nothing(projec
     gates = "gates: {verifier: {level: 0}, skeptic: {level: 0}}\n"
     project.configure(ROLES + gates)
     assert run(project, "--no-verify").code == 0
-    answer = verify(project, "--approve", consented(project))
+    answer = verify(project)
     assert (answer.code, answer.data["status"]) == (0, "passed"), answer
     assert any("verifier gave no opinion" in warning for warning in answer.object["warnings"])
     assert any("the verifier gave no opinion" in words for words in answer.data["open"])

@@ -101,7 +101,7 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
     """R-PLAN-8: under each policy of commits; the branch is chosen again the same."""
     project = workflow_project(sandbox, settings)
     refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
-    consent = ("--approve", refused.error["details"]["contract_hash"])
+    consent = ("--approve", refused.error["details"]["consent_hash"])
     if not settings:
         rehearsed = project.json("execute-phase", "W1", "--dry-run", *consent)
         would = {row["task"] for row in rehearsed.data["dry_run"]["would_commit"]}
@@ -137,7 +137,7 @@ def test_a_workflow_is_cancelled_in_a_step_and_resumed_there(sandbox: GitSandbox
     waits = f"test -e {tmp_path}/note || {{ touch {tmp_path}/note; echo > {tmp_path}/door; tail -f /dev/null; }}"
     define(project, BRANCHES.replace('run: echo "$WORD"', f'run: {waits}; echo "$WORD"'), "w")
     refused = project.quick("workflow", "run", "w", "--input", "word=good", "--json")
-    consent = ("--approve", refused.error["details"]["contract_hash"])
+    consent = ("--approve", refused.error["details"]["consent_hash"])
     with project.beside("workflow", "run", "w", "--input", "word=good", *consent) as running:
         (tmp_path / "door").read_text(encoding="ascii")
         cancelled = project.json("cancel")

@@ -39,7 +39,7 @@ def start(project: Project, *arguments: str) -> Answer:
     """Run a workflow, with consent to what the first answer names."""
     refused = project.quick("workflow", "run", *arguments, "--json")
     assert refused.error["code"] == "consent.missing", refused.out
-    return project.json("workflow", "run", *arguments, "--approve", refused.error["details"]["contract_hash"])
+    return project.json("workflow", "run", *arguments, "--approve", refused.error["details"]["consent_hash"])
 
 
 def look(project: Project, *arguments: str) -> dict[str, Any]:
@@ -432,7 +432,7 @@ def test_a_folder_of_definitions_that_cannot_be_read_stops_no_run(project: Proje
     folder.symlink_to(folder)
     assert project.quick("workflow", "list", "--json").error["code"] == "workflow.unreadable"
     assert project.quick("execute-phase", "W1", "--json").error["details"]["contract_hash"] == asked["contract_hash"]
-    done = project.json("execute-phase", "W1", "--approve", asked["contract_hash"])
+    done = project.json("execute-phase", "W1", "--approve", asked["consent_hash"])
     assert done.code == 0, done.out
     failed = project.quick("handoff", "list", "--json").data["failed"]
     assert "cannot be read" in failed[0]["reason"]

@@ -96,7 +96,7 @@ class Scene:
         contract = tuple(place.read_bytes() for place in bound)
         if contract not in self.consents:
             checked = self.warm.run(project.folder, "check-plan", self.shape.phase, "--json").data
-            self.consents[contract] = str(checked.get("contract_hash", self.consent))
+            self.consents[contract] = str(checked.get("consent_hash", self.consent))
         return self.consents[contract]
 
     def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:

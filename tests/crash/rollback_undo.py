@@ -100,7 +100,7 @@ def create_template(place: Path, seed: int) -> Template:
         after.append(files)
         tasks.append(text)
     project.plan(tasks)
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    consent = project.quick("check-plan", "1", "--json").data["consent_hash"]
     answer = project.quick("execute-phase", "1", "--approve", consent, "--json")
     assert answer.code in (0, 1), answer
     assert rollback_user.look(place) == files, "the plan did not leave what the model says"

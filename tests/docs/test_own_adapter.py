@@ -41,7 +41,7 @@ def test_the_example_adapter_of_the_page_builds_a_task(sandbox: GitSandbox, site
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx 'T1-01: Task T1-01' a.txt")])
     environment = {"PYTHONPATH": f"{site}:{source.ROOT}"}
     refused = project.idumb("execute-phase", "1", "--json", environment=environment).object
-    consent = refused["error"]["details"]["contract_hash"]
+    consent = refused["error"]["details"]["consent_hash"]
     absent = project.quick("execute-phase", "1", "--json", "--approve", consent)
     assert (absent.code, project.exists("a.txt")) == (4, False)
     assert "templater" in absent.error["message"]

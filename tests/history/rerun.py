@@ -51,7 +51,7 @@ class Rerun:
 
     def execute(self, *options: str) -> dict[str, Any]:
         self.initialise()
-        approved = self.idumb("check-plan", "1")["data"]["contract_hash"]
+        approved = self.idumb("check-plan", "1")["data"]["consent_hash"]
         return self.idumb("execute-phase", "1", "--approve", approved, "--no-verify", *options)
 
     def task(self, number: int) -> str:

@@ -82,7 +82,7 @@ def test_the_same_history_in_other_notations(tmp_path: Path, style: Style) -> No
 def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.names_one_by_one)
     rerun.initialise()
-    approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
+    approved = rerun.idumb("check-plan", "1")["data"]["consent_hash"]
     rerun.idumb("execute-phase", "1", "--approve", approved)
     assert rerun.wrong_tasks() == []
 
@@ -90,7 +90,7 @@ def test_a_history_can_be_run_with_verification(tmp_path: Path) -> None:
 def test_verification_names_what_a_later_commit_of_the_history_rewrote(tmp_path: Path) -> None:
     rerun = _rerun(tmp_path, nasty.modes)
     rerun.initialise()
-    approved = rerun.idumb("check-plan", "1")["data"]["contract_hash"]
+    approved = rerun.idumb("check-plan", "1")["data"]["consent_hash"]
     answer = rerun.idumb("execute-phase", "1", "--approve", approved, expect=1)
     assert answer["data"]["outcome"] == "complete"
     reason = "T1-01 AC-2 passed when its task was done and fails on the final tree"

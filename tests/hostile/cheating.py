@@ -141,7 +141,7 @@ def verdict_of(cheat: Cheat, mode: str, folder: Path, without: Guard | None = No
     script = f"KIT={folder}/kit; . $KIT; {prepared}"
     subprocess.run(["sh", "-c", script], cwd=project.folder, env=surroundings, check=True, capture_output=True)
     checked = json.loads(_idumb(project, surroundings, "check-plan", "1", "--json").out)
-    flags = ("--approve", checked["data"]["contract_hash"], "--max-attempts", "1", "--json")
+    flags = ("--approve", checked["data"]["consent_hash"], "--max-attempts", "1", "--json")
     answer = _idumb(project, surroundings, "execute-phase", "1", *flags, without=without)
     body = json.loads(answer.out)
     completed = any(row["status"] == "completed" for row in body["data"].get("tasks", ())) and answer.code == 0

@@ -85,7 +85,7 @@ def _execute(project: Project, surroundings: dict[str, str]) -> Answer:
         answers = ("--answer", f"{questions}=yes") if questions else ()
         approved = _idumb(project, surroundings, "approve", "1", *answers, "--hash", data["contract_hash"], "--json")
         return approved if approved.code else _idumb(project, surroundings, "execute-phase", "1", "--json")
-    return _idumb(project, surroundings, "execute-phase", "1", "--approve", data["contract_hash"], "--json")
+    return _idumb(project, surroundings, "execute-phase", "1", "--approve", data["consent_hash"], "--json")
 
 
 def _provide(project: Project, line: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from idumb.cli import main
 from idumb.domain import amendment
-from idumb.domain.consent import approval
+from idumb.domain.consent import grant
 from idumb.domain.refusals import row, table
 from idumb.git import open_repository
 from tests.meta import source
@@ -30,7 +30,7 @@ _LOCK = ("lock.plan-changed", "lock.configuration-changed", "lock.policy-changed
 # Where a code is no constant: its expression, to all that it can be.
 COMPUTED = {
     "f'approval.{kind}'": tuple(
-        f"approval.{kind}" for kind in (approval.VOID, approval.EXPIRED, approval.REVOKED, "missing", "bad-signature")
+        f"approval.{kind}" for kind in (grant.VOID, grant.EXPIRED, grant.REVOKED, "missing", "bad-signature")
     ),
     "f'lock.{part}-changed'": _LOCK,
     "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
@@ -43,7 +43,6 @@ COMPUTED = {
     ),
     "ended.failure[0]": ("git.commit-refused",),
     # In the module that is named: the parameter or variable `code`.
-    "idumb/app/review/ask_consent.py code": ("consent.missing", "consent.other-program"),
     "idumb/app/worktree/preconditions.py code": (
         *(code for _, code, _ in open_repository._IN_PROGRESS),
         "git.bare", "git.work-tree-elsewhere", "git.holds-state", "git.index-locked", "git.unmerged", "git.failed",

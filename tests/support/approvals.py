@@ -31,7 +31,7 @@ def create(sandbox: GitSandbox) -> Project:
 
 
 def contract(project: Project) -> str:
-    return str(project.quick("check-plan", "1", "--json").data["contract_hash"])
+    return project.contract_hash()
 
 
 def approve(project: Project, *flags: str) -> Answer:

@@ -24,7 +24,7 @@ def create(sandbox: GitSandbox) -> Project:
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt", "a\n"), making("T1-02", "b.txt", "b\n", after="T1-01")], commit=False)
     sandbox.commit("plan")
-    approval = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    approval = project.quick("check-plan", "1", "--json").data["consent_hash"]
     assert project.quick("execute-phase", "1", "--json", "--approve", approval).code == 0
     return project
 

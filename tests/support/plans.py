@@ -29,7 +29,7 @@ def halted(project: Project, *, more: str = "", head: str = "", commit: bool = T
 
 
 def run(project: Project, *flags: str) -> Answer:
-    consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
+    consent = project.quick("check-plan", "1", "--json").data["consent_hash"]
     return project.quick("execute-phase", "1", "--approve", consent, *flags, "--json")
 
 

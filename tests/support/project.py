@@ -156,7 +156,10 @@ class Project:
     def approval(self, phase: str = "1") -> str:
         checked = self.quick("check-plan", phase, "--json")
         assert checked.code == 0, checked.out
-        return str(checked.data["contract_hash"])
+        return str(checked.data["consent_hash"])
+
+    def contract_hash(self, phase: str = "1") -> str:
+        return str(self.quick("check-plan", phase, "--json").data["contract_hash"])
 
     def answers(self, phase: str = "1") -> tuple[str, ...]:
         """Return the options of `approve` that answer the open questions of a strict phase with yes."""

@@ -1,1 +1,1 @@
-"""Approvals, what they bind, and the questions that ask for them."""
+"""What must be agreed to, what was, and the questions that ask for the rest."""

@@ -131,7 +131,7 @@ def _fresh_choice(state: RunState, now: Contract) -> Choice:
 
 def require_same(services: Services, contract: Contract, state: RunState) -> None:
     """Refusal `run.contract-changed` if this is not the contract of the run, with every next action."""
-    if contract.hash == state.contract.hash or contract_versions.is_pending(state, contract.hash):
+    if contract_versions.is_run_of(state, contract) or contract_versions.is_pending(state, contract.hash):
         return
     was = dict(state.contract.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]

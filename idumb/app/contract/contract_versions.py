@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs
+from idumb.app.consent import phase_grants
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, plans_ref
 from idumb.domain import contract as contracts
@@ -21,8 +21,6 @@ from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, chained
 from idumb.lazy_dataclass import dataclass
-
-HOW = "amendment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +54,13 @@ def lock_next(services: Services, journal: Journal, next_version: NextVersion) -
     if next_version.path is not None:
         require_file(services, next_version.path, journal.state.phase)
     require_bytes(next_version.contract, next_version.sources)
-    state, now = journal.state, services.clock.now()
+    state = journal.state
     payload = _payload(services, state, next_version)
     blobs = {path.rsplit("/", 1)[-1]: services.trees.store(data) for path, data in next_version.sources}
     words = f"plans of run {state.number}, version {payload['version']}"
     payload["object"] = services.trees.keep_blobs(payload["ref"], blobs, words)
     if next_version.consents:
-        agreed = agent_programs.consent_record(services, next_version.contract, state.contract.hash)
-        services.consent.record(next_version.contract.hash, phase=state.phase, how=HOW, at=now, agreed=agreed)
+        phase_grants.record_amendment(services, next_version.contract, state.contract.hash)
     if next_version.path is not None:
         journal.write(journal.event("amendment.intended", **payload))
         _write(services, journal, next_version)
@@ -172,12 +169,20 @@ def predicted_state(state: RunState, contract_hash: str) -> RunState:
     return after
 
 
-def is_verified(state: RunState | None, contract_hash: str) -> bool:
+def is_run_of(state: RunState, contract: Contract) -> bool:
+    """Whether a run is of this contract. Once it is verified, only other plans make another contract of it."""
+    if state.contract.hash == contract.hash:
+        return True
+    is_done = state.verified and state.restoring is None
+    return is_done and dict(state.contract.plans) == {plan.path: plan.sha256 for plan in contract.plans}
+
+
+def is_verified(state: RunState | None, contract: Contract) -> bool:
     """Return whether the newest run of a phase verified this contract, so that nothing is left to run."""
     if state is None:
         return False
-    after = predicted_state(state, contract_hash)
-    return after.verified and after.contract.hash == contract_hash
+    after = predicted_state(state, contract.hash)
+    return after.verified and is_run_of(after, contract)
 
 
 def unrecorded_event(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import needs
+from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import contract_versions, loading
 from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
-from idumb.domain import contract as contracts
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Answer, Decision
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.plans.plan import STRICT, Plan, Task
 from idumb.domain.runs.run import RunState
-
-if TYPE_CHECKING:
-    from idumb.domain.consent.approval import Approval, StoredApproval
 
 
 def locked_contract(services: Services, state: RunState) -> Contract | None:
@@ -75,11 +74,11 @@ def _append_to_plan(
     if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
         raise InputError("amend.cannot-write", f"the answer would change the tasks of {path}")
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
-    consents = services.consent.has_consent(contract.hash)
+    consents = PhaseGrants(services, contract).covers(contract.hash, plain=True)
     carried = _approvals(services, state, contract, loaded.contract, by, consents=consents)
     notes = tuple(f"answer to {i}: {state.answers[i]['choice']}" for i in answers)
     for approval in carried:
-        services.consent.approve(approval)
+        services.consent.record(approval)
     version = NextVersion(
         loaded.contract, sources, notes, by, path=path, before=dict(before)[path], changes_tasks=False
     )
@@ -94,41 +93,41 @@ def _line(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
 
 def _approvals(
     services: Services, state: RunState, old: Contract, new: Contract, by: str, *, consents: bool
-) -> tuple[StoredApproval, ...]:
+) -> tuple[Grant, ...]:
     """Carry each valid approval over to the plan with the answers. Refuses if no consent can carry over.
 
     The plans differ only by answers of users. Each approval keeps its expiry and what it accepts. A signature covers
     the bytes and idumb cannot renew it, so the plan does not change if only a signed approval counts.
     """
-    from idumb.domain.consent.approval import StoredApproval
-
     strict = STRICT in (state.mode, new.mode)
+    agreed = PhaseGrants(services, old, state.base.commit)
     if strict:
-        approvals.require(services, old, base=state.base.commit)
-    live = approvals.all_valid(services, old, base=state.base.commit)
-    free = [kept.approval for kept in live if kept.signature is None]
-    lost = {t for kept in live for t in kept.approval.accepted} - {t for approval in free for t in approval.accepted}
-    if lost or (not free and (strict or not consents)):
+        agreed.approval()
+    live = [grant for grant in agreed.live if grant.how == APPROVE or grant.accepted]
+    free = [grant for grant in live if grant.signature is None]
+    lost = {t for grant in live for t in grant.accepted} - {t for grant in free for t in grant.accepted}
+    if lost or (not any(grant.how == APPROVE for grant in free) and (strict or not consents)):
         why = "its approval is signed, and the signature covers the present plan"
         raise Refusal(
             "approval.missing",
             why if live else "it has no valid consent that could carry over",
             details={"phase": old.phase},
         )
-    return tuple(StoredApproval(_carried(services, approval, new, by)) for approval in reversed(free))
+    return tuple(_carried(services, grant, new, by) for grant in reversed(free))
 
 
-def _carried(services: Services, approved: Approval, new: Contract, by: str) -> Approval:
-    from idumb.domain.consent import approval
-
+def _carried(services: Services, agreed: Grant, new: Contract, by: str) -> Grant:
+    of_contract = {
+        CONTRACT: grants.part(new.hash),
+        PLANS: grants.part({p.path: p.sha256 for p in new.plans}),
+        **needs.of_irreversible(new, agreed.accepted),
+    }
     return dataclasses.replace(
-        approved,
-        plan_hash=contracts.phase_hash(new.plans),
-        contract_hash=new.hash,
-        validated_at=services.clock.now(),
+        agreed,
+        parts={name: of_contract.get(name, each) for name, each in agreed.parts.items()},
+        at=services.clock.now(),
         validator=f"idumb {services.version}, answers of {by}",
         nonce=services.consent.nonce(),
-        bound={**approved.bound, "plans": approval.part({p.path: p.sha256 for p in new.plans})},
     )
 
 

@@ -12,7 +12,7 @@ from idumb.app.core.result import Result
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.worktree import preconditions
 from idumb.domain import plan_diff
-from idumb.domain.consent.approval import Approval
+from idumb.domain.consent.grant import APPROVE, PLANS, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plan_diff import PlanDiff
@@ -41,7 +41,7 @@ def show(services: Services, phase: str) -> Result:
     if approval is not None:
         return _result(now, _approval_row(approval), *_since_approval(services, now, approval, state))
     state = run_lookup.require_run(services, now.phase)
-    verified = contract_versions.is_verified(state, now.hash)
+    verified = contract_versions.is_verified(state, now)
     return _result(now, _lock_row(services, state), since_lock(services, state, now).diff, (), verified=verified)
 
 
@@ -83,9 +83,9 @@ def _lock_row(services: Services, state: RunState) -> dict[str, Any]:
     }
 
 
-def _approval_row(approval: Approval) -> dict[str, Any]:
+def _approval_row(approval: Grant) -> dict[str, Any]:
     nothing = dict.fromkeys(("run", "number", "version", "ref"))
-    held = {"contract_hash": approval.contract_hash, "by": approval.by, "at": approval.validated_at}
+    held = {"contract_hash": approval.contract_hash, "by": approval.by, "at": approval.at}
     return {"what": APPROVAL, **nothing, **held}
 
 
@@ -93,20 +93,19 @@ def _locked_at(state: RunState) -> str:
     return str(state.contract.amendments[-1]["at"]) if state.contract.amendments else state.started_at
 
 
-def _approval(services: Services, phase: str, state: RunState | None, now_hash: str) -> Approval | None:
+def _approval(services: Services, phase: str, state: RunState | None, now_hash: str) -> Grant | None:
     """The newest valid approval, unless the lock of a run is newer or the run must first take over these plans."""
-    newest = next((kept.approval for kept in services.consent.approvals(phase) if kept.revoked is None), None)
-    if newest is None or (state is not None and _locked_at(state) > newest.validated_at):
+    newest = next((g for g in services.consent.grants(phase) if g.how == APPROVE and g.revoked is None), None)
+    if newest is None or (state is not None and _locked_at(state) > newest.at):
         return None
     return None if state is not None and newest.contract_hash == now_hash else newest
 
 
 def _since_approval(
-    services: Services, now: Contract, approval: Approval, state: RunState | None
+    services: Services, now: Contract, approval: Grant, state: RunState | None
 ) -> tuple[PlanDiff, tuple[str, ...]]:
     """(what changed, paths of plans without a copy to compare with). An approval binds hashes, not bytes."""
-    bound = approval.bound.get("plans")
-    hashes: dict[str, str] = dict(bound.value) if bound is not None else {}
+    hashes: dict[str, str] = dict(approval.parts[PLANS].value)
     approved = {
         path: data
         for path, data in _known_plans(services, now, state)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import approval_parts, approvals, irreversible
+from idumb.app.consent import irreversible, phase_grants
 from idumb.app.contract import envelopes
 from idumb.app.core import next_actions
 from idumb.app.core.attempt import Attempt
@@ -17,9 +17,9 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, confidence, outcome, wording
 from idumb.domain import contract as contracts
-from idumb.domain.consent import approval as approval_words
 from idumb.domain.consent import envelope
 from idumb.domain.consent.envelope import NOTHING, Change
+from idumb.domain.consent.grant import FILES, PLANS
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice
 from idumb.domain.errors import AdapterError, InputError, Refusal
@@ -133,7 +133,7 @@ def require(context: RunContext, attempt: Attempt) -> None:
     if context.strict:
         _require_approval(context, signature)
     if attempt.task.rollback.kind == IRREVERSIBLE:
-        irreversible.require(context.services, context.contract, attempt.task)
+        irreversible.require(context.services, context.contract, attempt.task, strict=context.strict)
     _require_environment(context, attempt)
 
 
@@ -153,9 +153,9 @@ def _require_approval(context: RunContext, signature: str | None) -> None:
     services, locked = context.services, context.locked
     mark = f"{signature}.{services.consent.mark()}"
     if signature is None or mark != locked.approval or (locked.until and locked.until <= services.clock.now()):
-        kept = approvals.require(services, context.contract)
-        locked.approval, locked.until = mark, kept.approval.expires or ""
-        locked.bound_files = tuple(approval_parts.bound_files(kept.approval))
+        kept = phase_grants.require_approval(services, context.contract)
+        locked.approval, locked.until = mark, kept.expires or ""
+        locked.bound_files = tuple(kept.parts[FILES].value)
 
 
 def _watched_files(context: RunContext) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
             changed,
             choices,
             changed=list(changed),
-            part=approval_words.PARTS[0] if part == "plan" else part,
+            part=PLANS if part == "plan" else part,
         ),
     )
 

@@ -50,7 +50,6 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
         contract,
         approve=request.approve,
         mode=mode,
-        earlier=state.contract.earlier,
         again=f"idumb submit {task_id}",
         judged=request.verify,
     )

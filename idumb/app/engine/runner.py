@@ -10,7 +10,7 @@ from idumb.app.attempt import (
     pipeline,
     projections,
 )
-from idumb.app.consent import agent_programs, approval_parts
+from idumb.app.consent import needs, phase_grants
 from idumb.app.core import next_actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -89,12 +89,12 @@ def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext
 
 def require_agents(context: RunContext) -> None:
     """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
-    for name in approval_parts.agents(context.services.settings, context.contract):
+    for name in needs.bindings(context.services.settings, context.contract):
         try:
             context.agents.get(name).describe()
         except AdapterError as problem:
-            raise approval_parts.cannot_start(name, problem) from problem
-    agent_programs.require(
+            raise needs.cannot_start(name, problem) from problem
+    phase_grants.require_agents(
         context.services, context.contract, context.agents, next_actions.command(context.journal.state)
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
@@ -56,7 +57,7 @@ def debug(services: Services, phase: str, *, task: str | None, asks: bool, appro
     data["next"] = _next(data)
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         command = f"idumb debug {state.phase}" + (f" --task {task}" if task else "")
-        role_consent.ensure(services, [agent.DEBUGGER], approve=approve, command=command)
+        role_consent.ensure(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve, command=command)
         data |= diagnosis.ask(services, state, loaded, data)
         data["next"] = [*(data["amendment"] or {}).get("next", ()), *data["next"]]
     return Result(data)

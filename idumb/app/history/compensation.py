@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
+from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
@@ -71,8 +72,8 @@ def _require_consent(services: Services, state: RunState, contract: Contract, fi
     same = contract.hash == state.contract.hash
     locked = contract if same else loading.load_locked(services, state, contract.folder).contract
     if locked is not None and locked.hash == state.contract.hash:
-        approvals.require_for(services, locked, state)
-    elif STRICT in (contract.mode, state.mode) or not services.consent.has_consent(state.contract.hash):
+        phase_grants.require_for(services, locked, state)
+    elif STRICT in (contract.mode, state.mode) or not PhaseGrants(services, contract).covers(state.contract.hash):
         raise Refusal(
             "consent.missing",
             f"The rollback of {first} runs commands, and contract {state.contract.hash[:16]} is not approved"

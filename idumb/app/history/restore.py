@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions
 from idumb.app.core import projection_paths
 from idumb.app.core.journal import Journal
@@ -343,7 +343,7 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
     if not invariants or contract.hash != state.contract.hash:
         return ()
     try:
-        approvals.require_for(services, contract, state)
+        phase_grants.require_for(services, contract, state)
     except Refusal:  # the files are already restored, so this only skips the checks
         return ()
     checks = services.open_checks(services.here, state.id).given(contract.variables)

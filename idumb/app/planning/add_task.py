@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
@@ -19,6 +19,7 @@ from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, wording
 from idumb.domain.amendment import Amendment
+from idumb.domain.consent.grant import LIVE
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
 from idumb.domain.documents import new_task
@@ -148,8 +149,8 @@ def _new_findings(services: Services, contract: Contract, path: str, changed: by
 
 def _end_approval(services: Services, request: Request, contract: Contract, tasks: Sequence[str]) -> bool:
     """Return whether the phase is approved; then a person has agreed that the approval ends with the change."""
-    approval = approvals.status(services, contract)
-    if approval is None or approval["standing"] != approvals.LIVE:
+    approval = phase_grants.status(services, contract)
+    if approval is None or approval["standing"] != LIVE:
         return False
     phase, names = contract.phase, wording.listed(tasks)
     command = f"{_command(request)} --yes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from idumb.app.consent import needs
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
@@ -102,7 +103,7 @@ def _new_questions(
     if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
     command = f"idumb discuss {context.location.phase}{' --more' if more else ''}"
-    role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=command)
+    role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve, command=command)
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase, "plan": "", "recommendations": ""}
     result = role_calls.ask(services, RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, SCHEMA))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from idumb.app.consent import needs
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.planning import phase_context
@@ -64,7 +65,12 @@ def research(
         return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
     if context.research_state == phase_context.CURRENT and not again:
         return Result({**data, **unchanged})
-    role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=f"idumb research {location.phase}")
+    role_consent.ensure(
+        services,
+        needs.of_roles(services, [agent.RESEARCHER]),
+        approve=approve,
+        command=f"idumb research {location.phase}",
+    )
     with operation.owned(services, "research") as owner:
         owner.record()
         tell(ASKING)

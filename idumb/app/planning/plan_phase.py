@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from idumb.app.consent import needs
 from idumb.app.core import next_actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
@@ -65,7 +66,9 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     _require_planner(services, where)
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
-    role_consent.ensure(services, roles, approve=request.approve, command=_command(request, where))
+    role_consent.ensure(
+        services, needs.of_roles(services, roles), approve=request.approve, command=_command(request, where)
+    )
     with operation.owned(services, "plan-phase") as owner:
         journal = owner.record()
         warnings, context = _refresh_research(services, context, request, owner, tell)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup
 from idumb.app.core.result import Result
@@ -49,7 +50,7 @@ def recommend(
     if asks and role_calls.binding_of(services, agent.RESEARCHER) is not None:
         preconditions.require_initialised(services)
         command = f"idumb recommend {contract.phase}" + (f" --task {task}" if task else "")
-        role_consent.ensure(services, [agent.RESEARCHER], approve=approve, command=command)
+        role_consent.ensure(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve, command=command)
         tell(phase_research.ASKING)
         data["advice"] = _advice(services, contract, chosen)
     return Result(data)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from idumb.app.attempt import projections
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
+from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.contract.plan_changes import ChangesSinceLock, since_lock
@@ -14,7 +15,7 @@ from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
 from idumb.app.history import rollback
-from idumb.app.review import ask_consent
+from idumb.app.review import consent_lines
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment, plan_diff
@@ -64,8 +65,9 @@ def amend(services: Services, request: Request, who: str) -> Result:
     preconditions.require_initialised(services)
     current, state = _current(services, request)
     next_version, difference, overlaps = _amended(services, request, state, current)
-    consents = STRICT not in (state.mode, next_version.contract.mode) or services.consent.has_consent(
-        difference.contract.hash
+    locked = difference.contract
+    consents = STRICT not in (state.mode, next_version.contract.mode) or PhaseGrants(services, locked).covers(
+        locked.hash, plain=True
     )
     next_version = replace(next_version, by=who, why=request.why, consents=consents)
     _confirm(services, request, difference, next_version, overlaps)
@@ -258,7 +260,7 @@ def _require_approval(services: Services, request: Request, contract: Contract) 
             hint=f"Edit the plan, then idumb approve {request.phase} and idumb amend {request.phase} --from-file",
             details={"phase": request.phase},
         )
-    approvals.require(services, contract)
+    phase_grants.require_approval(services, contract)
 
 
 def _question(
@@ -269,8 +271,8 @@ def _question(
     overlaps: Sequence[Overlap],
 ) -> Decision:
     """Return the question, with every change of the plan, then every new command and path."""
-    locked_lines = set(ask_consent.lines(services, difference.contract))
-    runs = [line for line in ask_consent.lines(services, next_version.contract) if line not in locked_lines]
+    locked_lines = set(consent_lines.lines(services, difference.contract))
+    runs = [line for line in consent_lines.lines(services, next_version.contract) if line not in locked_lines]
     resets = [f"{task} can be retried" for task in next_version.reset]
     words, new = (overlap.words for overlap in overlaps), (f"new: {line.strip()}" for line in runs)
     means = f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}"

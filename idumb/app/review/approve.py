@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from idumb.app.consent import agent_programs, approval_parts, approvals, chosen_network, irreversible
+from idumb.app.consent import binding_words, chosen_network, needs, phase_grants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.review import ask_consent
-from idumb.app.roles import role_consent
+from idumb.app.review import consent_lines
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
-from idumb.domain.consent import approval as approval_words
-from idumb.domain.consent.approval import Approval, StoredApproval
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent import named_files
+from idumb.domain.consent.grant import APPROVE, Grant
 from idumb.domain.contract import Contract
 from idumb.domain.decision import Choice, Decision
-from idumb.domain.errors import InputError, Refusal, UsageError
+from idumb.domain.errors import AdapterError, InputError, Refusal, UsageError
 from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
 from idumb.domain.plans import step_plan
@@ -26,7 +27,6 @@ from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import COMPLETED
 from idumb.lazy_dataclass import dataclass
 
-APPROVE = "approve"
 ALL_PATHS = 10_000
 
 
@@ -61,45 +61,74 @@ def approve(services: Services, request: Request) -> Result:
     unanswered = tuple(one for one in unjudged if one.id not in answered)
     # At a terminal, the question of a strict plan shows the open questions, so approving it answers them.
     by_question = unanswered if request.hash is None and contract.mode == STRICT else ()
-    now = services.clock.now()
-    answers = tuple(
-        {"question": id, "answer": YES, "by": request.who, "at": now}
-        for id in (*answered, *(one.id for one in by_question))
-    )
-    approval = approvals.create(
-        services,
-        contract,
-        by=request.who,
-        accepted=request.accept,
-        answers=answers,
-        expires=expires,
-        pin_base=request.pin_base,
-    )
-    outdated_approvals = _outdated_approvals(services, contract, request)
+    approval = _approval(services, contract, request, (*answered, *(one.id for one in by_question)), expires)
+    outdated = _outdated_approvals(services, contract, request)
+    no_longer = tuple(dict.fromkeys(t for grant in outdated for t in grant.accepted if t not in request.accept))
     covered = (
         *lines(services, contract, approval),
-        *(f"this approval ends the acceptance of {task}" for task in _no_longer_accepted(outdated_approvals, request)),
+        *(f"this approval ends the acceptance of {task}" for task in no_longer),
         *_question_lines(contract, approval, unjudged),
     )
     if request.hash is not None and contract.mode == STRICT and unanswered:
         raise _unanswered(contract, approval, unanswered, covered)
-    stored = _sign(services, _confirm(services, contract, approval, request, covered), request)
-    copy = services.consent.export(stored, request.file) if request.file else None
-    for one in outdated_approvals:
-        services.consent.approve(dataclasses.replace(one, revoked={"at": now, "by": request.who}))
-    services.consent.approve(stored)
+    _confirm(services, contract, approval, request, covered)
+    if request.sign is not None:
+        signature = services.signatures.sign(approval.canonical(), request.sign, interactive=services.asker.interactive)
+        approval = dataclasses.replace(approval, signature=signature)
+    copy = services.consent.export(approval, request.file) if request.file else None
+    _revoke(services, outdated, request.who)
+    services.consent.record(approval)
     data = {
-        **approval.as_dict(),
-        "by": stored.approval.by,
-        "answers": [dict(one) for one in approval.answers],
-        "no_longer_accepted": list(_no_longer_accepted(outdated_approvals, request)),
-        "signed": stored.signature is not None,
+        **_as_json(contract, approval),
+        "no_longer_accepted": list(no_longer),
+        "signed": approval.signature is not None,
         "file": copy,
         "shown": list(covered),
         "asked": request.hash is None,
         "next": _next(services, contract),
     }
     return Result(data, warnings=_left_open(contract, request))
+
+
+def _approval(
+    services: Services, contract: Contract, request: Request, answered: Sequence[str], expires: str | None
+) -> Grant:
+    """Return an approval of the contract as it is now. Refuses if a program cannot be started."""
+    for name in needs.bindings(services.settings, contract):
+        try:
+            services.adapters.get(name).describe()
+        except AdapterError as problem:
+            raise needs.cannot_start(name, problem) from problem
+    base = needs.present_base(services, contract.phase) if request.pin_base else None
+    parts = needs.of_approval(services, contract, base=base) | needs.of_irreversible(contract, request.accept)
+    approval = phase_grants.new(services, contract.phase, parts, how=APPROVE, need=contract.hash, by=request.who)
+    return dataclasses.replace(
+        approval,
+        expires=expires,
+        base_commit=services.history.head().commit,
+        answers=tuple({"question": id, "answer": YES, "by": request.who, "at": approval.at} for id in answered),
+        validator=f"idumb {services.version}",
+    )
+
+
+def _as_json(contract: Contract, approval: Grant) -> dict[str, Any]:
+    return {
+        "phase": contract.phase,
+        "status": "approved",
+        "plan_hash": contracts.phase_hash(contract.plans),
+        "contract_hash": contract.hash,
+        "validated_at": approval.at,
+        "validator": approval.validator,
+        "scope": ", ".join(dict.fromkeys(p.scope.root or "." for p in contract.plans)),
+        "by": approval.by,
+        "mode": contract.mode,
+        "nonce": approval.nonce,
+        "bound": {name: dataclasses.asdict(each) for name, each in approval.parts.items()},
+        "base_commit": approval.base_commit,
+        "expires": approval.expires,
+        "accepted": list(approval.accepted),
+        "answers": [dict(one) for one in approval.answers],
+    }
 
 
 def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
@@ -140,7 +169,7 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
     return tuple(answers)
 
 
-def _question_lines(contract: Contract, approval: Approval, unjudged: Sequence[Question]) -> Iterator[str]:
+def _question_lines(contract: Contract, approval: Grant, unjudged: Sequence[Question]) -> Iterator[str]:
     """Yield each open question with the answer that this approval gives."""
     answered = {one["question"] for one in approval.answers}
     for one in unjudged:
@@ -152,7 +181,7 @@ def _question_lines(contract: Contract, approval: Approval, unjudged: Sequence[Q
 
 
 def _unanswered(
-    contract: Contract, approval: Approval, unanswered: Sequence[Question], covered: tuple[str, ...]
+    contract: Contract, approval: Grant, unanswered: Sequence[Question], covered: tuple[str, ...]
 ) -> Refusal:
     """Return the refusal of a strict plan without an answer to each question that idumb cannot judge."""
     command = _command(contract, approval, [question.id for question in unanswered])
@@ -177,7 +206,7 @@ def _unanswered(
     )
 
 
-def _command(contract: Contract, approval: Approval, more: Iterable[str] = ()) -> str:
+def _command(contract: Contract, approval: Grant, more: Iterable[str] = ()) -> str:
     """Return the command that gives exactly this approval without a terminal."""
     accepted = "".join(f" --accept-irreversible {task}" for task in approval.accepted)
     question_ids = ",".join([*(answer["question"] for answer in approval.answers), *more])
@@ -185,14 +214,15 @@ def _command(contract: Contract, approval: Approval, more: Iterable[str] = ()) -
     return f"idumb approve {contract.phase} --hash {contract.hash}{accepted}{answered}"
 
 
-def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[StoredApproval, ...]:
-    """Return earlier approvals that accept an irreversible task which this one does not accept."""
-    valid = (kept for kept in services.consent.approvals(contract.phase) if kept.revoked is None)
-    return tuple(kept for kept in valid if set(kept.approval.accepted) - set(request.accept))
+def _outdated_approvals(services: Services, contract: Contract, request: Request) -> tuple[Grant, ...]:
+    """Return what was agreed to earlier and accepts an irreversible task which this approval does not accept."""
+    valid = (grant for grant in services.consent.grants(contract.phase) if grant.revoked is None)
+    return tuple(grant for grant in valid if set(grant.accepted) - set(request.accept))
 
 
-def _no_longer_accepted(outdated: Sequence[StoredApproval], request: Request) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(t for k in outdated for t in k.approval.accepted if t not in request.accept))
+def _revoke(services: Services, agreed: Iterable[Grant], who: str) -> None:
+    for grant in agreed:
+        services.consent.record(dataclasses.replace(grant, revoked={"at": services.clock.now(), "by": who}))
 
 
 def _next(services: Services, contract: Contract) -> list[str]:
@@ -208,33 +238,30 @@ def _next(services: Services, contract: Contract) -> list[str]:
 
 
 def revoke(services: Services, phase: str, who: str) -> Result:
-    """Revoke every approval of a phase and every plain consent to it. Reads no plan, so the plan need not exist.
+    """Revoke everything that was agreed to about a phase. Reads no plan, so the plan need not exist.
 
     A strict run in progress stops before its next task.
     """
     preconditions.require_initialised(services)
-    store = services.consent
-    names = [name for name in store.phases() if services.plans.same_phase(name, phase)]
-    approvals_found = [kept for name in names for kept in store.approvals(name) if kept.revoked is None]
-    revocation = {"at": services.clock.now(), "by": who}
-    for kept in approvals_found:
-        store.approve(dataclasses.replace(kept, revoked=revocation))
-    withdrawn = sum(store.withdraw(name) for name in names)
-    if not approvals_found and not withdrawn:
+    places = [name for name in services.consent.places() if services.plans.same_phase(name, phase)]
+    agreed = [grant for name in places for grant in services.consent.grants(name) if grant.revoked is None]
+    if not agreed:
         raise Refusal(
             "approval.none",
             f"Phase {phase} has no approval to revoke.",
             hint=f"idumb check-plan {phase}",
             details={"phase": phase},
         )
+    _revoke(services, agreed, who)
+    approvals = [grant for grant in agreed if grant.how == APPROVE]
     return Result(
         {
-            "phase": approvals_found[0].approval.phase if approvals_found else names[0],
-            "status": approval_words.REVOKED,
-            "revoked": len(approvals_found),
-            "withdrawn": withdrawn,
+            "phase": agreed[0].place,
+            "status": grants.REVOKED,
+            "revoked": len(approvals),
+            "withdrawn": len(agreed) - len(approvals),
             "by": who,
-            "next": [] if names == [role_consent.PLACE] else [f"idumb approve {phase}"],
+            "next": [] if places == [needs.ROLES] else [f"idumb approve {phase}"],
         }
     )
 
@@ -243,7 +270,7 @@ def _expires(services: Services, request: Request) -> str | None:
     if request.expires is None:
         return None
     try:
-        return approval_words.expires_at(request.expires, services.clock.now())
+        return grants.expires_at(request.expires, services.clock.now())
     except ValueError as problem:
         raise UsageError("usage", f"--expires: {problem}", hint="idumb approve --help") from None
 
@@ -255,7 +282,7 @@ def _require_known(contract: Contract, request: Request) -> None:
             "--file needs --sign, because an approval in a file is valid only by its signature.",
             hint="idumb approve --help",
         )
-    irreversible_ids = [t.id for t in irreversible.irreversible_tasks(contract)]
+    irreversible_ids = [t.id for t in needs.irreversible_tasks(contract)]
     unknown = [task for task in request.accept if task not in irreversible_ids]
     if unknown:
         raise InputError(
@@ -276,50 +303,40 @@ def _require_known(contract: Contract, request: Request) -> None:
 
 
 def _confirm(
-    services: Services, contract: Contract, approval: Approval, request: Request, covered: tuple[str, ...]
-) -> Approval:
-    """Return the approval once you confirmed it, by the hash or at the terminal; Refusal otherwise."""
+    services: Services, contract: Contract, approval: Grant, request: Request, covered: tuple[str, ...]
+) -> None:
+    """Require that you confirm the approval, by the hash or at the terminal; Refusal otherwise."""
     if request.hash is not None:
-        return approval
+        return
     question = decision(contract, approval, covered)
-    if question.agreed(services.asker.ask(question)):
-        return approval
-    raise Refusal(
-        "approval.not-given",
-        f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
-        hint=question.choices[0].command,
-        details=next_actions.details(question, contract_hash=contract.hash),
-    )
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            "approval.not-given",
+            f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
+            hint=question.choices[0].command,
+            details=next_actions.details(question, contract_hash=contract.hash),
+        )
 
 
-def decision(contract: Contract, approval: Approval, covered: tuple[str, ...]) -> Decision:
+def decision(contract: Contract, approval: Grant, covered: tuple[str, ...]) -> Decision:
     until = f" until {approval.expires}" if approval.expires else ""
     means = f"contract {contract.hash[:16]} is approved{until}; nothing is run now"
     return Decision.confirmation(
         f"approval.{contract.hash[:12]}",
         "approval",
-        f"Approve {ask_consent.subject_of(contract)}",
+        f"Approve {consent_lines.subject_of(contract)}",
         "Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
         covered,
-        Choice(APPROVE, "approve it", means, _command(contract, approval)),
+        Choice("approve", "approve it", means, _command(contract, approval)),
         "do not approve it",
         "nothing happens",
     )
 
 
-def _sign(services: Services, approval: Approval, request: Request) -> StoredApproval:
-    if request.sign is None:
-        return StoredApproval(approval)
-    interactive = services.asker.interactive
-    return StoredApproval(
-        approval, services.signatures.sign(approval.canonical(), request.sign, interactive=interactive)
-    )
-
-
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     """Return a warning about irreversible tasks that this approval does not accept, so that they will not run."""
-    not_accepted = [t.id for t in irreversible.irreversible_tasks(contract) if t.id not in request.accept]
+    not_accepted = [t.id for t in needs.irreversible_tasks(contract) if t.id not in request.accept]
     if not not_accepted:
         return ()
     options = " ".join(f"--accept-irreversible {task}" for task in not_accepted)
@@ -328,21 +345,21 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
     )
 
 
-def lines(services: Services, contract: Contract, approval: Approval) -> Iterable[str]:
+def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from ask_consent.plan_lines(services, contract, ALL_PATHS)
-    yield from ask_consent.prepare_lines(services)
+    yield from consent_lines.plan_lines(services, contract, ALL_PATHS)
+    yield from consent_lines.prepare_lines(services)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
-    bound = {name: part.value for name, part in approval.bound.items()}
-    models = approval_parts.models_by_agent(services.settings, contract)
-    for name, argv in bound["adapters"].items():
-        yield f"agent {name}: {agent_programs.describe_binding(services, name, argv, models=models.get(name, {}))}"
+    bound = {name: part.value for name, part in approval.parts.items()}
+    models = needs.models_by_agent(services.settings, contract)
+    for name in models:
+        yield f"agent {name}: {binding_words.describe(services, name, models=models[name])}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
-    usual = approval_parts.usual_gate_commands(services.settings)
+    usual = needs.usual_gate_commands(services.settings)
     commands = [command for command in bound["commands"] if command not in usual]
-    for command in approval_words.unbound(commands, bound["files"], services.root):
+    for command in named_files.unbound(commands, bound["files"], services.root):
         yield f"command binds no file: {command}"
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
@@ -356,10 +373,10 @@ def lines(services: Services, contract: Contract, approval: Approval) -> Iterabl
     yield f"policy: {'every tool' if policy['tools'] is None else ', '.join(policy['tools'])}"
     for path, sha in bound["plans"].items():
         yield f"plan {path}, sha256 {sha}"
-    yield f"configuration: sha256 {approval.bound['configuration'].digest}"
-    yield f"base commit {approval.base_commit or 'none'}, {'bound' if approval_words.BASE in bound else 'not bound'}"
+    yield f"configuration: sha256 {approval.parts['configuration'].digest}"
+    yield f"base commit {approval.base_commit or 'none'}, {'bound' if grants.BASE in bound else 'not bound'}"
     yield f"contract {contract.hash}"
-    yield from ask_consent.warning_lines(services, contract, ALL_PATHS)
+    yield from consent_lines.warning_lines(services, contract, ALL_PATHS)
     for task in approval.accepted:
         yield f"you accept that {task} is irreversible"
 

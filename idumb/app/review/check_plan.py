@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.app.consent import agent_programs, approvals, chosen_network
+from idumb.app.consent import chosen_network, needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
@@ -59,7 +59,7 @@ def check(
     findings = sorted(unsorted, key=lambda f: (f.path, f.line, f.column))
     if case is not None:
         data |= _contract_fields(services, case.contract)
-        data["verified"] = _is_verified(services, case.contract, data)
+        data["verified"] = _is_verified(services, case.contract)
         data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         data["open_questions"] = [
@@ -98,7 +98,7 @@ def _read(loaded: Loaded, only: str | None) -> list[dict[str, Any]]:
 
 def _unusable_agents(services: Services, contract: Contract | None) -> Iterator[Finding]:
     """Yield a finding for each binding that cannot start until the configuration changes."""
-    for name, problem in () if contract is None else agent_programs.unusable(services, contract):
+    for name, problem in () if contract is None else needs.unusable(services, contract):
         line, column = services.setting_place("bindings", name)
         place = (run_lock.CONFIGURATION, line, column, f"bindings.{name}", name)
         accepted = "a binding as in idumb help agents"
@@ -139,20 +139,23 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "phase": contract.phase,
         "tasks": len(contract.tasks),
         "contract_hash": contract.hash,
+        "consent_hash": needs.of_run(services, contract).digest,
         "plan_versions": {plan.path: plan.version for plan in contract.plans if plan.version},
         "next_free_id": next_free_id(contract),
-        "consent": agent_programs.consented(services, contract),
+        "consent": not phase_grants.PhaseGrants(services, contract).missing(
+            needs.of_work(services, contract), plain=True
+        ),
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
-        "approval": approvals.status(services, contract),
+        "approval": phase_grants.status(services, contract),
         "run_command": step_plan.run_command(contract.phase),
     }
 
 
-def _is_verified(services: Services, contract: Contract, data: Mapping[str, Any]) -> bool:
+def _is_verified(services: Services, contract: Contract) -> bool:
     """Return whether a run verified this contract. Only what was consented to has run, so that no other log is read."""
-    agreed = data["consent"] or (data["approval"] or {}).get("standing") == "live"
-    return agreed and contract_versions.is_verified(run_lookup.latest_run(services, contract.phase), contract.hash)
+    agreed = services.consent.grants(contract.phase)
+    return bool(agreed) and contract_versions.is_verified(run_lookup.latest_run(services, contract.phase), contract)
 
 
 def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Result:

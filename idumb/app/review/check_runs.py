@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from idumb.app.attempt import judge, negative_control
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Services
 from idumb.app.ports.checks import Checks
@@ -38,7 +38,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     preconditions.require_initialised(services)
     latest = run_lookup.latest_run(services, contract.phase)
     state = latest if latest is not None and set(latest.tasks) >= set(contract.order) else RunState()
-    approvals.require_for(services, contract, state)
+    phase_grants.require_for(services, contract, state)
     checks = services.open_checks(services.here, state.id).given(contract.variables)
     done = {id for id, status in schedule.statuses(contract, state).items() if status in outcome.ENDED}
     tree = _tree(services, state)

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import validator
+from idumb.app.consent import needs
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.roles import role_calls
 from idumb.app.roles.role_calls import RoleRequest
 from idumb.app.session.operation import Owned
-from idumb.domain import agent, outcome, reply, wording
+from idumb.domain import outcome, reply, wording
 from idumb.domain.agent import AgentResult
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
@@ -22,13 +23,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 from idumb.domain.runs.run import RunState
 
-ROLES = (agent.VERIFIER, agent.SKEPTIC)
 _OUTPUT = 1500
-
-
-def bound_roles(services: Services) -> tuple[str, ...]:
-    """Return which of the two roles have a binding."""
-    return tuple(role for role in ROLES if role_calls.binding_of(services, role) is not None)
 
 
 def ask(
@@ -46,7 +41,7 @@ def ask(
     """
     owner = Owned(services, journal.operation, journal.fence, "verify-work")
     opinions: list[Opinion] = []
-    for role in bound_roles(services):
+    for role in needs.bound_judges(services):
         values = {**_values(services, contract, journal, gathered), "said": _quotation(opinions)}
         request = RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA, sandboxed=sandboxed)
         opinions.append(_opinion(services, request, owner, journal.state, tree))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from idumb.app.attempt import agent_client, budget
+from idumb.app.consent import needs
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
@@ -64,8 +65,8 @@ def ask(
     its ceilings apply. Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot
     start, or `role.changed-tree` if the agent changed the working tree itself.
     """
-    filled = role_consent.filling_of(services, role_request.role)
-    role_consent.require(services, [filled])
+    filled = needs.filling_of(services, role_request.role)
+    role_consent.require(services, filled)
     with _journal(services, role_request, owner, run) as journal:
         remaining = _remaining_ceiling(services, role_request, filled, journal.state)
         return _call(services, journal, role_request, filled, remaining)

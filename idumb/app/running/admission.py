@@ -31,6 +31,8 @@ def admit(services: Services, request: Request) -> Contract:
             details={"phase": contract.phase},
         )
     state = run_lookup.latest_run(services, contract.phase)
+    if state is not None and state.contract.hash != contract.hash and contract_versions.is_run_of(state, contract):
+        require_unverified(services, contract, force=request.force)  # before a question that would be for nothing
     if not request.in_place and not request.rehearsal:
         services.checkouts.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
@@ -42,7 +44,6 @@ def admit(services: Services, request: Request) -> Contract:
         mode=request.mode,
         approval=request.approval,
         rehearsal=request.rehearsal,
-        earlier=state.contract.earlier if state is not None and state.contract.hash == contract.hash else (),
         again=request.again,
         judged=request.verify,
     )
@@ -63,14 +64,14 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
     """Refuse a new run of a verified phase, or one that would repeat completed work on top of itself."""
     state = run_lookup.latest_run(services, contract.phase)
     state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
-    if not force and (state is None or state.contract.hash != contract.hash):
+    if not force and (state is None or not contract_versions.is_run_of(state, contract)):
         _require_unverified_elsewhere(services, contract)
     if state is None:
         return
     if force:
         _require_creatable(services, contract, state)
         return
-    if state.verified and state.contract.hash == contract.hash:
+    if state.verified and contract_versions.is_run_of(state, contract):
         on_top = _existing_target(services, contract, tuple(contract.tasks)) is None
         raise Refusal(
             "phase.verified",

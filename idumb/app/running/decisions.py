@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.app.consent import pending_consent
+from idumb.app.consent import asking, phase_grants
+from idumb.app.consent.asking import Kept
 from idumb.app.contract import plan_answers
 from idumb.app.core import run_lookup
 from idumb.app.core.journal import Journal
@@ -15,7 +16,6 @@ from idumb.app.core.services import Services
 from idumb.app.engine import exhausted_tasks
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
-from idumb.app.review.ask_consent import Pending
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import exposed_secrets
 from idumb.domain import outcome, wording
@@ -50,18 +50,16 @@ def waiting(services: Services) -> Result:
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
     """Return questions about consent that could not be asked at a terminal. Outdated ones are omitted."""
-    questions = (ask_consent.pending(services, kept) for kept in pending_consent.all_pending(services))
-    return [_consent_row(question) for question in questions if question is not None]
+    return [_consent_row(kept) for kept in asking.all_kept(services) if not ask_consent.why_void(services, kept)]
 
 
-def _consent_row(pending: Pending) -> dict[str, Any]:
+def _consent_row(kept: Kept) -> dict[str, Any]:
     """Return the row of a consent question. Its commands answer the question and start nothing."""
-    answers_it = [
-        dataclasses.replace(c, command=f"idumb decide {pending.question.id} {c.id}") for c in pending.question.choices
-    ]
-    row = dataclasses.asdict(dataclasses.replace(pending.question, choices=tuple(answers_it)))
+    asked = kept.question
+    answers_it = [dataclasses.replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
+    row = dataclasses.asdict(dataclasses.replace(asked, choices=tuple(answers_it)))
     del row["until"]  # consent waits without end
-    return row if pending.contract is None else {**row, "phase": pending.contract.phase}
+    return {**row, "phase": kept.phase} if kept.phase else row
 
 
 def _open(services: Services, phase: str) -> list[dict[str, Any]]:
@@ -73,7 +71,7 @@ def _open(services: Services, phase: str) -> list[dict[str, Any]]:
 
 def decide(services: Services, request: Request) -> Result:
     """Record an answer, and append it to the plan; `resume` then uses it."""
-    if request.decision.startswith(pending_consent.MARK):
+    if request.decision.startswith(asking.MARK):
         return _answer_consent(services, request)
     of_plan = plan_questions.require_open(services, request.decision)
     if of_plan is not None:
@@ -225,32 +223,30 @@ def _verified(services: Services, journal: Journal, contract: Contract) -> tuple
 
 
 def _answer_consent(services: Services, request: Request) -> Result:
-    """Answer a question about consent. The answer is stored with the consents, not in the log or the plan."""
-    waiting_question = next(
-        (kept for kept in pending_consent.all_pending(services) if kept.id == request.decision), None
-    )
-    if waiting_question is None:
+    """Answer a question about consent. The answer is stored with what was agreed to, not in the log or the plan."""
+    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == request.decision), None)
+    if kept is None:
         raise _unknown(request.decision)
-    pending = ask_consent.pending(services, waiting_question)
-    if pending is None:
-        services.consent.forget_question(waiting_question.id)
+    why = ask_consent.why_void(services, kept)
+    if why:
+        services.consent.forget_question(request.decision)
         raise Refusal(
             "decision.void",
-            f"{waiting_question.id} is void: consent was given, or its subject changed, since it was asked. Nothing"
-            " was recorded.",
-            hint=f"{waiting_question.command} asks again",
+            f"{request.decision} is void: {why}. Nothing was recorded.",
+            hint=f"{kept.command} asks again",
         )
-    _check_choice(dataclasses.asdict(pending.question), request.choice)
+    _check_choice(dataclasses.asdict(kept.question), request.choice)
     if request.remember:
         raise _not_remembered(request)
-    if request.choice == pending_consent.YES:
-        ask_consent.record(services, pending)
-    services.consent.forget_question(waiting_question.id)
-    next_commands = [waiting_question.command] if request.choice == pending_consent.YES else []
+    agreed = request.choice == asking.YES
+    if agreed:
+        need = request.decision.removeprefix(asking.MARK)
+        phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=need)
+    services.consent.forget_question(request.decision)
     data = {
-        "decision": waiting_question.id,
+        "decision": request.decision,
         "choice": request.choice,
-        "next": next_commands,
+        "next": [kept.command] if agreed else [],
         "remembered": None,
         "version": None,
     }

@@ -48,8 +48,8 @@ def run(services: Services, quick_request: QuickRequest, request: Request, *, ag
         )
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
-        if refusal.code == "consent.other-contract":
-            refusal.hint = f"{again} --approve {contract.hash}"
+        if refusal.code == "consent.other-hash":
+            refusal.hint = f"{again} --approve {refusal.details['expected']}"
         raise
     request = dataclasses.replace(request, phase=phase)
     services.plans.hold(phase, folder, [(path, text.encode("utf-8", "surrogateescape"))])

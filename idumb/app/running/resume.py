@@ -73,16 +73,17 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     mode = STRICT if state.mode == STRICT else request.mode
-    ask_consent.ensure(
-        services,
-        contract,
-        approve=request.approve,
-        mode=mode,
-        approval=request.approval,
-        earlier=state.contract.earlier,
-        judged=request.verify,
-    )
-    if state.state == COMPLETED and state.restoring is None and (state.verified or not request.verify):
+    is_done = state.state == COMPLETED and state.restoring is None
+    if not (is_done and state.verified):  # else nothing runs
+        ask_consent.ensure(
+            services,
+            contract,
+            approve=request.approve,
+            mode=mode,
+            approval=request.approval,
+            judged=request.verify,
+        )
+    if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
             _finish_reports(services, owned, contract, state)
         return Result({"run": state.id, "phase": contract.phase, "outcome": "complete", "next": ["idumb next"]})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from idumb.app.attempt import handoff_writer, projections
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import carried_tasks, changed_contract, plan_answers, run_lock
 from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -84,7 +84,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         plans=[[p.path, p.sha256] for p in contract.plans],
         plans_object=plans,
         mode=request.mode or contract.mode,
-        approval=approvals.newest_nonce(services, contract),
+        approval=phase_grants.newest_nonce(services, contract),
         policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,
         base_commit=head.commit,
         base_tree=base.tree,
@@ -223,7 +223,7 @@ def _require_approval(services: Services, journal: Journal, contract: Contract, 
     """Refuse to verify a strict run without an approval. Its tasks stay done, and their reports are kept."""
     try:
         if STRICT in (contract.mode, journal.state.mode):
-            approvals.require(services, contract, base=journal.state.base.commit)
+            phase_grants.require_approval(services, contract, base=journal.state.base.commit)
     except Refusal:
         projections.record_reports(services, journal, reports)
         raise

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from idumb.app.attempt import handoff_writer, projections
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import blocked_tasks, next_actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
@@ -210,7 +210,7 @@ def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, Run
 def _begin_run(services: Services, contract: Contract) -> None:
     """Begin the run of a phase and halt it at once, so that work done before can be accepted. No program starts."""
     if contract.mode == STRICT:
-        approvals.require(services, contract)
+        phase_grants.require_approval(services, contract)
     preconditions.require_repository(services)
     with operation.owned(services, _WORDS["task.accepted"]) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="accept"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import loading
 from idumb.app.core import run_lookup, task_commits
 from idumb.app.core.result import Result
@@ -76,7 +76,7 @@ def prove(services: Services, phase: str, task: str | None, *, run: str | None, 
     state = _run(services, phase, run)
     contract = loading.locked_contract(services, state)
     chosen = _chosen(state, contract, task)
-    approvals.require_for(services, contract, state)
+    phase_grants.require_ran(services, contract, state)
     targets, without = _targets(services, state, chosen, each=each or task is not None)
     rows = [_without_commit(one, "neither a commit nor a checkpoint has its work") for one in without]
     criteria: list[Row] = []

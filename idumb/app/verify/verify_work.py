@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.attempt import projections, questions
-from idumb.app.consent import approvals
+from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import projection_paths, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.result import Result
 from idumb.app.core.services import Services
-from idumb.app.roles import opinions, role_consent
+from idumb.app.review import ask_consent
+from idumb.app.roles import opinions
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
@@ -40,7 +41,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     changed_contract.require_same(services, contract, state)
     preconditions.require_settled(state)
     preconditions.require_repository(services)
-    approvals.require_for(services, contract, state)
+    phase_grants.require_for(services, contract, state)
     statuses = schedule.statuses(contract, state)
     unfinished = schedule.unfinished(statuses)
     if unfinished and gaps:
@@ -51,11 +52,9 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
             hint=f"idumb resume {contract.phase} continues; idumb verify-work {contract.phase} judges what is done",
             details={"phase": contract.phase},
         )
-    roles = opinions.bound_roles(services) if asks else ()
+    roles = needs.bound_judges(services) if asks else ()
     if roles:
-        # --approve may name the contract beside the agents, as in the question of a run.
-        approved = tuple(digest for digest in approve if digest != contract.hash)
-        role_consent.ensure(services, roles, approve=approved, command=f"idumb verify-work {contract.phase}")
+        ask_consent.ensure_judges(services, contract, roles, approve)
     with operation.owned(services, "verify-work") as owned:
         journal = owned.journal(state)
         record = judge(services, journal, contract, asks=bool(roles))
@@ -138,7 +137,7 @@ def judge(
     rows = [e.as_dict() for e in gathered]
     remaining = [
         *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
-        *(verdict.roles_not_asked(opinions.bound_roles(services)) if not asks else ()),
+        *(verdict.roles_not_asked(needs.bound_judges(services)) if not asks else ()),
         *opinions.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
         *(contradictions if not _disagreement_blocks(services) else ()),
     ]
@@ -169,7 +168,7 @@ def judge(
         if answer is not None:
             record = _overridden(record, answer.choice, answer.by)
     elif status == "passed" and not asks:
-        record["reason"] = "; ".join([reason, *verdict.roles_not_asked(opinions.bound_roles(services))])
+        record["reason"] = "; ".join([reason, *verdict.roles_not_asked(needs.bound_judges(services))])
     journal.write(journal.event("verification.recorded", **record))
     return record
 

@@ -1,1 +1,1 @@
-"""Consent as data: approvals and envelopes."""
+"""Consent as data: needs, grants and envelopes."""

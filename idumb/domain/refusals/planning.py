@@ -248,11 +248,7 @@ ROWS: Mapping[str, Row] = {
             "idumb approve {phase} --hash {contract_hash}",
         ),
     ),
-    "consent.other-agents": row(_RUN),
-    "consent.other-contract": row(_RUN, _CHECK, _DIFF),
-    "consent.other-program": row(
-        _RUN, way("again", "review the program that would start now", "you are asked for consent again", "{again}")
-    ),
+    "consent.other-hash": row(_RUN, way("again", "review what would run now", "you are asked for consent", "{again}")),
     "consent.unsafe": row(
         "Trust your recorded consent",
         way("own", "make the folder private (owned by you, mode 0700)", "then consent again"),

@@ -198,7 +198,7 @@ def _next(data: phrases.Data) -> list[str]:
         return [f"Next: {command} (you already consented to this contract)"]
     return [
         f"Next: {command} (it shows what will run, and asks)",
-        f"  without a terminal: {command} --approve {data['contract_hash']}",
+        f"  without a terminal: {command} --approve {data['consent_hash']}",
     ]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from idumb.domain.consent import approval
-from idumb.domain.consent.approval import Approval, StoredApproval
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import APPROVE, Grant
 from idumb.domain.errors import InputError, Refusal
 from idumb.store.consent import FileConsentStore
 from idumb.store.signing import SshSignatures
@@ -22,21 +22,17 @@ from tests.support.cases import every
 HASH = "a" * 64
 
 
-def _approval(**more: Any) -> Approval:
+def _approval(signature: str | None = None, **more: Any) -> Grant:
     fields: dict[str, Any] = {
-        "phase": "1",
-        "plan_hash": "b" * 64,
-        "contract_hash": HASH,
-        "validated_at": "2026-01-02T03:04:05.000000Z",
-        "validator": "idumb 0",
-        "scope": ".",
+        "place": "1",
+        "parts": {"contract": grants.part(HASH), "plans": grants.part({"p": "1"})},
         "by": "pat",
-        "mode": "strict",
+        "at": "2026-01-02T03:04:05.000000Z",
+        "how": APPROVE,
         "nonce": "0" * 32,
-        "bound": {"plans": approval.part({"p": "1"})},
         **more,
     }
-    return Approval(**fields)
+    return Grant(**fields, signature=signature)
 
 
 @pytest.fixture
@@ -50,28 +46,28 @@ def _file() -> Path:
 
 
 def test_an_approval_is_read_back_for_its_phase_only(store: FileConsentStore, common_dir: Path) -> None:
-    kept = StoredApproval(_approval(), "signed", None)
-    store.approve(kept)
-    assert FileConsentStore(str(common_dir)).approvals("1") == (kept,)
-    assert store.approvals("2") == ()
-    assert not store.has_consent(HASH)  # an approval is no consent by itself: what it is bound to must be looked at
+    kept = _approval("signed")
+    store.record(kept)
+    assert FileConsentStore(str(common_dir)).grants("1") == (kept,)
+    assert store.grants("2") == ()
+    assert store.places() == ("1",)
 
 
 def test_before_the_first_approval_there_is_none_and_no_file(store: FileConsentStore, home: Path) -> None:
-    assert store.approvals("1") == ()
+    assert store.grants("1") == ()
     assert store.mark() == ""
     assert not (home / "state").exists()
 
 
 def test_the_newest_approval_comes_first_and_a_revocation_replaces_its_approval(store: FileConsentStore) -> None:
-    old = StoredApproval(_approval())
-    new = StoredApproval(_approval(nonce="1" * 32, validated_at="2026-02-02T03:04:05.000000Z"))
+    old = _approval()
+    new = _approval(nonce="1" * 32, at="2026-02-02T03:04:05.000000Z")
     for kept in (new, old):
-        store.approve(kept)
-    assert [k.approval.nonce for k in store.approvals("1")] == ["1" * 32, "0" * 32]
+        store.record(kept)
+    assert [kept.nonce for kept in store.grants("1")] == ["1" * 32, "0" * 32]
     before = store.mark()
-    store.approve(dataclasses.replace(new, revoked={"by": "pat", "at": "then"}))
-    assert [k.revoked for k in store.approvals("1")] == [{"by": "pat", "at": "then"}, None]
+    store.record(dataclasses.replace(new, revoked={"by": "pat", "at": "then"}))
+    assert [kept.revoked for kept in store.grants("1")] == [{"by": "pat", "at": "then"}, None]
     assert store.mark() != before
 
 
@@ -82,58 +78,58 @@ def test_each_nonce_is_new(store: FileConsentStore) -> None:
 @every("nonce", ["", "x", "../" + "0" * 32])
 def test_only_a_nonce_becomes_a_file_name(store: FileConsentStore, nonce: str) -> None:
     with pytest.raises(ValueError, match="no nonce"):
-        store.approve(StoredApproval(_approval(nonce=nonce)))
+        store.record(_approval(nonce=nonce))
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"repository": "x"},
-        {"approval": None},
-        {"approval": {**_approval(contract_hash="c" * 64).as_dict()}},
-        {"approval": {**_approval().as_dict(), "bound": {"plans": {"digest": "0" * 64, "value": {}}}}},
+        {"grant": None},
+        {"grant": _approval(place="2").as_dict()},
+        {"grant": {**_approval().as_dict(), "parts": {"plans": {"digest": "0" * 64, "value": {}}}}},
     ],
 )
 def test_a_changed_or_moved_record_is_not_an_approval(store: FileConsentStore, change: dict[str, Any]) -> None:
     """S1, S2: neither another repository's nor a record whose name and content disagree."""
-    store.approve(StoredApproval(_approval()))
+    store.record(_approval())
     place = _file()
     text = json.dumps({**json.loads(place.read_text()), **change}, default=dataclasses.asdict)
     place.write_text(text)
-    assert store.approvals("1") == ()
+    assert store.grants("1") == ()
 
 
 def test_an_unreadable_revocation_still_revokes(store: FileConsentStore) -> None:
-    store.approve(StoredApproval(_approval()))
+    store.record(_approval())
     place = _file()
     place.write_text(json.dumps({**json.loads(place.read_text()), "revoked": "yes", "signature": 1}))
-    (kept,) = store.approvals("1")
+    (kept,) = store.grants("1")
     assert kept.revoked == {}
     assert kept.signature is None
 
 
 def test_an_approval_that_others_could_have_written_is_refused(store: FileConsentStore) -> None:
-    store.approve(StoredApproval(_approval()))
+    store.record(_approval())
     _file().chmod(0o666)
     with pytest.raises(Refusal, match="can be written by other users"):
-        store.approvals("1")
+        store.grants("1")
 
 
 def test_a_copy_of_the_repository_has_no_approval(store: FileConsentStore, common_dir: Path) -> None:
-    store.approve(StoredApproval(_approval()))
+    store.record(_approval())
     copy = shutil.copytree(common_dir, common_dir.with_name("copy"))
-    assert FileConsentStore(str(copy)).approvals("1") == ()
+    assert FileConsentStore(str(copy)).grants("1") == ()
 
 
 def test_an_exported_file_has_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:
-    path = store.export(StoredApproval(_approval(), "signed", {"by": "x"}), str(tmp_path / "a.json"))
-    assert store.read_file(path) == StoredApproval(_approval(), "signed")
+    path = store.export(_approval("signed", revoked={"by": "x"}), str(tmp_path / "a.json"))
+    assert store.read_file(path) == _approval("signed")
     with pytest.raises(Refusal) as caught:
-        store.export(StoredApproval(_approval(), "signed"), path)
+        store.export(_approval("signed"), path)
     assert caught.value.code == "approval.file-exists"
 
 
-@every("text", [None, "", "{", "[]", '{"approval": {}, "signature": "x"}', "[" * 100_000])
+@every("text", [None, "", "{", "[]", '{"grant": {}, "signature": "x"}', "[" * 100_000])
 def test_a_file_that_is_not_a_signed_approval_is_named(
     store: FileConsentStore, tmp_path: Path, text: str | None
 ) -> None:
@@ -147,7 +143,7 @@ def test_a_file_that_is_not_a_signed_approval_is_named(
 
 
 def test_an_unsigned_approval_in_a_file_does_not_count(store: FileConsentStore, tmp_path: Path) -> None:
-    path = store.export(StoredApproval(_approval()), str(tmp_path / "a.json"))
+    path = store.export(_approval(), str(tmp_path / "a.json"))
     with pytest.raises(InputError):
         store.read_file(path)
 

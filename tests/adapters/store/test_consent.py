@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -10,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import Grant
 from idumb.domain.errors import Refusal
-from idumb.store.consent import FileConsentStore
+from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.system.files import user_folders
 from idumb.system.files.user_folders import repository_id
 from tests.support.cases import every
 
 HASH = "a" * 64
-OTHER = "b" * 64
 
 
 @pytest.fixture
@@ -25,9 +25,14 @@ def consent(common_dir: Path) -> FileConsentStore:
     return FileConsentStore(str(common_dir))
 
 
+def agreed(nonce: str = "0" * 32) -> Grant:
+    at = "2026-01-02T03:04:05.000000Z"
+    return Grant("1", {"contract": grants.part(HASH)}, "pat", at, "--approve", nonce, HASH)
+
+
 def give(consent: FileConsentStore) -> Path:
     """Record consent to HASH; its file."""
-    consent.record(HASH, phase="1", how="approve", at="2026-01-02T03:04:05.000000Z")
+    consent.record(agreed())
     (place,) = Path(user_folders.path()).rglob("*.json")
     return place
 
@@ -35,31 +40,22 @@ def give(consent: FileConsentStore) -> Path:
 def test_there_is_no_consent_before_it_is_recorded_and_reading_creates_nothing(
     consent: FileConsentStore, home: Path
 ) -> None:
-    assert not consent.has_consent(HASH)
+    assert consent.grants("1") == ()
     assert sorted(place.name for place in home.iterdir()) == ["gitconfig"]
-
-
-def test_consent_covers_one_contract(consent: FileConsentStore) -> None:
-    give(consent)
-    assert consent.has_consent(HASH)
-    assert not consent.has_consent(OTHER)
 
 
 def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
-    assert FileConsentStore(str(common_dir)).has_consent(HASH)
-    consent.record(HASH, phase="1", how="ask", at="2026-01-03T00:00:00.000000Z")
-    assert consent.has_consent(HASH)
+    assert FileConsentStore(str(common_dir)).grants("1") == (agreed(),)
 
 
-def test_details_of_consent_are_kept_and_the_newest_comes_first(consent: FileConsentStore) -> None:
-    """R-LOCK-3."""
+def test_what_a_rehearsal_agrees_to_is_not_stored(consent: FileConsentStore, common_dir: Path) -> None:
+    """R-RUN-11."""
     give(consent)
-    assert (consent.agreed(HASH), consent.agreed(OTHER), consent.all_agreed("2")) == ({}, {}, ())
-    for hashed, day in ((OTHER, "05"), (HASH, "04")):
-        consent.record(hashed, phase="2", how="ask", at=f"2026-01-{day}T00:00:00.000000Z", agreed={"day": day})
-    assert consent.agreed(OTHER) == {"day": "05"}
-    assert consent.all_agreed("2") == ({"day": "05"}, {"day": "04"})
+    rehearsal = ForgetfulConsent(str(common_dir))
+    rehearsal.record(agreed("1" * 32))
+    assert rehearsal.grants("1") == (agreed("1" * 32), agreed())
+    assert consent.grants("1") == (agreed(),)
 
 
 def test_folders_and_file_belong_to_the_user_alone(consent: FileConsentStore) -> None:
@@ -78,17 +74,17 @@ def test_another_repository_at_the_same_path_has_no_consent(consent: FileConsent
     give(consent)
     kept = common_dir.rename(common_dir.with_name("kept"))
     common_dir.mkdir()
-    assert not consent.has_consent(HASH)
+    assert consent.grants("1") == ()
     common_dir.rmdir()
     kept.rename(common_dir)
-    assert consent.has_consent(HASH)
+    assert consent.grants("1") == (agreed(),)
 
 
 def test_a_copy_of_the_repository_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
     give(consent)
     copy = common_dir.with_name("copy")
     shutil.copytree(common_dir, copy)
-    assert not FileConsentStore(str(copy)).has_consent(HASH)
+    assert FileConsentStore(str(copy)).grants("1") == ()
 
 
 def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
@@ -97,19 +93,10 @@ def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
     assert repository_id(str(link)) == repository_id(str(common_dir))
 
 
-@pytest.mark.parametrize("change", [{"contract": OTHER}, {"repository": "x"}])
-def test_a_record_moved_to_another_name_or_repository_is_not_consent(
-    consent: FileConsentStore, change: dict[str, str]
-) -> None:
-    place = give(consent)
-    place.write_text(json.dumps({**json.loads(place.read_text()), **change}))
-    assert not consent.has_consent(HASH)
-
-
 @every("text", ["", "{", "[]", "null", "[" * 4000])
 def test_a_damaged_record_is_not_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
-    assert not consent.has_consent(HASH)
+    assert consent.grants("1") == ()
 
 
 @pytest.mark.parametrize("level", range(4), ids=["file", "repository", "consent", "state"])
@@ -118,7 +105,7 @@ def test_a_record_that_others_could_have_written_is_refused(consent: FileConsent
     target = [place, *place.parents][level]
     target.chmod(target.stat().st_mode | 0o020)
     with pytest.raises(Refusal, match="can be written by other users") as caught:
-        consent.has_consent(HASH)
+        consent.grants("1")
     assert caught.value.code == "consent.unsafe"
 
 
@@ -126,7 +113,7 @@ def test_a_record_that_others_could_have_written_is_refused(consent: FileConsent
 def test_a_record_of_another_user_is_refused(consent: FileConsentStore) -> None:
     os.chown(give(consent), 12345, -1)
     with pytest.raises(Refusal, match="belongs to another user"):
-        consent.has_consent(HASH)
+        consent.grants("1")
 
 
 def test_a_link_in_place_of_the_record_is_refused(consent: FileConsentStore, tmp_path: Path) -> None:
@@ -134,18 +121,12 @@ def test_a_link_in_place_of_the_record_is_refused(consent: FileConsentStore, tmp
     planted = place.rename(tmp_path / "planted.json")
     place.symlink_to(planted)
     with pytest.raises(Refusal, match="is not a file"):
-        consent.has_consent(HASH)
+        consent.grants("1")
 
 
 def test_nothing_is_recorded_in_a_folder_that_others_own(consent: FileConsentStore) -> None:
     root = Path(user_folders.prepare())
     root.chmod(0o777)
     with pytest.raises(Refusal, match="can be written by other users"):
-        consent.record(HASH, phase="1", how="approve", at="")
+        consent.record(agreed())
     assert list(root.iterdir()) == []
-
-
-@every("text", ["", "../x", "A" * 64, "a" * 64 + "/x"])
-def test_only_hashes_become_file_names(consent: FileConsentStore, text: str) -> None:
-    with pytest.raises(ValueError, match="no contract hash"):
-        consent.has_consent(text)

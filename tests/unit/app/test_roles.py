@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from idumb.app.consent import needs
 from idumb.app.review import approve
 from idumb.app.roles import role_calls, role_consent
 from idumb.cli.reporters import Silent
@@ -40,6 +42,14 @@ def configured(sandbox: GitSandbox) -> str:
     return CONFIGURATION % (json.dumps(sys.executable), json.dumps(str(sandbox.root / "agent.py")))
 
 
+def digest_of(services: Container, roles: Sequence[str]) -> str:
+    return needs.of_roles(services, roles).digest
+
+
+def ensure(services: Container, roles: Sequence[str], approve: Sequence[str] = ()) -> None:
+    role_consent.ensure(services, needs.of_roles(services, roles), approve=approve, command="idumb plan-phase 2")
+
+
 @pytest.fixture
 def services(sandbox: GitSandbox) -> Container:
     sandbox.write("kept.txt", "kept")
@@ -53,8 +63,8 @@ def services(sandbox: GitSandbox) -> Container:
 
 def test_a_role_runs_in_a_copy_that_is_removed_afterwards(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     result = role_calls.ask(services, ASKED)
     assert result.reply == "planner phase-2 kept Goal: win\n"
     assert result.outcome == "completed"
@@ -82,8 +92,8 @@ def test_transient_failures_are_retried_by_the_clock_and_recorded(services: Cont
         file.write("breaker: {failures: 3}\n")
     clock = FixedClock()
     services.__dict__["clock"] = clock
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     before = clock.seconds
     result = role_calls.ask(services, ASKED)
     assert (result.outcome, result.failure, result.usage.tokens_in) == ("completed", None, 6)
@@ -102,8 +112,8 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
     path = sandbox.root / ".idumb/config.yaml"
     text = path.read_text(encoding="utf-8").replace("prompt: mine", "prompt: mine, ceiling: {cost_usd: 0.5}")
     path.write_text(text, encoding="utf-8")
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     assert role_calls.ask(services, ASKED).outcome == "completed"
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
@@ -113,18 +123,16 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
 
 def test_a_cloned_configuration_starts_no_unapproved_program(services: Container, sandbox: GitSandbox) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.required(services, ["planner"]).whole
+    digest = digest_of(services, ["planner"])
     for attempt in (
         lambda: role_calls.ask(services, ASKED),
-        lambda: role_consent.ensure(services, ["planner"], approve=(), command="idumb plan-phase 2"),
+        lambda: ensure(services, ["planner"], approve=()),
     ):
         with pytest.raises(Refusal) as caught:
             attempt()
         assert caught.value.code == "consent.missing"
         assert f"--approve {digest}" in (caught.value.hint or "")
-    with pytest.raises(Refusal, match="changed"):
-        role_consent.ensure(services, ["planner"], approve=["0" * 64], command="idumb plan-phase 2")
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    ensure(services, ["planner"], approve=[digest])
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
     with pytest.raises(Refusal, match="need your consent"):
         role_calls.ask(Container(str(sandbox.root), Nobody, Silent), ASKED)
@@ -143,8 +151,8 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
     )
     sandbox.commit("start")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     log.write_text("it was asked", encoding="utf-8")
     assert role_calls.ask(services, ASKED).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
@@ -172,40 +180,22 @@ def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSa
             return Answer(decision.id, "run", "me")
 
     services = Container(str(sandbox.root), Slow, Silent)
-    role_consent.ensure(services, ["planner"], approve=(), command="idumb plan-phase 2")
+    ensure(services, ["planner"], approve=())
     with pytest.raises(Refusal) as caught:
         role_calls.ask(services, ASKED)
     assert caught.value.code == "consent.missing"
-    assert caught.value.details["evidence"][0].endswith("; changed since you agreed: agent.py")
+    assert caught.value.details["evidence"][0].endswith("; changed since you agreed: planner (agent.py)")
     script.write_text("print('one')", encoding="utf-8")
     assert role_calls.ask(services, ASKED).reply == "one\n"
 
 
-def test_a_hash_for_other_agents_is_refused_with_the_differences_and_commands(
-    services: Container, sandbox: GitSandbox
-) -> None:
+def test_a_hash_of_something_else_is_refused_with_the_hash_and_the_command(services: Container) -> None:
     """R-LOCK-3."""
-    both_bound = configured(sandbox).replace("roles: {", "roles: {researcher: {binding: thinker}, ")
-    (sandbox.root / ".idumb/config.yaml").write_text(both_bound, encoding="utf-8")
-    services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_consent.required(services, ["planner"]).whole
-
-    def refused(services: Container, arguments: list[str], approve: str) -> Refusal:
-        with pytest.raises(Refusal) as caught:
-            role_consent.ensure(services, arguments, approve=[approve], command="idumb plan-phase 2")
-        assert caught.value.code == "consent.other-agents"
-        assert [line.partition(":")[0] for line in caught.value.details["evidence"]] == arguments
-        assert caught.value.hint == f"idumb plan-phase 2 --approve {role_consent.required(services, arguments).whole}"
-        return caught.value
-
-    both = ["researcher", "planner"]
-    words = refused(services, both, digest).message
-    assert words == "--approve names the planner as configured now, but this command also calls the researcher."
-    words = refused(services, ["planner"], role_consent.required(services, both).whole).message
-    assert words.endswith("but this command does not call the researcher.")
-    (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
-    later = Container(str(sandbox.root), Nobody, Silent)
-    assert "changed after idumb showed that hash" in refused(later, ["planner"], digest).message
+    with pytest.raises(Refusal) as caught:
+        ensure(services, ["planner"], approve=["0" * 64])
+    now = digest_of(services, ["planner"])
+    assert (caught.value.code, caught.value.details["expected"]) == ("consent.other-hash", now)
+    assert caught.value.hint == f"idumb plan-phase 2 shows what would run, and --approve {now} agrees to it"
 
 
 def test_changes_since_agents_were_approved_are_named(
@@ -225,24 +215,25 @@ def test_changes_since_agents_were_approved_are_named(
         return Container(str(sandbox.root), Nobody, Silent), str(program)
 
     services, one = at("one")
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     place.write_text(place.read_text(encoding="utf-8").replace("big", "small"), encoding="utf-8")
     services, two = at("two")
-    words = f"its program (was {one}, is {two}), model"
-    for named, message in ((digest, f"after you approved them: planner: {words}."), (None, "need your consent")):
-        with pytest.raises(Refusal) as caught:
-            role_consent.ensure(services, ["planner"], approve=[named] if named else [], command="idumb plan-phase 2")
-        assert message in caught.value.message
-        (line,) = caught.value.details["evidence"]
-        assert line.endswith(f"; changed since you agreed: {words}")
+    words = f"changed since you agreed: planner (model, program: was {one}, is {two})"
+    with pytest.raises(Refusal) as caught:
+        ensure(services, ["planner"], approve=[digest])
+    assert words in caught.value.message
+    with pytest.raises(Refusal) as caught:
+        ensure(services, ["planner"])
+    (line,) = caught.value.details["evidence"]
+    assert line.endswith(f"; {words}")
 
 
 def test_consent_to_agents_can_be_revoked_like_consent_to_a_phase(services: Container) -> None:
     """R-ADAPT-1."""
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
-    taken = approve.revoke(services, role_consent.PLACE, "me")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
+    taken = approve.revoke(services, needs.ROLES, "me")
     assert taken.data["withdrawn"] == 1
     with pytest.raises(Refusal, match="need your consent"):
         role_calls.ask(services, ASKED)
@@ -316,8 +307,8 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
             notes.append(text)
 
     services = Container(str(sandbox.root), Nobody, Noting)
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     assert role_calls.ask(services, ASKED).reply == "kept out of made.txt\nwrote x\n"
     event = next(iter(services.log.events(kind="role.asked")))
     assert event.payload["sandbox"] == "landlock"
@@ -327,15 +318,15 @@ def test_a_role_in_a_sandbox_writes_only_in_scratch_and_its_level_is_printed_and
 def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: Container, sandbox: GitSandbox) -> None:
     """Not an adapter that nothing can limit, and not a program on a machine that has no sandbox."""
     required = dataclasses.replace(ASKED, sandboxed=True)
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     with pytest.raises(Refusal, match="The configuration has no sandbox") as refused:
         role_calls.ask(services, required)
     assert refused.value.code == "agent.no-sandbox"
     text = "sandbox: auto\nbindings: {thinker: {adapter: handoff}}\nroles: {planner: {binding: thinker}}\n"
     (sandbox.root / ".idumb/config.yaml").write_text(text, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
-    digest = role_consent.required(services, ["planner"]).whole
-    role_consent.ensure(services, ["planner"], approve=[digest], command="idumb plan-phase 2")
+    digest = digest_of(services, ["planner"])
+    ensure(services, ["planner"], approve=[digest])
     with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox"):
         role_calls.ask(services, required)

@@ -53,7 +53,8 @@ def test_a_valid_plan_is_shown_with_its_hash_and_how_to_consent() -> None:
     """R-LOCK-2."""
     data = {
         "phase": "1", "folder": "f", "plans": ["p"], "findings": [], "errors": 0, "warnings": 0, "tasks": 2,
-        "mode": "guided", "contract_hash": "ab" * 32, "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
+        "mode": "guided", "contract_hash": "ab" * 32, "consent_hash": "ab" * 32,
+        "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
         "consent": False,
     }  # fmt: skip
     assert answer.render("check-plan", data) == (

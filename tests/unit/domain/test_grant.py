@@ -1,4 +1,4 @@
-"""The parts that an approval is bound to, and when it is no longer valid."""
+"""What a person must agree to, what was agreed to, and when that is no longer valid."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from idumb.domain import canonical_json
-from idumb.domain.consent import approval
-from idumb.domain.consent.approval import Approval, Part, StoredApproval
+from idumb.domain.consent import grant, named_files
+from idumb.domain.consent.grant import APPROVE, Grant, Need, Part
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Limits, Plan, Scope
 from idumb.domain.settings import Binding, RunSettings, Settings
@@ -28,39 +28,39 @@ def _contract(**plan: Any) -> Contract:
     return Contract("1", "1", (fields,), {}, (), {}, "c" * 64)
 
 
-def _bound(contract: Contract | None = None, settings: Settings | None = None, **more: Any) -> dict[str, Part]:
-    given: dict[str, Any] = {
-        "commands": ["make"],
-        "adapters": {"a": ["/bin/a", "x"]},
-        "files": {"t.sh": "f" * 64},
-        **more,
+def _bound(
+    contract: Contract | None = None,
+    settings: Settings | None = None,
+    argv: tuple[str, ...] = ("/bin/a", "x"),
+    **more: Any,
+) -> dict[str, Part]:
+    given: dict[str, Any] = {"commands": ["make"], "files": {"t.sh": "f" * 64}, **more}
+    return {
+        "contract": grant.part(canonical_json.digest([repr(contract), repr(settings), repr(given.get("policy"))])),
+        "agent a": grant.part({"program": argv[0], "arguments": list(argv[1:])}),
+        **grant.strict_parts(contract or _contract(), settings or Settings(), **given),
     }
-    return approval.bound(contract or _contract(), settings or Settings(), **given)
 
 
-def _approval(**more: Any) -> Approval:
+def _grant(**more: Any) -> Grant:
     fields: dict[str, Any] = {
-        "phase": "1",
-        "plan_hash": "a" * 64,
-        "contract_hash": "c" * 64,
-        "validated_at": NOW,
-        "validator": "idumb 0",
-        "scope": ".",
+        "place": "1",
+        "parts": _bound(),
         "by": "pat",
-        "mode": "strict",
+        "at": NOW,
+        "how": APPROVE,
         "nonce": "0" * 32,
-        "bound": _bound(),
         **more,
     }
-    return Approval(**fields)
+    return Grant(**fields)
 
 
 CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
     "a plan": (_bound(_contract(sha256="b" * 64)), {"plans"}, "plans (1/01-PLAN.md)"),
     "another plan": (_bound(_contract(path="1/02-PLAN.md")), {"plans", "protected", "scope"}, "1/02-PLAN.md"),
     "a command": (_bound(commands=["make "]), {"commands"}, "commands"),
-    "an argument": (_bound(adapters={"a": ["/bin/a", "y"]}), {"adapters"}, "adapters (a)"),
-    "a program": (_bound(adapters={"a": ["/bin/b", "x"]}), {"adapters"}, "adapters (a)"),
+    "an argument": (_bound(argv=("/bin/a", "y")), {"agent a"}, "agent a (arguments)"),
+    "a program": (_bound(argv=("/bin/b", "x")), {"agent a"}, "agent a (program: was /bin/a, is /bin/b)"),
     "a file": (_bound(files={"t.sh": "e" * 64}), {"files"}, "files (t.sh)"),
     "a file more": (_bound(files={"t.sh": "f" * 64, "u.sh": "f" * 64}), {"files"}, "files (u.sh)"),
     "the policy": (_bound(policy={"tools": []}), {"policy"}, "policy"),
@@ -90,85 +90,117 @@ CHANGED: dict[str, tuple[dict[str, Part], set[str], str]] = {
 def test_each_part_that_changed_is_named(part: str) -> None:
     """R-LOCK-4."""
     now, parts, words = CHANGED[part]
-    changes = approval.changes(_bound(), now)
-    assert {change.part for change in changes} == parts
+    changes = grant.changes(_bound(), now)
+    assert {change.name for change in changes} == parts
     assert words in "; ".join(change.words for change in changes)
 
 
 def test_the_order_of_keys_is_not_a_change() -> None:
-    assert approval.changes(_bound(files={"a": "1", "b": "2"}), _bound(files={"b": "2", "a": "1"})) == ()
+    assert grant.changes(_bound(files={"a": "1", "b": "2"}), _bound(files={"b": "2", "a": "1"})) == ()
 
 
 def test_the_first_changed_parts_are_named_and_the_rest_counted() -> None:
     """R-LOCK-4: a reader does not take five for all."""
-    was = {"files": approval.part({f"{name}.sh": "0" for name in "abcdefg"})}
-    now = {"files": approval.part({f"{name}.sh": "1" for name in "abcdefg"})}
-    assert approval.changes(was, now)[0].words == "files (a.sh, b.sh, c.sh, d.sh, e.sh and 2 more)"
+    was = {"files": grant.part({f"{name}.sh": "0" for name in "abcdefg"})}
+    now = {"files": grant.part({f"{name}.sh": "1" for name in "abcdefg"})}
+    assert grant.changes(was, now)[0].words == "files (a.sh, b.sh, c.sh, d.sh, e.sh and 2 more)"
 
 
 def test_a_missing_part_of_a_later_version_is_a_change() -> None:
-    was = {**_bound(), "sandbox": approval.part("none")}
-    assert [change.part for change in approval.changes(was, _bound())] == ["sandbox"]
+    was = {**_bound(), "sandbox": grant.part("none")}
+    assert [change.name for change in grant.changes(was, _bound())] == ["sandbox"]
 
 
 @pytest.mark.parametrize(
     ("kept", "present", "standing"),
     [
-        (StoredApproval(_approval()), _bound(), approval.LIVE),
-        (StoredApproval(_approval(expires=LATER)), _bound(), approval.LIVE),
-        (StoredApproval(_approval(expires=NOW)), _bound(), approval.EXPIRED),
-        (StoredApproval(_approval(), revoked={}), _bound(), approval.REVOKED),
-        (StoredApproval(_approval(expires=NOW), revoked={"by": "pat"}), _bound(), approval.REVOKED),
-        (StoredApproval(_approval()), _bound(commands=[]), approval.VOID),
+        (_grant(), _bound(), grant.LIVE),
+        (_grant(expires=LATER), _bound(), grant.LIVE),
+        (_grant(expires=NOW), _bound(), grant.EXPIRED),
+        (_grant(revoked={}), _bound(), grant.REVOKED),
+        (_grant(expires=NOW, revoked={"by": "pat"}), _bound(), grant.REVOKED),
+        (_grant(), _bound(commands=[]), grant.VOID),
     ],
 )
-def test_approval_status(kept: StoredApproval, present: dict[str, Part], standing: str) -> None:
+def test_approval_status(kept: Grant, present: dict[str, Part], standing: str) -> None:
     """R-LOCK-3, R-LOCK-4."""
-    assert approval.status(kept, NOW, lambda: present) == standing
+    assert grant.standing(kept, NOW, lambda: present) == standing
 
 
 def test_parts_of_an_expired_approval_are_not_compared() -> None:
     def never() -> dict[str, Part]:
         raise AssertionError
 
-    assert approval.status(StoredApproval(_approval(expires=NOW)), LATER, never) == approval.EXPIRED
+    assert grant.standing(_grant(expires=NOW), LATER, never) == grant.EXPIRED
 
 
-def test_an_approval_reads_back_as_it_was_written() -> None:
-    """R-LOCK-3: status, plan hash, when, by which validator, for which scope, by whom."""
-    original = _approval(accepted=("T1-01",), expires=LATER, base_commit="d" * 40)
+def test_a_grant_reads_back_as_it_was_written() -> None:
+    """R-LOCK-3: by whom, when, how, and by which validator; its parts have the plans' hashes and the scope."""
+    original = _grant(expires=LATER, base_commit="d" * 40, validator="idumb 0", answers=(_ANSWER,))
     written = json.loads(canonical_json.encode(original.as_dict()))
-    assert {"status", "plan_hash", "validated_at", "validator", "scope", "by"} <= set(written)
-    read_back = approval.from_dict(written)
+    read_back = grant.from_dict(written)
     assert read_back is not None
-    assert read_back == dataclasses.replace(original, bound=read_back.bound)
+    assert read_back == dataclasses.replace(original, parts=read_back.parts)
     assert read_back.canonical() == original.canonical()
 
 
+_ANSWER = {"question": "design", "answer": "yes", "by": "pat", "at": NOW}
+
+
 def _whole(**change: Any) -> dict[str, Any]:
-    return {**json.loads(canonical_json.encode(_approval().as_dict())), **change}
+    return {**json.loads(canonical_json.encode(_grant().as_dict())), **change}
 
 
-def test_an_invalid_approval_is_none() -> None:
+def test_a_damaged_grant_is_none() -> None:
     cases: list[object] = [
         None,
         [],
         {},
         {k: v for k, v in _whole().items() if k != "nonce"},
         _whole(more=1),
-        _whole(phase=1),
-        _whole(schema=2),
-        _whole(status="rejected"),
+        _whole(place=1),
         _whole(expires=1),
-        _whole(bound=[]),
-        _whole(bound={"plans": []}),
-        _whole(bound={"plans": {"digest": "x"}}),
-        _whole(bound={"plans": {"digest": "0" * 64, "value": {}}}),
-        _whole(bound={"files": {"digest": canonical_json.digest(1.5), "value": 1.5}}),
-        _whole(accepted="T1-01"),
-        _whole(accepted=[1]),
+        _whole(parts=[]),
+        _whole(parts={"plans": []}),
+        _whole(parts={"plans": {"digest": "x"}}),
+        _whole(parts={"plans": {"digest": "0" * 64, "value": {}}}),
+        _whole(parts={"files": {"digest": canonical_json.digest(1.5), "value": 1.5}}),
+        _whole(answers="yes"),
     ]
-    assert not [value for value in cases if approval.from_dict(value) is not None]
+    assert not [value for value in cases if grant.from_dict(value) is not None]
+
+
+def _needed(contract: str = "a", **agents: str) -> dict[str, Part]:
+    agents_parts = {grant.agent_part(name): grant.part({"program": path}) for name, path in agents.items()}
+    return {"contract": grant.part(contract), **agents_parts}
+
+
+def test_each_part_is_covered_by_what_agreed_to_it_and_the_rest_names_what_was_agreed_before() -> None:
+    """R-LOCK-3."""
+    first, second = _grant(how="terminal", parts=_needed("a", b="/1")), _grant(how="decide", parts=_needed("c"))
+    agreed = (second, first)
+    assert grant.missing(_needed("c", b="/1"), agreed, agreed) == ()
+    (changed,) = grant.missing(_needed("c", b="/2"), agreed, agreed)
+    assert changed.words == "agent b (program: was /1, is /2)"
+    (never,) = grant.missing(_needed("c", x="/2"), agreed, agreed)
+    assert (never.name, never.was) == ("agent x", None)
+    assert [change.name for change in grant.missing(_needed("c", b="/1"), (), agreed)] == ["contract", "agent b"]
+
+
+def test_the_hash_of_a_need_covers_each_part_and_is_the_contract_s_if_that_is_all() -> None:
+    """R-LOCK-2."""
+    assert Need("1", _needed("f" * 64)).digest == "f" * 64
+    digests = [
+        Need("1", _needed("f" * 64, **{name: path})).digest for name, path in (("b", "/1"), ("b", "/2"), ("c", "/1"))
+    ]
+    assert len({"f" * 64, *digests}) == 4
+
+
+def test_only_an_approval_ends_when_one_of_its_parts_changes() -> None:
+    """R-LOCK-4: what was agreed to otherwise covers its parts one by one."""
+    present = _bound(commands=[])
+    assert grant.standing(_grant(how="--approve"), NOW, lambda: present) == grant.LIVE
+    assert grant.standing(_grant(), NOW, lambda: present) == grant.VOID
 
 
 def test_an_expiry_is_a_duration_or_a_date() -> None:
@@ -182,7 +214,7 @@ def test_an_expiry_is_a_duration_or_a_date() -> None:
         ("2026-02-01T10:00", "2026-02-01T10:00:00.000000Z"),
         ("2026-02-01T10:00:00+02:00", "2026-02-01T08:00:00.000000Z"),
     ]
-    assert not [(text, ends) for text, ends in cases if approval.expires_at(text, NOW) != ends]
+    assert not [(text, ends) for text, ends in cases if grant.expires_at(text, NOW) != ends]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +222,7 @@ def test_an_expiry_is_a_duration_or_a_date() -> None:
 )
 def test_an_invalid_or_past_expiry_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no duration|not in the future"):
-        approval.expires_at(text, NOW)
+        grant.expires_at(text, NOW)
 
 
 def test_commands_name_files() -> None:
@@ -230,7 +262,7 @@ def test_commands_name_files() -> None:
         ("python3 -m mypkg.sub", "mypkg/__init__.py"),
         ("cd lib && python3 -m mypkg", "lib/mypkg/__main__.py"),
     ]
-    assert not [(command, path) for command, path in cases if path not in approval.named_files([command], [], ROOT)]
+    assert not [(command, path) for command, path in cases if path not in named_files.named_files([command], [], ROOT)]
 
 
 def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() -> None:
@@ -250,19 +282,19 @@ def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() 
     assert not [
         (command, files, is_reported)
         for command, files, is_reported in cases
-        if approval.unbound([command], files, ROOT) != ((command,) if is_reported else ())
+        if named_files.unbound([command], files, ROOT) != ((command,) if is_reported else ())
     ]
 
 
 def test_a_command_with_very_many_folders_is_read_in_linear_time() -> None:
     assert_linear(
-        lambda command: approval.named_files([command], [], ROOT),
+        lambda command: named_files.named_files([command], [], ROOT),
         lambda count: " && ".join(f"cd d{n} && ./a.sh" for n in range(count)),
     )
 
 
 def test_files_outside_and_files_that_the_plan_itself_writes_are_not_bound() -> None:
-    named = approval.named_files(
+    named = named_files.named_files(
         ["cat /etc/x ../y ~/z /a/other/f_sh/f_sh a/b.sh a/c.sh d_sh e_sh"], ["a/**", "d_sh"], ROOT
     )
     assert named == ("cat", "e_sh")

@@ -1,0 +1,151 @@
+"""Asks a person to agree to what is missing of a need: by `--approve`, at the terminal, or later with `idumb decide`.
+
+A question that nobody could answer waits in the user's state directory, with the parts that it is about. An answer
+covers exactly these, and only while they are still the present ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from idumb.app.consent import needs, phase_grants
+from idumb.app.core import next_actions
+from idumb.app.core.services import Services
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import Change, Need, Part
+from idumb.domain.decision import Choice, Decision
+from idumb.domain.errors import Refusal, Waiting
+from idumb.lazy_dataclass import dataclass
+
+MARK = "consent."
+YES = "run"
+OPTION, TERMINAL, DECIDE = "--approve", "terminal", "decide"
+"""How something was agreed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked, in words. `command` goes on once the user agreed; `refused` is the message if nobody does."""
+
+    what: str
+    why: str
+    evidence: tuple[str, ...]
+    yes: str
+    means: str
+    command: str
+    refused: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    phase: str = ""
+    waits: bool = True
+
+
+def question(need: Need, subject: Subject) -> Decision:
+    return Decision.confirmation(
+        f"{MARK}{need.digest}",
+        "consent",
+        subject.what,
+        subject.why,
+        subject.evidence,
+        Choice(YES, subject.yes, subject.means, f"{subject.command} --approve {need.digest}"),
+        "do not run it",
+        "nothing happens",
+    )
+
+
+def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subject, approve: Collection[str]) -> None:
+    """Record consent to what is missing. Refusal on a no, `Waiting` without a terminal or an answer in time."""
+    asked = question(need, subject)
+    parts = {change.name: need.parts[change.name] for change in missing}
+    if need.digest in approve:
+        phase_grants.record(services, need.place, parts, how=OPTION, need=need.digest)
+    elif not approve and asked.agreed(services.asker.ask(asked)):
+        phase_grants.record(services, need.place, parts, how=TERMINAL, need=need.digest)
+    else:
+        refused = refusal(need, missing, subject, asked)
+        if services.asker.interactive and not approve:  # the question has just listed them
+            refused.details |= {"evidence": [], "choices": []}
+        if subject.waits and not approve and not services.asker.interactive:
+            refused = _kept(services, refused, asked, subject, parts)
+        raise refused
+
+
+def refusal(need: Need, missing: Sequence[Change], subject: Subject, asked: Decision) -> Refusal:
+    changed = [change for change in missing if change.was is not None]
+    details = next_actions.details(asked, consent_hash=need.digest, decision=asked.id)
+    details |= {**phase_grants.changed(changed), **subject.details}
+    return Refusal("consent.missing", subject.refused, hint=asked.choices[0].command, details=details)
+
+
+def require_known(services: Services, need: Need, approve: Collection[str], *, agreed: bool, command: str) -> None:
+    """Refuse a hash that is not the need's: it was of something else. Refusal `consent.other-hash`.
+
+    If everything is `agreed` to, a hash that was agreed to earlier here changes nothing.
+    """
+    stored = services.consent.grants(need.place) if agreed else ()
+    known = {need.digest, *(each for grant in stored for each in (grant.need, grant.contract_hash))}
+    other = next((digest for digest in approve if digest not in known), None)
+    if other is None:
+        return
+    changed = [c for c in grants.missing(need.parts, (), _everything(services, need.place)) if c.was is not None]
+    differs = f": these changed since you agreed: {'; '.join(c.words for c in changed)}" if changed else ""
+    raise Refusal(
+        "consent.other-hash",
+        f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest[:16]}{differs}.",
+        hint=f"{command} shows what would run, and --approve {need.digest} agrees to it",
+        details={"again": command, "expected": need.digest, **phase_grants.changed(changed)},
+    )
+
+
+def _everything(services: Services, place: str) -> tuple[grants.Grant, ...]:
+    return (*services.consent.grants(place), *(services.consent.grants(needs.ROLES) if place != needs.ROLES else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A question that waits. `phase` is "" if it is only about agents of roles. `command` continues afterwards."""
+
+    question: Decision
+    command: str
+    phase: str
+    worktree: str
+    at: str
+    parts: Mapping[str, Part]
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """A newer question about the same replaces it."""
+        return (self.worktree, self.phase) if self.phase else (self.worktree, "", *sorted(self.parts))
+
+
+def _kept(
+    services: Services, refused: Refusal, asked: Decision, subject: Subject, parts: Mapping[str, Part]
+) -> Refusal:
+    """Store a question. Return the refusal to raise, which names the question if it could be stored."""
+    kept = Kept(asked, subject.command, subject.phase, services.worktree, services.clock.now(), parts)
+    try:
+        for earlier in all_kept(services):
+            if earlier.subject == kept.subject:
+                services.consent.forget_question(earlier.question.id)
+        services.consent.keep_question(asked.id, dataclasses.asdict(kept))
+    except OSError:  # the state directory is not writable; the hint names the option that gives consent
+        return refused
+    words = f"{refused.message} To answer it later: idumb decide {asked.id} {YES}"
+    return Waiting(refused.code, words, hint=refused.hint, details=refused.details)
+
+
+def all_kept(services: Services) -> tuple[Kept, ...]:
+    """Every stored question, oldest first. Damaged ones are ignored."""
+    questions = (_read(name, record) for name, record in services.consent.questions())
+    return tuple(sorted((q for q in questions if q is not None), key=lambda q: (q.at, q.question.id)))
+
+
+def _read(name: str, record: Mapping[str, Any]) -> Kept | None:
+    try:
+        asked, parts = Decision.recorded(record["question"]), grants.parts_of(record["parts"])
+        command, phase, worktree, at = (str(record[key]) for key in ("command", "phase", "worktree", "at"))
+    except (KeyError, TypeError, AttributeError):
+        return None
+    return None if parts is None or asked.id != name else Kept(asked, command, phase, worktree, at, parts)
