@@ -154,7 +154,7 @@ def quick_command(
     The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
     the plan and agree to it; then it runs as phase Q1, Q2 and so on. A ref keeps the plan and
     the reports, so that your branch gets one commit, with TEXT as its message (git.reports). Other commands
-    accept that phase. Without a terminal, the answer names the contract hash for --approve.
+    accept that phase. Without a terminal, the answer names the hash for --approve.
 
     The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
     behind a wildcard, anything may change. Without --files any file may change, and you judge the list of changes.

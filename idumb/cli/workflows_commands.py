@@ -43,7 +43,7 @@ def workflow_command(action: str, name: str | None, inputs: tuple[str, ...], sou
     A workflow is a Markdown file in .idumb/workflows, in workflows of your configuration folder, or in idumb itself, in
     this order. `run` copies it with its inputs to .planning/workflows as phase W1, W2 and so on, asks for consent, and
     runs it. Other commands, such as resume, rollback and log, accept that phase. Without a terminal, the answer names
-    the contract hash for --approve. `status` takes a workflow, a phase, or nothing.
+    the hash for --approve. `status` takes a workflow, a phase, or nothing.
     """
     _require_usage(action, name, inputs, source, flags)
     if action == "run":

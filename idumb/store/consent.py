@@ -160,4 +160,4 @@ def _file_name(grant: Grant) -> str:
 
 
 def _prefix(place: str) -> str:
-    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:16]

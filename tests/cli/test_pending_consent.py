@@ -138,6 +138,7 @@ def test_any_change_voids_the_question(project: Project, change: str) -> None:
     assert waiting(project) == []
     void = decide(project, question, "run")
     assert (void.code, void.error["code"]) == (4, "decision.void"), void
+    assert "void: these changed since it was asked: contract (was " in void.error["message"]
     assert not project.quick("check-plan", "1", "--json").data["consent"]
     assert open_question(project) != question
 

@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from idumb.app.consent import approvals
+from idumb.app.consent import phase_grants
 from idumb.app.contract import loading, plan_changes
 from idumb.app.core.result import Result
 from idumb.app.reading import status
@@ -154,7 +154,7 @@ class Bench:
         """The record of an approval of the phase that never ran."""
         self.forget()
         before = set(_state().rglob("*.json"))
-        assert self.fresh.quick("approve", "1", *self.fresh.answers(), "--hash", self.fresh.approval()).code == 0
+        assert self.fresh.quick("approve", "1", *self.fresh.answers(), "--hash", self.fresh.contract_hash()).code == 0
         (approval_file,) = set(_state().rglob("*.json")) - before
         return approval_file
 
@@ -259,7 +259,7 @@ def _signed_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.load_phase(services, "1").contract
         assert contract is not None
-        approvals.import_signed(services, contract, str(path))
+        phase_grants.import_signed(services, contract, str(path))
         return []
 
     return Fuzzed("approval file", bench.fresh, path, _approval(record, chosen), ask)
@@ -271,8 +271,8 @@ def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.load_phase(services, "1").contract
         assert contract is not None
-        approvals.status(services, contract)
-        approvals.require(services, contract)
+        phase_grants.status(services, contract)
+        phase_grants.require_approval(services, contract)
         return []
 
     return Fuzzed("kept approval", bench.fresh, bench.kept, data, ask)
@@ -301,10 +301,10 @@ def _approval(record: dict[str, Any], chosen: random.Random) -> bytes:
     """The text changed anywhere, or one value of it replaced and every digest right."""
     if chosen.random() < 0.4:
         return mutated([json.dumps(record, sort_keys=True)], chosen)
-    values = record["approval"]
-    into = chosen.choice((record, values, values, values["bound"], chosen.choice(list(values["bound"].values()))))
+    values = record["grant"]
+    into = chosen.choice((record, values, values, values["parts"], chosen.choice(list(values["parts"].values()))))
     into[chosen.choice(list(into))] = chosen.choice(_ODD)
-    parts = record["approval"].get("bound") if isinstance(record["approval"], dict) else None
+    parts = record["grant"].get("parts") if isinstance(record["grant"], dict) else None
     for part in (parts or {}).values() if isinstance(parts, dict) else ():
         if isinstance(part, dict) and "value" in part and chosen.random() < 0.9:
             try:

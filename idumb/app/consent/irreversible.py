@@ -18,28 +18,19 @@ from idumb.domain.plans.plan import Task
 ACCEPT = "accept"
 
 
-def require_all(services: Services, contract: Contract, *, strict: bool) -> None:
-    """Require that the user accepted every irreversible task that may still run. Refusal `irreversible.not-accepted`.
+def require(services: Services, contract: Contract, *, strict: bool, asks: bool, only: str | None = None) -> None:
+    """Require that the user accepted every irreversible task that may still run, or `only` one, by name.
 
-    Unless strict, a user at the terminal is asked about each of them, and the answers are recorded.
+    With `asks`, a user at the terminal is asked about each of them, and the answers are recorded. Refusal
+    `irreversible.not-accepted`.
     """
-    tasks = needs.irreversible_tasks(contract)
-    if not tasks:
-        return
-    accepted = PhaseGrants(services, contract).accepted(strict=strict)
+    tasks = [task for task in needs.irreversible_tasks(contract) if only in (None, task.id)]
+    accepted = PhaseGrants(services, contract).accepted(strict=strict) if tasks else frozenset()
     missing = [t for t in tasks if t.id not in accepted and not _is_finished(services, contract, t)]
-    if missing and not strict and services.asker.interactive:
+    if missing and asks and services.asker.interactive:
         missing = [t for t in missing if not _accepted_at_terminal(services, contract, t)]
     if missing:
         raise _refusal(contract, missing, sorted(accepted))
-
-
-def require(services: Services, contract: Contract, task: Task, *, strict: bool) -> None:
-    """Require the same for one task, before it starts."""
-    if task in needs.irreversible_tasks(contract):
-        accepted = PhaseGrants(services, contract).accepted(strict=strict)
-        if task.id not in accepted:
-            raise _refusal(contract, [task], sorted(accepted))
 
 
 def _is_finished(services: Services, contract: Contract, task: Task) -> bool:

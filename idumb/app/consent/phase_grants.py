@@ -172,12 +172,12 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
         agreed.approval()
     elif not agreed.covers(contract.hash):
         invalid = agreed.why_invalid()
-        raise Refusal(
-            "consent.missing",
-            no_consent_message(contract, invalid),
-            hint=approve_command(contract),
-            details={"contract_hash": contract.hash, **({} if invalid is None else invalid.details)},
-        )
+        raise _not_agreed(contract, no_consent_message(contract, invalid), {} if invalid is None else invalid.details)
+
+
+def _not_agreed(contract: Contract, words: str, differs: Mapping[str, Any]) -> Refusal:
+    details = {"contract_hash": contract.hash, **differs}
+    return Refusal("consent.missing", words, hint=approve_command(contract), details=details)
 
 
 def require_ran(services: Services, contract: Contract, state: RunState) -> None:
@@ -191,12 +191,7 @@ def require_ran(services: Services, contract: Contract, state: RunState) -> None
     parts = {grants.CONTRACT: grants.part(state.contract.hash), **needs.of_checks(services)}
     missing = grants.missing(parts, agreed, agreed)
     if missing:
-        raise Refusal(
-            "consent.missing",
-            no_consent_message(contract, None, missing),
-            hint=approve_command(contract),
-            details={"contract_hash": contract.hash, **changed(missing)},
-        )
+        raise _not_agreed(contract, no_consent_message(contract, None, missing), changed(missing))
 
 
 def require_agents(services: Services, contract: Contract, agents: Agents, again: str) -> None:

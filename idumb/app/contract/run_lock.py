@@ -25,7 +25,7 @@ from idumb.domain.decision import Choice
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.intake import registry
 from idumb.domain.plans import step_plan
-from idumb.domain.plans.plan import IRREVERSIBLE, STRICT
+from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import levels
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import Settings
@@ -132,8 +132,7 @@ def require(context: RunContext, attempt: Attempt) -> None:
     signature = _require_files(context)
     if context.strict:
         _require_approval(context, signature)
-    if attempt.task.rollback.kind == IRREVERSIBLE:
-        irreversible.require(context.services, context.contract, attempt.task, strict=context.strict)
+    irreversible.require(context.services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
     _require_environment(context, attempt)
 
 

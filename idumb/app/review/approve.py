@@ -71,7 +71,8 @@ def approve(services: Services, request: Request) -> Result:
     )
     if request.hash is not None and contract.mode == STRICT and unanswered:
         raise _unanswered(contract, approval, unanswered, covered)
-    _confirm(services, contract, approval, request, covered)
+    if request.hash is None:
+        _confirm(services, contract, approval, covered)
     if request.sign is not None:
         signature = services.signatures.sign(approval.canonical(), request.sign, interactive=services.asker.interactive)
         approval = dataclasses.replace(approval, signature=signature)
@@ -158,13 +159,10 @@ def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Quest
             "approval.answered-no",
             f"Phase {contract.phase} is not approved: you answered no to {words}.",
             hint=f"Change the plan, then idumb check-plan {contract.phase}",
-            details=next_actions.offer(
-                f"Approve phase {contract.phase}",
-                "A question of the self-check that you answer no refuses the plan.",
-                [f"{question.id}: {question.question} no" for question in refused],
-                [Choice("change", "change the plan", "nothing is approved until then")],
-                contract_hash=contract.hash,
-            ),
+            details={
+                "phase": contract.phase,
+                "evidence": [f"{question.id}: {question.question} no" for question in refused],
+            },
         )
     return tuple(answers)
 
@@ -302,26 +300,11 @@ def _require_known(contract: Contract, request: Request) -> None:
         )
 
 
-def _confirm(
-    services: Services, contract: Contract, approval: Grant, request: Request, covered: tuple[str, ...]
-) -> None:
-    """Require that you confirm the approval, by the hash or at the terminal; Refusal otherwise."""
-    if request.hash is not None:
-        return
-    question = decision(contract, approval, covered)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "approval.not-given",
-            f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
-            hint=question.choices[0].command,
-            details=next_actions.details(question, contract_hash=contract.hash),
-        )
-
-
-def decision(contract: Contract, approval: Grant, covered: tuple[str, ...]) -> Decision:
+def _confirm(services: Services, contract: Contract, approval: Grant, covered: tuple[str, ...]) -> None:
+    """Require that you confirm the approval at the terminal; Refusal otherwise."""
     until = f" until {approval.expires}" if approval.expires else ""
     means = f"contract {contract.hash[:16]} is approved{until}; nothing is run now"
-    return Decision.confirmation(
+    question = Decision.confirmation(
         f"approval.{contract.hash[:12]}",
         "approval",
         f"Approve {consent_lines.subject_of(contract)}",
@@ -332,6 +315,13 @@ def decision(contract: Contract, approval: Grant, covered: tuple[str, ...]) -> D
         "do not approve it",
         "nothing happens",
     )
+    if not question.agreed(services.asker.ask(question)):
+        raise Refusal(
+            "approval.not-given",
+            f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved.",
+            hint=question.choices[0].command,
+            details=next_actions.details(question, contract_hash=contract.hash),
+        )
 
 
 def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:

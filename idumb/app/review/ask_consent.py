@@ -69,7 +69,7 @@ def ensure(
     ):
         asking.ask(services, need, judges, role_consent.subject(services, need, judges, command), approve)
     if not rehearsal:
-        irreversible.require_all(services, contract, strict=strict)
+        irreversible.require(services, contract, strict=strict, asks=not strict)
 
 
 def _of_run(

@@ -30,7 +30,7 @@ def check(
     services: Services, phase: str, *, expected: str | None = None, mode: str | None = None, run_checks: bool = False,
     only: str | None = None,
 ) -> Result:  # fmt: skip
-    """Return all findings of format, graph and intake, and the `contract_hash` for `--approve`.
+    """Return all findings of format, graph and intake, and the `consent_hash` for `--approve`.
 
     `expected` is a hash that the phase, its contract or its only plan must have; Refusal `plan.other-hash` otherwise.
     `mode` strict judges a guided phase as if it were strict. `run_checks` also runs the checks of unfinished tasks, if

@@ -173,8 +173,10 @@ def from_dict(value: object, signature: object = None, revoked: object = None) -
     if not isinstance(value, Mapping) or set(value) != _FIELDS:
         return None
     parts, answers = parts_of(value["parts"]), value["answers"]
-    texts = [value[name] for name in _TEXTS] + [value[name] or "" for name in ("expires", "base_commit")]
-    if parts is None or not isinstance(answers, list) or not all(isinstance(text, str) for text in texts):
+    if parts is None or not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
+        return None
+    optional = [value["expires"], value["base_commit"]]
+    if not all(isinstance(value[name], str) for name in _TEXTS) or not all(isinstance(o, str | None) for o in optional):
         return None
     return Grant(
         **{**value, "parts": parts, "answers": tuple(answers)},

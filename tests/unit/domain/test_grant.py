@@ -160,12 +160,14 @@ def test_a_damaged_grant_is_none() -> None:
         _whole(more=1),
         _whole(place=1),
         _whole(expires=1),
+        _whole(expires=0),
         _whole(parts=[]),
         _whole(parts={"plans": []}),
         _whole(parts={"plans": {"digest": "x"}}),
         _whole(parts={"plans": {"digest": "0" * 64, "value": {}}}),
         _whole(parts={"files": {"digest": canonical_json.digest(1.5), "value": 1.5}}),
         _whole(answers="yes"),
+        _whole(answers=["yes"]),
     ]
     assert not [value for value in cases if grant.from_dict(value) is not None]
 
