@@ -271,8 +271,8 @@ def _question(
     overlaps: Sequence[Overlap],
 ) -> Decision:
     """Return the question, with every change of the plan, then every new command and path."""
-    locked_lines = set(consent_lines.lines(services, difference.contract))
-    runs = [line for line in consent_lines.lines(services, next_version.contract) if line not in locked_lines]
+    locked_lines = set(consent_lines.lines(services, difference.contract, {}))
+    runs = [line for line in consent_lines.lines(services, next_version.contract, {}) if line not in locked_lines]
     resets = [f"{task} can be retried" for task in next_version.reset]
     words, new = (overlap.words for overlap in overlaps), (f"new: {line.strip()}" for line in runs)
     means = f"the plan is written, consent is recorded for contract {next_version.contract.hash[:16]}"

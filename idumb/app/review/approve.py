@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from idumb.app.consent import binding_words, chosen_network, needs, phase_grants
+from idumb.app.consent import chosen_network, needs, phase_grants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core import next_actions, run_lookup
 from idumb.app.core.result import Result
@@ -337,22 +337,16 @@ def _left_open(contract: Contract, request: Request) -> tuple[str, ...]:
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from consent_lines.plan_lines(services, contract, ALL_PATHS)
-    yield from consent_lines.prepare_lines(services)
+    yield from consent_lines.lines(services, contract, approval.parts, ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in approval.parts.items()}
-    models = needs.models_by_agent(services.settings, contract)
-    for name in models:
-        yield f"agent {name}: {binding_words.describe(services, name, models=models[name])}"
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
     usual = needs.usual_gate_commands(services.settings)
     commands = [command for command in bound["commands"] if command not in usual]
     for command in named_files.unbound(commands, bound["files"], services.root):
         yield f"command binds no file: {command}"
-    for path in contracts.consent_paths(contract):
-        yield f"writes {path}, which is protected unless declared"
     for path, folder in bound["scope"].items():
         yield f"scope of {path}: {folder}"
     protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]
@@ -366,7 +360,6 @@ def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[s
     yield f"configuration: sha256 {approval.parts['configuration'].digest}"
     yield f"base commit {approval.base_commit or 'none'}, {'bound' if grants.BASE in bound else 'not bound'}"
     yield f"contract {contract.hash}"
-    yield from consent_lines.warning_lines(services, contract, ALL_PATHS)
     for task in approval.accepted:
         yield f"you accept that {task} is irreversible"
 

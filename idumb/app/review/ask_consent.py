@@ -83,22 +83,22 @@ def _of_run(
     changes = [f"changed since you agreed: {c.words}" for c in missing if c.was and c.name not in needs.JUDGES]
     if invalid is not None:
         changes = [invalid.words, *differs.get("evidence", ())]
-    what = f"Run {consent_lines.subject_of(contract)}"
+    subject = consent_lines.subject_of(contract)
+    what, yes, means = f"Run {subject}", "run it", f"consent is recorded ({need.digest[:16]})"
     if rehearsal:
-        what = f"Dry run: rehearse {consent_lines.subject_of(contract)} in a temporary copy"
+        what, yes = f"Dry run: rehearse {subject} in a temporary copy", "run the dry run"
+        means = "the commands run in a copy; your files do not change, and no consent is recorded"
     if judges:
         what += f", and ask the {' and the '.join(judges)}"
-    yes, means = "run it", f"consent is recorded ({need.digest[:16]})"
-    if rehearsal:
-        yes, means = (
-            "run the dry run",
-            "the commands run in a copy; your files do not change, and no consent is recorded",
-        )
-    lines = consent_lines.lines(services, contract)
     return Subject(
         what,
         _WHY + _REHEARSAL * rehearsal,
-        (*changes, *lines, *role_consent.lines(services, judges, missing)),
+        (
+            *changes,
+            *consent_lines.lines(services, contract, need.parts),
+            *consent_lines.unjudged_lines(services, contract),
+            *role_consent.lines(services, judges, missing),
+        ),
         yes,
         means,
         command,

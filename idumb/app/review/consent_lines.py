@@ -10,6 +10,8 @@ from idumb.app.contract import plan_checks
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
 from idumb.domain import wording
+from idumb.domain.consent import grant as grants
+from idumb.domain.consent.grant import Parts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, Plan, Task
@@ -25,20 +27,26 @@ def subject_of(contract: Contract) -> str:
     return f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
 
 
-def lines(services: Services, contract: Contract) -> Iterable[str]:
-    """Yield what will run and what will be written, one line each."""
-    yield from plan_lines(services, contract)
+def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOWN_PATHS) -> Iterable[str]:
+    """Yield what will run and what will be written, one line each. Programs are shown as they are in `parts`."""
+    yield from plan_lines(services, contract, most)
     for name, models in needs.models_by_agent(services.settings, contract).items():
-        yield f"agent {name}: {binding_words.describe(services, name, models=models)}"
+        part = parts.get(grants.agent_part(name))
+        argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
+        yield f"agent {name}: {binding_words.describe(services, name, argv, models=models)}"
     yield from prepare_lines(services)
     for path in contracts.consent_paths(contract):
         yield f"writes {path}, which is protected unless declared"
+    yield from warning_lines(services, contract, most)
+
+
+def unjudged_lines(services: Services, contract: Contract) -> Iterable[str]:
+    """Yield the open questions of the self-check, in one line."""
     unjudged = [question.id for question in plan_checks.open_questions(services, contract)]
     if unjudged:
         is_written = services.plans.plans(contract.folder)  # that of `idumb quick` is written after the consent
         shown = f" (idumb check-plan {contract.phase} --verbose shows the questions)" if is_written else ""
         yield f"not judged by idumb: {', '.join(unjudged)}{shown}"
-    yield from warning_lines(services, contract)
 
 
 def prepare_lines(services: Services) -> Iterable[str]:
@@ -58,7 +66,7 @@ def prepare_lines(services: Services) -> Iterable[str]:
             yield f"gate {name}: the entry point {own.entry_point} of an installed package"
 
 
-def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATHS) -> Iterable[str]:
+def warning_lines(services: Services, contract: Contract, most: int) -> Iterable[str]:
     """Yield the first warnings of `check-plan`, one line each."""
     warnings = plan_checks.warnings(services, contract)
     yield from (f"warning {finding.place}: {finding.message}" for finding in warnings[:most])
@@ -66,7 +74,7 @@ def warning_lines(services: Services, contract: Contract, most: int = SHOWN_PATH
         yield f"{len(warnings) - most} more warnings: idumb check-plan {contract.phase}"
 
 
-def plan_lines(services: Services, contract: Contract, shown_paths: int = SHOWN_PATHS) -> Iterable[str]:
+def plan_lines(services: Services, contract: Contract, shown_paths: int) -> Iterable[str]:
     """Yield what tasks and plans run and write."""
     for plan in contract.plans:
         if plan.workflow is not None:

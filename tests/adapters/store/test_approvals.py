@@ -87,6 +87,7 @@ def test_only_a_nonce_becomes_a_file_name(store: FileConsentStore, nonce: str) -
         {"repository": "x"},
         {"grant": None},
         {"grant": _approval(place="2").as_dict()},
+        {"grant": _approval(place="\ud800").as_dict()},
         {"grant": {**_approval().as_dict(), "parts": {"plans": {"digest": "0" * 64, "value": {}}}}},
     ],
 )
