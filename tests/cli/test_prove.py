@@ -372,3 +372,5 @@ def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(pro
     agreed = refused.error["hint"].split()[1:]
     assert project.quick(*agreed, "--json").code == 0
     assert prove(project).data["proven"]
+    project.configure(binding)
+    assert project.quick("prove", "1", "--json").error["details"]["changed"] == ["checks"]

@@ -52,7 +52,7 @@ def of_checks(services: Services) -> dict[str, Part]:
     """
     now, usual = services.settings.deciding(), Settings().deciding()
     chosen = {name: now[name] for name in _OF_CHECKS if now[name] != usual[name]}
-    return {"checks": grants.part(chosen)} if chosen else {}
+    return {grants.CHECKS: grants.part(chosen)} if chosen else {}
 
 
 def of_agents(services: Services, contract: Contract, agents: Agents | None = None) -> dict[str, Part]:

@@ -23,7 +23,7 @@ LIVE, MISSING, EXPIRED, REVOKED, VOID = "live", "missing", "expired", "revoked",
 APPROVE = "approve"
 """How a grant was given that is valid only as long as none of its parts changes. Strict mode needs one."""
 
-CONTRACT, PLANS, FILES, BASE = "contract", "plans", "files", "base"
+CONTRACT, PLANS, FILES, BASE, CHECKS = "contract", "plans", "files", "base", "checks"
 _AGENT, _IRREVERSIBLE = "agent ", "irreversible "
 
 _DURATION = lazy_pattern.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
