@@ -11,10 +11,10 @@ from tests.meta import source
 
 IMPORTED_AS = {
     "griffelib": {"griffe"},
+    "markdown-it-py": {"markdown_it"},
     "pydantic-ai-slim": {"pydantic_ai", "openai", "anthropic"},
     "python-frontmatter": {"frontmatter"},
-    "ruamel.yaml": {"ruamel"},
-    "ruamel.yaml.clib": {"ruamel"},
+    **{name: {"ruamel"} for name in ("ruamel.yaml", "ruamel.yaml.clib")},
 }
 
 

@@ -15,9 +15,9 @@ from tests.support.project import Project
 
 # fmt: off
 HEAVY = frozenset({
-    "asyncio", "concurrent", "email", "frontmatter", "griffe", "http", "importlib.metadata", "jsonschema", "mistune",
-    "multiprocessing", "pydoc", "pygit2", "rich", "ruamel", "ssl", "subprocess", "tomllib", "unittest",
-    "urllib.request", "xml", "yaml",
+    "asyncio", "concurrent", "email", "frontmatter", "griffe", "http", "importlib.metadata", "jsonschema",
+    "markdown_it", "mistune", "multiprocessing", "pydoc", "pygit2", "rich", "ruamel", "ssl", "subprocess", "tomllib",
+    "unittest", "urllib.request", "xml", "yaml",
 })
 # fmt: on
 NOT_FOR_HELP = HEAVY | {"sqlite3", "idumb.agents", "idumb.gates", "idumb.git", "idumb.markdown", "idumb.store"}

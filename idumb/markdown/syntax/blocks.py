@@ -1,14 +1,18 @@
-"""Split a document into blocks, line by line, as CommonMark does, plus comments and bare YAML items.
+"""Split a document into blocks as CommonMark does (markdown-it-py), plus comments and bare YAML items.
 
-The scanner only decides where blocks start and end; `plans/` interprets them.
+The blocks say where they start and end; `plans/` interprets them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
 
-from idumb import lazy_pattern
-from idumb.markdown.syntax import comments
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, html_block
+
+from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.nodes import (
     Block,
     Break,
@@ -25,456 +29,293 @@ from idumb.markdown.syntax.nodes import (
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
-MAX_NESTING = 20
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
-_TAB_IN_PREFIX = lazy_pattern.compile(r"[ >\-+*\d.)#]*\t")
-_PREFIX = frozenset(" >-+*0123456789.)#")
-_SPECIAL = frozenset("#>`~<=-+*_0123456789")
-_ATX = lazy_pattern.compile(r"#{1,6}(?=[ \t]|$)")
-_SETEXT = lazy_pattern.compile(r"(=+|-+)[ \t]*$")
-_BREAK = lazy_pattern.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
-_MARKER = lazy_pattern.compile(r"([-+*]|\d{1,9}[.)])(?= |$)")
-_OPENING = lazy_pattern.compile(r"(`{3,})([^`]*)$|(~{3,})(.*)$")
-_YAML_ITEM = lazy_pattern.compile(r" {0,3}- id:(?:[ \t]|$)")
-Leaf = Paragraph | Fence | Raw
+MAX_NESTING = 20
+_MOST_LEVELS = 100  # of the library, whose lists have two levels each; plans have fewer, so idumb reports its own limit
+_YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
+_ENDS_YAML = re.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
+_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
+_COMMENT = re.compile(r"<!--.*?-->")
+_RAW = frozenset({"fence", "code_block", "html_block"})
 
 
 def scan(source: Source, first: int, problems: Problems) -> list[Block]:
     """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
-    scanner = _Scanner(source, problems)
-    line, total = first, len(source.lines)
-    while line < total:
-        line = scanner.line(line)
-    scanner.finish()
-    return scanner.root
+    state = _State(source, first, problems)
+    _MD.block.tokenize(state, 0, state.lineMax)
+    return _Tree(state).blocks(0)
 
 
-def _untab(line: str) -> str:
-    """Expand tabs in the structural prefix of a line to tab stops of four."""
-    out: list[str] = []
-    width = 0
-    for at, c in enumerate(line):
-        if c == "\t":
-            pad = 4 - width % 4
-            out.append(" " * pad)
-            width += pad
-        elif c in _PREFIX:
-            out.append(c)
-            width += 1
-        else:
-            return "".join(out) + line[at:]
-    return "".join(out)
+class _State(StateBlock):
+    """The state of the library's parser, which also hides comments and notes where the text of each block is.
 
+    A comment that starts a line ends no block around it. So its lines become blank when the parser asks whether they
+    are, which it does not inside a fence.
+    """
 
-class _Scanner:
-    """The scanner's state: open containers and the open leaf."""
+    def __init__(self, source: Source, first: int, problems: Problems) -> None:
+        self.source, self.first, self.problems = source, first, problems
+        self.raw = source.lines[first:]
+        super().__init__("\n".join(self.raw), _MD, {}, [])
+        self.begins = list(self.bMarks)
+        self.comments = {n for n, line in enumerate(self.raw) if "<!--" in line and _starts_comment(line)}
+        self.heading: Token | None = None  # the last one of level 1 or 2 outside lists and quotes
+        self.pieces: list[Piece] = []
 
-    __slots__ = ("comment", "commented", "idx", "in_tasks", "leaf", "matched", "n", "problems", "root", "s", "shift",
-                 "source", "stack")  # fmt: skip
+    def offset(self, line: int, index: int) -> int:
+        """Return the offset in the source of an index of the parsed text."""
+        return self.source.starts[self.first + line] + index - self.begins[line]
 
-    def __init__(self, source: Source, problems: Problems) -> None:
-        self.source = source
-        self.problems = problems
-        self.root: list[Block] = []
-        self.stack: list[Item | Quote] = []
-        self.leaf: Leaf | None = None
-        self.comment = -1  # offset of an open comment
-        self.commented: list[Paragraph] = []
-        self.in_tasks = False
-        self.n = self.idx = self.matched = self.shift = 0
-        self.s = ""
+    def isEmpty(self, line: int) -> bool:  # noqa: N802 (the library calls it)
+        if line in self.comments and line >= self.line:
+            self.hide(line)
+        return super().isEmpty(line)
 
-    # One line at a time
+    def skipEmptyLines(self, from_pos: int) -> int:  # noqa: N802
+        while from_pos < self.lineMax and self.isEmpty(from_pos):
+            from_pos += 1
+        return from_pos
 
-    def line(self, n: int) -> int:
-        """Read line `n`. Return the line to read next."""
-        raw = self.source.lines[n]
-        self.n = n
-        if self.comment >= 0:
-            return self._continue_comment(raw)
-        self.s, self.shift = raw, 0
-        if "\t" in raw and _TAB_IN_PREFIX.match(raw):
-            self.s = _untab(raw)
-            self.shift = len(self.s) - len(raw)
-        blank = not raw.strip(" \t")
-        self._match_containers(blank=blank)
-        leaf = self.leaf
-        if leaf.__class__ is Fence and self.matched == len(self.stack):
-            return self._continue_fence(raw)
-        if "<!--" in raw and self._comment_line():
-            return n + 1
-        if leaf.__class__ is Raw and self.matched == len(self.stack) and self._continue_raw(blank=blank):
-            return n + 1
-        if blank:
-            return self._blank_line()
-        return self._open_blocks()
+    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: ARG002, FBT001, N802, N803
+        """Note the lines of a block, without the indentation of its containers.
 
-    def finish(self) -> None:
-        if self.comment >= 0:
-            message = "This comment is never closed"
-            fix = "write --> at the end of a line"
-            self.problems.error("comment.never-closed", self.comment, message, found="<!--", accepted="-->", fix=fix)
-        self._close_leaf()
-        for paragraph in self.commented:
-            comments.cut(paragraph, self.source, self.problems)
+        The library asks for those of a raw block after it pushed its token, for those of any other before.
+        """
+        pieces = []
+        for n in range(begin, end):
+            first, columns = self.bMarks[n], 0
+            at, text = first, first + self.tShift[n]
+            while at < self.eMarks[n] and columns < indent and (at < text or self.src[at] in " \t"):
+                columns += 4 - (columns + self.bsCount[n]) % 4 if self.src[at] == "\t" else 1
+                at += 1
+            pieces.append((self.offset(n, at), self.src[at : self.eMarks[n]]))
+        self.pieces = pieces
+        if self.tokens and self.tokens[-1].type in _RAW and not self.tokens[-1].meta:
+            self.tokens[-1].meta = {"pieces": pieces, "closed": self.line > end}
+        return "\n".join(text for _, text in pieces)
 
-    def _offset(self, idx: int) -> int:
-        return self.source.starts[self.n] + max(idx - self.shift, 0)
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        token = super().push(ttype, tag, nesting)
+        if ttype == "list_item_open":
+            at = self.bMarks[self.line] + self.tShift[self.line]
+            marker = _MARKER.match(self.src, at)
+            width = len(marker[0].rstrip()) if marker else 1
+            pad = len(marker[1].expandtabs(4)) if marker else 1
+            empty = marker is None or marker.end() >= self.eMarks[self.line]
+            column = self.sCount[self.line] + width + (1 if empty or pad > 4 else pad)
+            token.meta = {"start": self.offset(self.line, at), "column": column}
+        elif ttype == "heading_open" and token.level == 0 and tag in {"h1", "h2"}:
+            self.heading = token
+        elif ttype == "inline":
+            token.meta = {"pieces": self.pieces}
+        return token
 
-    def _match_containers(self, *, blank: bool) -> None:
-        s, idx, matched = self.s, 0, 0
-        for container in self.stack:
-            if container.__class__ is Item:
-                offset = container.offset
-                if blank:
-                    if not container.children and self.leaf is None:
-                        break
-                elif s[idx : idx + offset].strip(" ") or len(s) < idx + offset:
-                    break
-                idx = min(idx + offset, len(s))
-            else:
-                rest = s[idx:].lstrip(" ")
-                indent = len(s) - idx - len(rest)
-                if indent > 3 or rest[:1] != ">":
-                    break
-                idx += indent + 1 + (rest[1:2] == " ")
-            matched += 1
-        self.idx, self.matched = idx, matched
-
-    # Continuing leaves
-
-    def _continue_fence(self, raw: str) -> int:
-        fence = self.leaf
-        assert isinstance(fence, Fence)  # noqa: S101 (the caller looked)
-        rest = self.s[self.idx :]
-        stripped = rest.lstrip(" ")
-        if len(rest) - len(stripped) <= 3 and stripped.startswith(fence.mark):
-            closing = stripped.rstrip(" \t")
-            if closing == fence.mark[0] * len(closing):
-                fence.closed = True
-                self.leaf = None
-                fence.end_line = self.n + 1
-                return self.n + 1
-        if raw[: self.idx] == self.s[: self.idx]:  # keep tabs after the containers
-            rest = raw[self.idx :]
-        cut = min(len(rest) - len(rest.lstrip(" ")), fence.indent)
-        fence.pieces.append((self._offset(self.idx + cut), rest[cut:]))
-        fence.end_line = self.n + 1
-        return self.n + 1
-
-    def _continue_raw(self, *, blank: bool) -> bool:
-        leaf = self.leaf
-        assert isinstance(leaf, Raw)  # noqa: S101 (the caller looked)
-        rest = self.s[self.idx :]
-        if leaf.kind == "code":
-            if not blank and rest[:4].strip(" "):
-                self.leaf = None
-                return False
-            if not blank:
-                leaf.end_line = self.n + 1
-                leaf.pieces.append((self._offset(self.idx), rest))
-            return True
-        if blank and not leaf.until:
+    @property
+    def in_tasks(self) -> bool:
+        if self.heading is None or self.heading.tag != "h2" or self.heading.map is None:
             return False
-        leaf.end_line = self.n + 1
-        leaf.pieces.append((self._offset(self.idx), rest))
-        if leaf.until and re.search(leaf.until, rest, re.IGNORECASE):
-            self.leaf = None
-        return True
+        title = self.raw[self.heading.map[0]] if self.heading.markup[:1] == "#" else self.raw[self.heading.map[1] - 2]
+        return _COMMENT.sub("", title).strip(" \t#").casefold() == "tasks"
 
-    def _blank_line(self) -> int:
-        if self.matched < len(self.stack):
-            self._close_unmatched()
-        if self.leaf.__class__ is not Raw or self.leaf.kind != "code":
-            self._close_leaf()
-        return self.n + 1
-
-    # Comments
-
-    def _continue_comment(self, raw: str) -> int:
-        self.source.hidden.add(self.n)
-        end = raw.find("-->")
-        if end >= 0:
-            self._end_comment(raw, end, self.comment)
-        return self.n + 1
-
-    def _end_comment(self, raw: str, end: int, begin: int) -> None:
-        self.comment = -1
-        comments.check_end(raw[end + 3 :], begin, self.problems)
-
-    def _comment_line(self) -> bool:
-        """Hide a line that starts with a comment. Return whether it does."""
-        if self.leaf.__class__ is Raw and self.leaf.until:
-            return False
-        rest = self.s[self.idx :].lstrip(" \t")
-        if not rest.startswith("<!--"):
-            return False
-        begin = self._offset(len(self.s) - len(rest))
-        self.source.hidden.add(self.n)
-        end = rest.find("-->", 4)
+    def hide(self, line: int) -> int:
+        """Make the lines of a comment blank. Return the line after it."""
+        source, raw = self.source, self.raw
+        at = raw[line].find("<!--")
+        begin, last, end = source.starts[self.first + line] + at, line, raw[line].find("-->", at + 4)
+        while end < 0 and last + 1 < len(raw):
+            last += 1
+            end = raw[last].find("-->")
+        for n in range(line, last + 1):
+            self.comments.discard(n)
+            source.hidden.add(self.first + n)
+            if n < len(self.bMarks):
+                self.bMarks[n], self.tShift[n], self.sCount[n] = self.eMarks[n], 0, 0
         if end < 0:
-            self.comment = begin
-        else:
-            self._end_comment(rest, end, begin)
+            message, fix = "This comment is never closed", "write --> at the end of a line"
+            self.problems.error("comment.never-closed", begin, message, found="<!--", accepted="-->", fix=fix)
+        elif rest := _COMMENT.sub("", raw[last][end + 3 :]).strip(" \t"):
+            message = "Text after a comment that starts a line is not rendered as Markdown"
+            fix, accepted = "move the text to a new line", "nothing after the comment"
+            self.problems.error("comment.text-after", begin, message, found=rest, accepted=accepted, fix=fix)
+        return last + 1
+
+
+def _starts_comment(line: str) -> bool:
+    return line.lstrip(" \t>").startswith("<!--")
+
+
+def _yaml_item(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """A rule of the parser: in `## Tasks`, an item of a bare YAML list, to the next item, heading or fence."""
+    assert isinstance(state, _State)  # noqa: S101 (`scan` is the only caller)
+    if state.blkIndent or not _YAML_ITEM.match(state.raw[line]) or not state.in_tasks:
+        return False
+    if silent:
         return True
-
-    # Opening blocks
-
-    def _open_blocks(self) -> int:
-        opened = False
-        while True:
-            rest = self.s[self.idx :]
-            stripped = rest.lstrip(" ")
-            indent = len(rest) - len(stripped)
-            if not stripped:  # an empty item
-                self._close_leaf()
-                return self.n + 1
-            if indent >= 4:
-                return self._indented(rest, opened=opened)
-            if stripped[0] not in _SPECIAL:
+    lines = state.raw
+    indent, last, n = len(lines[line]) - len(lines[line].lstrip(" ")), line + 1, line + 1
+    while n < end:
+        text = lines[n].lstrip(" ")
+        depth = len(lines[n]) - len(text)
+        if text.strip(" \t"):
+            if depth <= indent and (text.startswith("- ") or text == "-"):
                 break
-            done = self._special(stripped, indent, opened=opened)
-            if done is None:
+            if depth < indent + 2 and _ENDS_YAML.match(text):
                 break
-            if done:
-                return done
-            opened = True
-        return self._text(stripped, indent, opened=opened)
+            if depth < indent + 2 and text.startswith("<!--"):
+                n = state.hide(n)
+                continue
+            last = n + 1
+        n += 1
+    state.line = last
+    state.push("yaml_item", "", 0).map = [line, last]
+    return True
 
-    def _special(self, rest: str, indent: int, *, opened: bool) -> int | None:
-        """Try each construct. Return the next line, 0 for an opened container, or None if none matches."""
-        c = rest[0]
-        if c == "#":
-            return self._atx(rest, indent)
-        if c in "`~":
-            return self._open_fence(rest, indent)
-        if c == "<":
-            return self._html(rest, indent, opened=opened)
-        if c == ">":
-            return self._quote(rest, indent)
-        if c in "=-" and not opened and self._setext(rest):
-            return self.n + 1
-        if c in "-*_" and _BREAK.match(rest):
-            self._add(Break(self.n, self.n + 1))
-            return self.n + 1
-        return self._item(rest, indent, opened=opened)
 
-    def _children(self) -> list[Block]:
-        return self.stack[-1].children if self.stack else self.root
+def _html(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """A rule of the parser: HTML, but no comments; those that start a line inside HTML are hidden."""
+    assert isinstance(state, _State)  # noqa: S101 (`scan` is the only caller)
+    if state.src.startswith("<!--", state.bMarks[line] + state.tShift[line]) or not html_block(
+        state, line, end, silent
+    ):
+        return False
+    if not silent and (until := state.line) and state.isEmpty(min(until, state.lineMax)):
+        for n in range(line + 1, until):
+            if n in state.comments:
+                state.line = max(state.hide(n), until)
+    return True
 
-    def _add(self, block: Block) -> None:
-        self._close_unmatched()
-        self._close_leaf()
-        self._children().append(block)
 
-    def _close_unmatched(self) -> None:
-        if self.matched < len(self.stack):
-            self._close_leaf()
-            del self.stack[self.matched :]
+_MD = MarkdownIt("commonmark", {"maxNesting": _MOST_LEVELS}).disable("reference")
+_MD.block.ruler.before("list", "yaml_item", _yaml_item, {"alt": ["paragraph", "blockquote", "list"]})
+_MD.block.ruler.at("html_block", _html, {"alt": ["paragraph", "reference", "blockquote"]})
 
-    def _close_leaf(self) -> None:
-        if isinstance(self.leaf, Fence) and not self.leaf.closed:
-            self._unclosed(self.leaf)
-        self.leaf = None
 
-    def _unclosed(self, fence: Fence) -> None:
-        message = "This fence is never closed"
-        fix = f"close it with {fence.mark} on a separate line, indented by at most three spaces"
-        self.problems.error(
-            "fence.never-closed", fence.start, message, found=fence.mark + fence.info, accepted=fence.mark, fix=fix
-        )
+class _Tree:
+    """Turns the tokens of the parser into blocks."""
 
-    def _atx(self, rest: str, indent: int) -> int | None:
-        m = _ATX.match(rest)
-        if not m:
-            return None
-        text = _without_closing(rest[m.end() :].strip(" \t"))
-        start = self.idx + indent
-        text_at = self._offset(start + rest.find(text, m.end()))
-        self._heading(m.end(), [(text_at, text)], self._offset(start), indent=indent)
-        return self.n + 1
+    def __init__(self, state: _State) -> None:
+        self.source, self.problems, self.first = state.source, state.problems, state.first
+        self.tokens: Iterator[Token] = iter(state.tokens)
 
-    def _heading(self, level: int, pieces: list[Piece], start: int, *, indent: int = 0, line: int = -1) -> None:
-        paragraph = Paragraph(line, self.n + 1, pieces)
-        if any("<!--" in text for _, text in pieces):
-            comments.cut(paragraph, self.source, self.problems)
-        text = " ".join(t.strip(" \t") for _, t in paragraph.pieces).strip(" \t")
-        first = self.n if line < 0 else line
-        self._add(Heading(first, self.n + 1, start, level, text, pieces[0][0], indent))
-        if not self.stack and level <= 2:
-            self.in_tasks = level == 2 and text.casefold() == "tasks"
+    def blocks(self, depth: int) -> list[Block]:
+        """Return the blocks up to the end of the container; `depth` counts the items and quotes around them."""
+        blocks: list[Block] = []
+        for token in self.tokens:
+            kind = token.type.removesuffix("_open")
+            if token.nesting < 0:
+                break
+            if kind in {"bullet_list", "ordered_list"}:
+                items = self._items(token, depth)
+                last = blocks[-1] if blocks else None
+                if isinstance(last, Items) and last.marker == items.marker:
+                    last.children += items.children
+                else:
+                    blocks.append(items)
+            else:
+                blocks.append(self._block(kind, token, depth))
+        return blocks
 
-    def _setext(self, rest: str) -> bool:
-        paragraph = self.leaf
-        if not isinstance(paragraph, Paragraph) or self.matched < len(self.stack):
-            return False
-        m = _SETEXT.match(rest)
-        if not m:
-            return False
-        self._children().pop()
-        self.leaf = None
-        if self.commented and self.commented[-1] is paragraph:
-            self.commented.pop()
-        self._heading(1 if m[1][0] == "=" else 2, paragraph.pieces, paragraph.pieces[0][0], line=paragraph.line)
-        return True
+    def _items(self, token: Token, depth: int) -> Items:
+        items = Items(self._lines(token)[0], token.markup)
+        for inner in self.tokens:
+            if inner.nesting < 0:
+                break
+            start, column = inner.meta["start"], inner.meta["column"]
+            item = Item(self._lines(inner)[0], start, inner.markup, column)
+            self._deep(start, depth)
+            item.children = self.blocks(depth + 1)
+            items.children.append(item)
+        return items
 
-    def _open_fence(self, rest: str, indent: int) -> int | None:
-        m = _OPENING.match(rest)
-        if not m:
-            return None
-        mark, info = (m[1], m[2]) if m[1] else (m[3], m[4])
-        top = self.matched == 0
-        start = self._offset(self.idx + indent)
-        fence = Fence(self.n, self.n + 1, start, indent, mark, info.strip(" \t"), top)
-        self._add(fence)
-        fence.top = not self.stack
-        if fence.top:
-            return self._jump(fence)
-        self.leaf = fence
-        return self.n + 1
+    def _block(self, kind: str, token: Token, depth: int) -> Block:
+        line, end = self._lines(token)
+        if kind == "blockquote":
+            self._deep(self.source.starts[line], depth)
+            return Quote(line, self.blocks(depth + 1))
+        if kind == "heading":
+            return self._heading(token, line, end)
+        if kind == "paragraph":
+            paragraph = Paragraph(line, end, _unindented(self._inline().meta["pieces"]))
+            _cut_comments(paragraph, self.source, self.problems)
+            return paragraph
+        if kind == "fence":
+            return self._fence(token, line, end, top=depth == 0)
+        if kind == "yaml_item":
+            text = self.source.lines[line]
+            return YamlItem(line, end, self.source.starts[line] + len(text) - len(text.lstrip(" ")))
+        if kind in {"code_block", "html_block"}:
+            pieces = [(at, text) for at, text in token.meta["pieces"] if text.strip(" \t")]
+            return Raw(line, end, kind.removesuffix("_block"), pieces)
+        return Break(line, end)
 
-    def _jump(self, fence: Fence) -> int:
-        """Jump to the end of a top-level fence without scanning its lines."""
-        lines = len(self.source.lines)
-        if self.n + 1 < lines:
-            closing = self.source.closing_fence(self.source.starts[self.n + 1], fence.mark)
-            if closing is not None:
-                fence.closed = True
-                fence.end_line = self.source.line_of(closing) + 1
-                return fence.end_line
-        self._unclosed(fence)
-        fence.end_line = lines
-        return lines
+    def _lines(self, token: Token) -> tuple[int, int]:
+        begin, end = token.map or (0, 0)
+        return begin + self.first, end + self.first
 
-    def _html(self, rest: str, indent: int, *, opened: bool) -> int | None:
-        if rest.startswith("<!--"):  # after a list marker; a line that starts with a comment was handled before
-            return None
-        from idumb.markdown.syntax import html_blocks
-
-        until = html_blocks.begins(rest, in_text=not opened and isinstance(self.leaf, Paragraph))
-        if until is None:
-            return None
-        raw = Raw(self.n, self.n + 1, "html", [(self._offset(self.idx + indent), rest)], until)
-        self._add(raw)
-        if not until or not re.search(until, rest[2:], re.IGNORECASE):
-            self.leaf = raw
-        return self.n + 1
-
-    def _quote(self, rest: str, indent: int) -> int | None:
-        quote = Quote(self.n)
-        if not self._push(quote, indent):
-            return None
-        self.idx += indent + 1 + (rest[1:2] == " ")
-        return 0
-
-    def _item(self, rest: str, indent: int, *, opened: bool) -> int | None:
-        m = _MARKER.match(rest)
-        if not m:
-            return None
-        marker = m[1]
-        content = rest[len(marker) :]
-        in_text = not opened and isinstance(self.leaf, Paragraph) and self.matched == len(self.stack)
-        if in_text and (not content.strip(" \t") or (len(marker) > 1 and marker[:-1].lstrip("0") != "1")):
-            return None
-        if self.in_tasks and not self.matched and not opened and _YAML_ITEM.match(self.s):
-            return self._yaml_item(indent)
-        pad = len(content) - len(content.lstrip(" "))
-        width = len(marker) + (1 if pad > 4 or not content.strip(" ") else pad)
-        kind = marker if len(marker) == 1 else marker[-1]
-        item = Item(self.n, self._offset(self.idx + indent), kind, indent + width, self.idx + indent + width)
-        if not self._push(item, indent):
-            return None
-        self.idx = min(self.idx + indent + width, len(self.s))
-        return 0
-
-    def _push(self, container: Item | Quote, indent: int) -> bool:
-        if len(self.stack[: self.matched]) >= MAX_NESTING:
+    def _deep(self, at: int, depth: int) -> None:
+        if depth == MAX_NESTING:
             message = f"Lists and quotes are nested more than {MAX_NESTING} levels deep"
             accepted = f"at most {MAX_NESTING} levels"
-            self.problems.error(
-                "plan.too-deep", self._offset(self.idx + indent), message, accepted=accepted, fix="nest less"
-            )
-            return False
-        self._close_unmatched()
-        self._close_leaf()
-        children = self._children()
-        if isinstance(container, Item):
-            last = children[-1] if children else None
-            if not isinstance(last, Items) or last.marker != container.marker:
-                last = Items(self.n, container.marker)
-                children.append(last)
-            last.children.append(container)
+            self.problems.error("plan.too-deep", at, message, accepted=accepted, fix="nest less")
+
+    def _inline(self) -> Token:
+        token = next(self.tokens)
+        next(self.tokens)  # the end of the paragraph or heading
+        return token
+
+    def _heading(self, token: Token, line: int, end: int) -> Heading:
+        source, inner = self.source, self._inline()
+        if token.markup[:1] == "#":
+            text = source.lines[line]
+            hashes = text.find("#")
+            start, indent = source.starts[line] + hashes, hashes
+            pieces = [(source.starts[line] + text.find(inner.content, hashes + len(token.markup)), inner.content)]
         else:
-            children.append(container)
-        self.stack.append(container)
-        self.matched += 1
-        return True
+            pieces = _unindented(inner.meta["pieces"])
+            start, indent = pieces[0][0], 0
+        paragraph = Paragraph(line, end, pieces)
+        _cut_comments(paragraph, source, self.problems)
+        text = " ".join(text.strip(" \t") for _, text in paragraph.pieces).strip(" \t")
+        return Heading(line, end, start, int(token.tag[1:]), text, pieces[0][0], indent)
 
-    def _yaml_item(self, indent: int) -> int:
-        first, start = self.n, self._offset(self.idx + indent)
-        end = self._yaml_end(first + 1, indent)
-        self._add(YamlItem(first, end, start))
-        return end
-
-    def _yaml_end(self, line: int, indent: int) -> int:
-        """Return the line after the item, which ends at the next item, heading or fence; skip comments."""
-        lines = self.source.lines
-        end = line
-        while line < len(lines):
-            text = lines[line].lstrip(" ")
-            depth = len(lines[line]) - len(text)
-            if text.strip(" \t"):
-                if depth <= indent and (text.startswith("- ") or text == "-"):
-                    break
-                if depth < indent + 2 and (_ATX.match(text) or _OPENING.match(text)):
-                    break
-                if depth < indent + 2 and text.startswith("<!--"):
-                    line = self._skip_comment(line, text)
-                    continue
-                end = line + 1
-            line += 1
-        return end
-
-    def _skip_comment(self, line: int, text: str) -> int:
-        self.n = line
-        self.comment = self.source.starts[line]
-        self._continue_comment(text[4:])
-        while self.comment >= 0 and self.n + 1 < len(self.source.lines):
-            self.n += 1
-            self._continue_comment(self.source.lines[self.n])
-        return self.n + 1
-
-    def _indented(self, rest: str, *, opened: bool) -> int:
-        if isinstance(self.leaf, Paragraph) and not opened:
-            return self._continue(rest)
-        code = Raw(self.n, self.n + 1, "code", [(self._offset(self.idx), rest)])
-        self._add(code)
-        self.leaf = code
-        return self.n + 1
-
-    def _text(self, stripped: str, indent: int, *, opened: bool) -> int:
-        if isinstance(self.leaf, Paragraph) and not opened:  # lazily, too
-            return self._continue(" " * indent + stripped)
-        piece = (self._offset(self.idx + indent), stripped)
-        paragraph = Paragraph(self.n, self.n + 1, [piece])
-        self._add(paragraph)
-        self.leaf = paragraph
-        if "<!--" in stripped:
-            self.commented.append(paragraph)
-        return self.n + 1
-
-    def _continue(self, rest: str) -> int:
-        paragraph = self.leaf
-        assert isinstance(paragraph, Paragraph)  # noqa: S101 (the callers looked)
-        text = rest.lstrip(" \t")
-        paragraph.pieces.append((self._offset(self.idx + len(rest) - len(text)), text))
-        paragraph.end_line = self.n + 1
-        if "<!--" in text and not (self.commented and self.commented[-1] is paragraph):
-            self.commented.append(paragraph)
-        return self.n + 1
+    def _fence(self, token: Token, line: int, end: int, *, top: bool) -> Fence:
+        source, closed = self.source, token.meta["closed"]
+        column = source.lines[line].find(token.markup)  # it may follow the marker of an item
+        start, info = source.starts[line] + column, token.info.strip(" \t")
+        if not closed:
+            message = "This fence is never closed"
+            fix = f"close it with {token.markup} on a separate line, indented by at most three spaces"
+            found, accepted = token.markup + info, token.markup
+            self.problems.error("fence.never-closed", start, message, found=found, accepted=accepted, fix=fix)
+            end = len(source.lines) if top else end
+        return Fence(line, end, start, column, token.markup, info, top, closed, token.meta["pieces"])
 
 
-def _without_closing(text: str) -> str:
-    """Return the text of a heading without its closing `#`."""
-    bare = text.rstrip("#")
-    return bare.rstrip(" \t") if bare != text and (not bare or bare[-1] in " \t") else text
+def _unindented(pieces: list[Piece]) -> list[Piece]:
+    return [(at + len(text) - len(bare := text.lstrip(" \t")), bare) for at, text in pieces]
+
+
+def _cut_comments(paragraph: Paragraph, source: Source, problems: Problems) -> None:
+    """Remove the comments from a paragraph or heading."""
+    if not any("<!--" in text for _, text in paragraph.pieces):
+        return
+    ranges, unclosed = inline.cut_comments(paragraph.pieces)
+    if unclosed is not None:
+        message = "This comment starts inside a line and does not end on it"
+        fix, accepted = "start the comment on a new line", "a comment on one line, or at the start of a line"
+        problems.error("comment.inside-line", unclosed, message, found="<!--", accepted=accepted, fix=fix)
+    for number, ((offset, text), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
+        n = source.line_of(offset)
+        column = offset - source.starts[n]
+        line = source.cuts.get(n, source.lines[n])
+        if cuts:
+            source.cuts[n] = _without(line, [(column + begin, column + end) for begin, end in cuts])
+            paragraph.pieces[number] = offset, _without(text, cuts)
+
+
+def _without(text: str, cuts: list[tuple[int, int]]) -> str:
+    for begin, end in reversed(cuts):
+        text = text[:begin] + text[end:]
+    return text

@@ -53,7 +53,6 @@ class Raw:
     end_line: int
     kind: str
     pieces: list[Piece]
-    until: str = ""
 
 
 @dataclass(slots=True)
@@ -64,12 +63,11 @@ class Break:
 
 @dataclass(slots=True)
 class Item:
-    """A list item. Lines indented by `offset` belong to it; `start` is the offset of its marker."""
+    """A list item; `start` is the offset of its marker, `column` that of its text."""
 
     line: int
     start: int
     marker: str
-    offset: int
     column: int
     children: list[Block] = field(default_factory=list)
 

@@ -54,16 +54,3 @@ class Source:
             free = whole_numbers.next_free(number for text in texts for number in id_pattern.findall(text))
             self.free[prefix] = f"{prefix}{free:02d}"
         return self.free[prefix]
-
-    def closing_fence(self, position: int, mark: str) -> int | None:
-        """Return the offset of the line that closes a top-level fence opened with `mark`, or None."""
-        text = self.text
-        at = text.find(mark, position)
-        while at != -1:
-            begin = text.rfind("\n", position, at) + 1 or position
-            end = text.find("\n", at)
-            line = text[at:end] if end != -1 else text[at:]
-            if at - begin <= 3 and not text[begin:at].strip(" ") and not line.rstrip(" \t\r").strip(mark[0]):
-                return begin
-            at = text.find(mark, end) if end != -1 else -1
-        return None
