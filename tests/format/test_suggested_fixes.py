@@ -1,4 +1,4 @@
-"""R-PLAN-5: a suggested fix works as printed: free ids, wrong indentation, the format of a file."""
+"""R-PLAN-5: a suggested fix works as printed: free ids, tabs, the format of a file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ acceptance:
     human: true
 ```
 """
-SIGNS_OF_INDENTATION = re.compile(r"\b(?:indent\w*|first column|spaces?)\b")
 
 
 def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> list[Finding]:
@@ -105,19 +104,6 @@ def test_a_tab_that_breaks_a_plan_is_named(body: str, indent: str) -> None:
     assert tried > 8
 
 
-@pytest.mark.parametrize("body", [HEADINGS, CHECKLIST])
-@pytest.mark.parametrize("width", range(6))
-def test_wrong_indentation_that_breaks_a_plan_is_named(body: str, width: int) -> None:
-    """Every line of the plan in turn."""
-    tried = 0
-    for changed in indented(HEAD + body, " " * width):
-        findings = found_in(changed, head="")
-        if errors(findings) and not unowned(findings):
-            tried += 1
-            assert SIGNS_OF_INDENTATION.search(error_text(findings)), changed
-    assert tried > 2
-
-
 def indented(text: str, indent: str) -> list[str]:
     lines = text.rstrip("\n").split("\n")
     stripped = [(number, line.lstrip(" ")) for number, line in enumerate(lines)]
@@ -134,15 +120,7 @@ def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     findings = found_in("## Tasks\n\n- [ ] T2-01 First\n- **Files:** create `a`\n- **Acceptance:** none\n")
     codes = [f.code for f in errors(findings)]
     assert codes == ["task.no-acceptance", "field.misplaced", "field.misplaced"]
-    assert findings[1].fix == "indent it by 2 spaces instead of 0, below the task"
-
-
-def test_a_checkbox_that_is_not_indented_belongs_below_its_field() -> None:
-    findings = found_in("## Tasks\n\n### T2-01: A\n\n- **Acceptance:**\n- [ ] There — human\n")
-    assert [(f.code, f.fix.partition(",")[0]) for f in errors(findings)] == [
-        ("field.empty", "on line 21 it is indented by 0 spaces: indent it by 2"),
-        ("task.box-without-id", "indent it by 2 spaces below Acceptance"),
-    ]
+    assert findings[1].fix == "indent it below its task"
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,10 @@ def label_of(text: str) -> Label | None:
     return Label(head, name, colon=False, end=len(text)) if name else None
 
 
-def read(blocks: Iterable[Block], checker: NearMissChecker, *, fields_here: bool = True, indent: int = 0) -> Body:
+def read(blocks: Iterable[Block], checker: NearMissChecker, *, fields_here: bool = True) -> Body:
     """Separate fields and steps from the description.
 
-    With `fields_here` False, a known label is an error; `indent` is the indentation its task expects.
+    With `fields_here` False, a known label is an error.
     """
     body = Body([], [], [])
     run: list[Item] = []
@@ -72,24 +72,11 @@ def read(blocks: Iterable[Block], checker: NearMissChecker, *, fields_here: bool
             body.steps.append(block)
             body.taken.append((block.line, block.end_line))
             continue
-        _run(run, body, checker, fields_here=fields_here, indent=indent)
+        _run(run, body, checker, fields_here=fields_here)
         run = []
         _other(block, checker)
-    _run(run, body, checker, fields_here=fields_here, indent=indent)
+    _run(run, body, checker, fields_here=fields_here)
     return body
-
-
-def empty_label(item: Item) -> str:
-    """Return the label of a field without a value, such as one whose bullets are not indented; otherwise ""."""
-    text, label = _first(item)
-    empty = label is not None and label.name and label.colon and label.end >= len(text.s) and len(item.children) == 1
-    return label.shown if label and empty else ""
-
-
-def _label_with_bullets(item: Item) -> str:
-    _, label = _first(item)
-    below = len(item.children) > 1 and isinstance(item.children[-1], Items)
-    return label.shown if label is not None and label.name and label.colon and below else ""
 
 
 def known_in(blocks: Iterable[Block]) -> list[tuple[Item, str]]:
@@ -107,12 +94,12 @@ def flattened(blocks: Iterable[Block]) -> Iterable[Block]:
             yield block
 
 
-def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: bool, indent: int) -> None:
+def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: bool) -> None:
     """Read a run of bullets: all are fields, or all are description."""
     labelled = [(item, *_first(item)) for item in run]
     problems = checker.problems
     has_field = any(label and label.name and label.colon for _, _, label in labelled)
-    for number, (item, text, label) in enumerate(labelled):
+    for item, text, label in labelled:
         boxes = not (label and label.name == "acceptance")
         for child in item.children:
             checker.check(child, boxes=boxes)
@@ -120,12 +107,12 @@ def _run(run: list[Item], body: Body, checker: NearMissChecker, *, fields_here: 
             _no_colon(item, label, problems)
         elif has_field and not fields_here:
             if label and label.name:
-                _misplaced(item, label, problems, indent)
+                _misplaced(item, label, problems)
         elif has_field and label and label.name and label.colon:
             body.values.append(_value(item, text, label, problems))
             body.taken.append((item.line, item.end_line))
         elif has_field and text.s[:1] != "[":  # malformed checkboxes are reported separately
-            _unknown(item, text, label, problems, labelled[number - 1][0] if number else None)
+            _unknown(item, text, label, problems)
 
 
 def _first(item: Item) -> tuple[Text, Label | None]:
@@ -181,12 +168,9 @@ def _no_colon(item: Item, label: Label, problems: Problems) -> None:
     )
 
 
-def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> None:
+def _misplaced(item: Item, label: Label, problems: Problems) -> None:
     message = f"{label.shown} belongs to no task"
-    fix = "move it into the task"
-    if indent:
-        column = problems.source.place(item.start)[1] - 1
-        fix = f"indent it by {indent} spaces instead of {column}, below the task"
+    fix = "indent it below its task"
     accepted = "bullets below the checkbox of a task, or keys of a YAML task"
     Field(label.shown, problems).error("field.misplaced", item.start, message, label.shown, accepted, fix)
 
@@ -194,7 +178,7 @@ def _misplaced(item: Item, label: Label, problems: Problems, indent: int) -> Non
 _STEPS = frozenset({"step", "steps"})
 
 
-def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, above: Item | None) -> None:
+def _unknown(item: Item, text: Text, label: Label | None, problems: Problems) -> None:
     if label and label.colon:
         code, shown = "task.unknown-label", label.shown
         message = f"Unknown label `{shown}`"
@@ -202,12 +186,11 @@ def _unknown(item: Item, text: Text, label: Label | None, problems: Problems, ab
         code, shown = "task.not-a-field", text.s
         message = f"`{shown}` is not a field, but is among the fields of a task"
     near = labels.nearest_label(shown[:60])
-    fix = f"did you mean `{near}`?" if near else "put a line of text between it and the fields, or rename it to x-…"
+    fix = (
+        f"did you mean `{near}`?" if near else "indent it if it is a value of the field above it, or rename it to x-…"
+    )
     if shown.casefold() in _STEPS:
         fix = "write steps in a fence ```yaml steps below the fields, each as - {tool: …, intent: …, arguments: {…}}"
-    if above is not None and (owner := empty_label(above) or _label_with_bullets(above)):
-        spaces = above.column - problems.source.place(above.start)[1] + 1
-        fix = f"if it is a value of {owner}, indent it by {spaces} spaces below that field"
     Field("task", problems).error(code, item.start, message, shown, ", ".join(labels.SHOWN.values()), fix)
 
 

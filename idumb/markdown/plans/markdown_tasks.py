@@ -24,7 +24,7 @@ def _from_markdown(draft: Draft, context: Context) -> Task:
     split = _split_at_group(draft)
     if draft.item:
         inner = fields.read(draft.item.children[1:], context.checker)
-        outer = fields.read(split[0], context.checker, fields_here=False, indent=draft.item.column)
+        outer = fields.read(split[0], context.checker, fields_here=False)
         inner.steps += outer.steps
         text = fields.lines_left((draft.item.line + 1, draft.item.end_line), inner.taken, source, draft.item.column)
         region = (draft.item.end_line, draft.text_end or draft.end_line)

@@ -9,7 +9,6 @@ from functools import cached_property
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import criteria, fields, labels, near_misses
-from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, YamlItem
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
@@ -79,7 +78,6 @@ class _Outliner:
         self.heading: Heading | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
         self.reported_lines: set[int] = set()
-        self.above: Item | None = None
 
     def read(self) -> Outline:
         for block in self.document:
@@ -130,10 +128,8 @@ class _Outliner:
         labelled = [] if owned and not isinstance(self.last, Paragraph) else fields.known_in([block])
         if labelled and not self._behind_box(block, labelled[0][0]) and self._fields_of_no_task(labelled):
             return
-        self.above = None
         for item in block.children:
             self._item(item)
-            self.above = item
 
     def _behind_box(self, block: Items, field: Item) -> bool:
         """Whether a checklist task precedes the field in its list, so that the field should be indented below it."""
@@ -278,8 +274,7 @@ class _Outliner:
             fix = self._id_fix(text, ", a colon")
             self._error("task.bad-id", at, f"`{text}` looks like a task but has no valid id", text, fix)
         elif heading.indent:
-            message = f"This task heading is indented by {indentation.spaces(heading.indent)}"
-            self._error("task.indented", at, message, text, "start it in the first column")
+            self._error("task.indented", at, "This task heading is indented", text, "start it in the first column")
         else:
             self._outside(at, text)
 
@@ -292,8 +287,8 @@ class _Outliner:
     def _outside(self, at: int, text: str, message: str = "This task is outside the section `## Tasks`") -> None:
         fix = "move it into the section ## Tasks"
         if self._indented_section is not None:
-            whitespace = "tab" if indentation.has_tab(self.source.lines[self._indented_section]) else "indentation"
-            fix = f"remove the {whitespace} before ## Tasks on line {self._indented_section + 1}"
+            indentation = "tab" if "\t" in self.source.lines[self._indented_section] else "spaces"
+            fix = f"remove the {indentation} before ## Tasks on line {self._indented_section + 1}"
         self._error("task.outside-section", at, message, text, fix)
 
     def _item(self, item: Item) -> None:
@@ -355,12 +350,7 @@ class _Outliner:
         )
 
     def _no_id(self, item: Item, text: str) -> None:
-        fix = f"write - [ ] {self._free} and the title, or move the checkbox under Acceptance"
-        above = _innermost(self.above) if self.above else None
-        label = fields.empty_label(above) if above is not None else ""
-        if above is not None and label:
-            spaces = indentation.spaces(above.column - self.source.place(above.start)[1] + 1)
-            fix = f"indent it by {spaces} below {label}, or write - [ ] {self._free} and the title"
+        fix = f"write - [ ] {self._free} and the title, or indent the checkbox below Acceptance"
         message = "This checkbox in `## Tasks` has no task id"
         self._error("task.box-without-id", item.start, message, text, fix, f"- [ ] {self._free} Title")
 
@@ -418,13 +408,6 @@ def _text_of(item: Item) -> str:
     """Return the first line of an item."""
     first = item.children[0] if item.children else None
     return first.pieces[0][1] if isinstance(first, Paragraph) else ""
-
-
-def _innermost(item: Item) -> Item:
-    """Return the last item nested in `item`."""
-    while item.children and isinstance(last := item.children[-1], Items) and last.children:
-        item = last.children[-1]
-    return item
 
 
 def _section(block: Block) -> str:

@@ -16,7 +16,6 @@ from idumb.markdown.plans import (
     criteria,
     foreign_formats,
     frontmatter,
-    indentation_hints,
     markdown_tasks,
     near_misses,
     outline,
@@ -61,8 +60,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     plan = _plan(data, path, head, scanned, problems)
     if not problems.any_error:
         return ParsedPlan(plan, problems.sorted(), text, plan)
-    findings = indentation_hints.explained(problems.sorted(), source, head.end_line, scanned)
-    return ParsedPlan(None, findings, text, plan)
+    return ParsedPlan(None, problems.sorted(), text, plan)
 
 
 def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, Source, Problems]:

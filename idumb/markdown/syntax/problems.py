@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from idumb import lazy_pattern
 from idumb.domain import wording
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.lazy_dataclass import dataclass
@@ -13,6 +14,8 @@ from idumb.markdown.syntax.source import Source
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
 _MOST = 100  # findings reported per code
+_BELOW = 20  # lines to search for the next one with text
+_TAB = lazy_pattern.compile(r" *\t")
 _WORDS = 600  # characters of a message, which may quote the plan
 
 
@@ -73,7 +76,17 @@ class Problems:
                 more = 0 if remaining[finding.code] else counts[finding.code] - _MOST
                 reported.append(_and_more(finding, more) if more else finding)
         reported += (_once(repeated) for repeated in habits.values())
-        return tuple(sorted(reported, key=lambda f: (f.line, f.column, f.code)))
+        return tuple(self._with_tab(f) for f in sorted(reported, key=lambda f: (f.line, f.column, f.code)))
+
+    def _with_tab(self, finding: Finding) -> Finding:
+        """Name a tab that may have caused an error: at its line, or at the next one with text."""
+        lines, at = self.source.lines, finding.line - 1
+        following = next((n for n in range(at + 1, min(at + _BELOW, len(lines))) if lines[n].strip()), at)
+        tab = next((n for n in (at, following) if _TAB.match(lines[n])), None)
+        if tab is None or finding.severity != ERROR:
+            return finding
+        where = "" if tab == at else f" of line {tab + 1}"
+        return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
 
 
 class ReadError(Exception):

@@ -13,7 +13,6 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.syntax import indentation
 from idumb.markdown.syntax.problems import Problems, ReadError
 
 MAX_DEPTH = 20
@@ -65,13 +64,8 @@ def read(text: str, place: Callable[[int], int], problems: Problems, field: str)
         at = _mark_of(error, text)
         lines, number = text.split("\n"), text.count("\n", 0, at)
         words = _words_of(error)
-        check = (
-            "check the indentation of this line and the line above, and " if "did not find expected" in words else ""
-        )
-        message, fix = indentation.in_yaml(lines, number) or (
-            f"Invalid YAML: {words}",
-            f"{check}quote values that contain a colon, a hash or a bracket",
-        )
+        message = f"Invalid YAML: {words}"
+        fix = "check the indentation, and quote values that contain a colon, a hash or a bracket"
         found = lines[number].strip(" \r").replace("\t", "\\t")
         problems.error("yaml.unreadable", place(at), message, field=field, found=found, accepted=ACCEPTED, fix=fix)
     return None
