@@ -12,6 +12,7 @@ from types import ModuleType
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import SILENT, Rule
 from idumb.domain.plans.plan import GUIDED, STRICT
+from idumb.markdown import catalog
 
 ROOT = Path(__file__).resolve().parents[2]
 _KINDS = "plan|task|field|criterion|box|fence|comment|yaml|json|steps?|command|test|condition|interface|limits|rollback"
@@ -66,6 +67,13 @@ def test_every_finding_code_is_on_the_page() -> None:
     for page, codes in (("findings.md", every), ("plan-format.md", of_format)):
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
         assert {code for code in codes if f"`{code}`" not in text} == set(), page
+
+
+def test_every_row_of_the_catalog_is_reported_somewhere() -> None:
+    files = (path for path in (ROOT / "idumb").rglob("*.py") if path.stem != "catalog")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    composed = {"task.no-id", "task.unknown-invariant", "task.unknown-requirement"}
+    assert {code for code in catalog.ROWS if f'"{code}"' not in text} == composed
 
 
 def used(sources: Iterable[Path]) -> set[str]:

@@ -24,6 +24,12 @@ def parsed(name: str) -> ParsedPlan:
     return plan_parser.parse(data(name), "case.md")
 
 
+def as_plan(tasks: str) -> bytes:
+    """A plan with these tasks."""
+    head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
+    return (head + tasks).encode()
+
+
 def plans() -> dict[str, Plan]:
     """Every case that is a plan."""
     return {name: plan for name in NAMES if (plan := parsed(name).plan)}

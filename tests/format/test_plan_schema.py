@@ -11,7 +11,7 @@ import pytest
 
 from idumb.markdown.plans import frontmatter, plan_parser
 from idumb.markdown.settings import setting_values
-from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 from idumb.system.files import shipped_files
@@ -28,7 +28,7 @@ def front_matter(data: bytes) -> Any:
     source = Source(data.decode(), "01-PLAN.md")
     end = next(n for n, line in enumerate(source.lines[1:], 1) if line.rstrip() == "---")
     text = "".join(f"{line}\n" for line in source.lines[1:end])
-    node = yaml_nodes.read(text, lambda index: index, Problems(source), "frontmatter")
+    node = tree.read(text, lambda index: index, Problems(source), "frontmatter")
     assert node is not None
     return setting_values.anything(node)
 
@@ -44,12 +44,12 @@ def parses(text: str) -> list[str]:
 def test_the_schema_has_every_key_of_the_front_matter_and_no_other() -> None:
     """R-PLAN-10."""
     properties = SCHEMA["properties"]
-    assert list(properties) == list(frontmatter._KEYS)
+    assert list(properties) == list(frontmatter.KEYS)
     assert tuple(SCHEMA["required"]) == frontmatter.REQUIRED
-    for name, keys in frontmatter._INNER.items():
+    for name, row in frontmatter.KEYS.items():
         inner = properties[name].get("items", properties[name])
-        assert list(inner["properties"]) == list(keys)
-        assert inner.get("required", []) == [key for key, required in keys.items() if required]
+        assert not row.keys or list(inner["properties"]) == list(row.keys)
+        assert not row.keys or inner.get("required", []) == [name for name, key in row.keys.items() if key.required]
 
 
 def test_the_schema_accepts_every_valid_plan() -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from idumb.markdown.plans import labels, plan_parser, step_tools
+from idumb.markdown.plans import fields, plan_parser, step_tools
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plan-format.md").read_text(encoding="utf-8")
 
 
 def test_every_label_and_tool_is_on_the_page() -> None:
-    for spellings in labels.FIELDS.values():
-        for spelling in spellings:
-            assert spelling in PAGE
+    for label in fields.LABELS:
+        assert label in PAGE
     for tool, arguments in step_tools.TOOLS.items():
         for word in (tool, *arguments):
             assert f"`{word}`" in PAGE

@@ -64,7 +64,6 @@ LINES = st.sampled_from(
             "- Timeout: 2h",
             "- **Estimate:** ",
             "  - [ ]  two",
-            "\r",
         ],
     ]
 )

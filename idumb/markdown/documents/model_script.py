@@ -10,10 +10,10 @@ from idumb.domain.finding import did_you_mean
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.plans import plan_parser, steps
 from idumb.markdown.settings.setting_values import DID_YOU_MEAN, WrongValue, anything, boolean, count, rejected, shown
-from idumb.markdown.syntax import blocks, yaml_nodes
+from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.nodes import Fence, Heading
 from idumb.markdown.syntax.problems import Problems
-from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 FENCE = "yaml model"
 _RULE = ("when", "after", "times", "tools", "answers")
@@ -63,7 +63,7 @@ def _rules(scanned: list[Any], problems: Problems) -> list[Rule]:
 
 def _node(fence: Fence, problems: Problems) -> Node | None:
     body, place = steps.body_of(fence, problems.source)
-    node = yaml_nodes.read(body, place, problems, "model")
+    node = tree.read(body, place, problems, "model")
     if node is None and not problems.any_error:
         problems.error("script.bad-value", fence.start, "The rule is empty", accepted="answers", fix="add `answers`")
     return node
@@ -81,7 +81,7 @@ def _rule(node: Node, title: str, problems: Problems) -> Rule | None:
 def _read_rule(node: Node, title: str) -> Rule:
     values = _keys(node, _RULE)
     answers = values.get("answers")
-    if not isinstance(answers, Sequence) or not answers.items:
+    if not is_list(answers) or not answers.items:
         raise WrongValue(node.start, shown(answers or node), "`answers`, a list with at least one answer")
     return Rule(
         title,
@@ -107,12 +107,12 @@ def _answer(node: Node) -> Answer:
 
 
 def _calls(action: str, node: Node) -> list[Call]:
-    return [_call(action, item) for item in (node.items if isinstance(node, Sequence) else [node])]
+    return [_call(action, item) for item in (node.items if is_list(node) else [node])]
 
 
 def _call(action: str, node: Node) -> Call:
     names = script.ACTIONS[action]
-    if isinstance(node, Scalar) and len(names) == 1:
+    if is_text(node) and len(names) == 1:
         return Call(action, {names[0]: _text(node)})
     nodes = _keys(node, names)
     for name in names:
@@ -126,7 +126,7 @@ def _call(action: str, node: Node) -> Call:
 
 
 def _keys(node: Node, accepted: tuple[str, ...]) -> dict[str, Node]:
-    if not isinstance(node, Mapping):
+    if not is_map(node):
         raise WrongValue(node.start, shown(node), f"keys with values: {', '.join(accepted)}")
     for key, _ in node.pairs:
         if key.value not in accepted:
@@ -136,11 +136,11 @@ def _keys(node: Node, accepted: tuple[str, ...]) -> dict[str, Node]:
 
 
 def _texts(node: Node) -> tuple[str, ...]:
-    return tuple(map(_text, node.items)) if isinstance(node, Sequence) else (_text(node),)
+    return tuple(map(_text, node.items)) if is_list(node) else (_text(node),)
 
 
 def _text(node: Node) -> str:
-    if not isinstance(node, Scalar):
+    if not is_text(node):
         raise WrongValue(node.start, shown(node), "a text")
     return node.value
 

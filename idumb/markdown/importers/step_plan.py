@@ -6,23 +6,21 @@ Step plans are strict: unknown keys are errors.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
-from idumb.markdown.syntax import json_nodes, yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Field, Problems
-from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map
 
 KEYS = ("steps", "scope")
 _STEPS = "steps: a list of steps"
 LONGEST_TITLE = 120
 _HOUR = 60 * 60
 _MARGIN = 60
-_Reader = Callable[[str, Callable[[int], int], Problems, str], Node | None]
 
 
 def parse(data: bytes, path: str) -> ParsedPlan:
@@ -36,8 +34,8 @@ def parse(data: bytes, path: str) -> ParsedPlan:
         problems.error("plan.bad-name", 0, message, field="path", found=path, accepted=accepted, fix=fix)
     if phase is None or problems.findings:
         return ParsedPlan(None, problems.sorted(), text, dialect=step_plan.DIALECT)
-    read: _Reader = json_nodes.read if path.endswith(".json") else yaml_nodes.read
     skipped = 1 if text.startswith("\ufeff") else 0
+    read = tree.read_json if path.endswith(".json") else tree.read
     root = read(text[skipped:], lambda index: index + skipped, problems, "plan")
     plan = _plan(data, path, phase, root, problems)
     if plan is None and (recognized := foreign_formats.tool(source.lines)):
@@ -49,12 +47,12 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
     values = _root(root, problems)
     if values is None:
         return None
-    scope = frontmatter.scope(values["scope"], problems) if "scope" in values else None
+    scope = frontmatter.value_of("scope", values["scope"], problems) if "scope" in values else None
     node = values.get("steps")
     if node is None:
         return None
     valid_steps = steps.from_nodes(node, problems)
-    items = node.items if isinstance(node, Sequence) else []
+    items = node.items if is_list(node) else []
     if len(items) > plan_parser.MAX_TASKS:
         message = f"The plan has {len(items)} steps"
         accepted = f"at most {plan_parser.MAX_TASKS} steps"
@@ -81,7 +79,7 @@ def _scope(declared: Scope | None, path: str) -> Scope:
 
 def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
     """Return the values of the known keys; None, with a problem, if the file is not a mapping."""
-    if not isinstance(root, Mapping):
+    if not is_map(root):
         if not problems.any_error:
             at = root.start if root is not None else 0
             message = "A step plan must be a mapping with the key `steps`"

@@ -10,6 +10,7 @@ from typing import Any
 from idumb.domain import canonical_json
 from idumb.domain.plans.imported import SourcePlan, SourceTask
 from idumb.markdown.importers import boxes
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 KIND = "task-master"
 _FINISHED = frozenset({"done", "completed"})
@@ -93,28 +94,26 @@ def with_done(text: str, ids: Collection[str], tag: str = "") -> tuple[str, tupl
 
 def _statuses(text: str, tag: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield id and place of the status of every unfinished task of the tag."""
-    from idumb.markdown.syntax import json_nodes
+    from idumb.markdown.syntax import tree
     from idumb.markdown.syntax.problems import Problems
     from idumb.markdown.syntax.source import Source
-    from idumb.markdown.syntax.yaml_nodes import Mapping as Node
-    from idumb.markdown.syntax.yaml_nodes import Scalar, Sequence
 
     tag, _ = _tagged(text, tag)
     skipped = len(text) - len(text.lstrip("\ufeff"))
-    root = json_nodes.read(text[skipped:], lambda index: index + skipped, Problems(Source(text, "")), "tasks")
-    fields = {key.value: value for key, value in root.pairs} if isinstance(root, Node) else {}
+    root = tree.read_json(text[skipped:], lambda index: index + skipped, Problems(Source(text, "")), "tasks")
+    fields = {key.value: value for key, value in root.pairs} if is_map(root) else {}
     inner = fields.get(tag) if tag else root
-    rows = {key.value: value for key, value in inner.pairs}.get("tasks") if isinstance(inner, Node) else None
+    rows = {key.value: value for key, value in inner.pairs}.get("tasks") if is_map(inner) else None
 
-    def walk(rows: object, parent: str) -> Iterator[tuple[str, tuple[int, int]]]:
-        for row in rows.items if isinstance(rows, Sequence) else ():
-            values = {key.value: value for key, value in row.pairs} if isinstance(row, Node) else {}
+    def walk(rows: Node | None, parent: str) -> Iterator[tuple[str, tuple[int, int]]]:
+        for row in rows.items if is_list(rows) else ():
+            values = {key.value: value for key, value in row.pairs} if is_map(row) else {}
             id = values.get("id")
-            if not isinstance(id, Scalar):
+            if not is_text(id):
                 continue
             whole = f"{parent}.{id.value}" if parent else id.value
             status = values.get("status")
-            if isinstance(status, Scalar) and status.value not in _FINISHED:
+            if is_text(status) and status.value not in _FINISHED:
                 yield whole, (status.start, status.end)
             yield from walk(values.get("subtasks"), whole)
 

@@ -12,21 +12,14 @@ from typing import Any
 
 from idumb.app.ports.planning import ParsedPlan
 from idumb.domain.plans.plan import Criterion, Plan, Task
-from idumb.markdown.plans import (
-    criteria,
-    foreign_formats,
-    frontmatter,
-    markdown_tasks,
-    near_misses,
-    outline,
-    task_reader,
-)
+from idumb.markdown.plans import criteria, foreign_formats, frontmatter, sweep, task_reader
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.outline import Outline
-from idumb.markdown.syntax import blocks
-from idumb.markdown.syntax.field_values import from_item
+from idumb.markdown.plans.values import Place
+from idumb.markdown.syntax import blocks, tree
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.nodes import Block, Fence
-from idumb.markdown.syntax.problems import Field, Problems
+from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -75,14 +68,11 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> tuple[str, 
     source = Source(text, path, others)
     problems = Problems(source)
     if too_large:
-        problems.error("plan.too-large", 0, "The plan is larger than 32 MiB", accepted="at most 32 MiB", fix="split it")
+        problems.report("plan.too-large", 0)
     elif bad >= 0:
-        message = f"The plan is not UTF-8: unexpected byte {data[bad]:#04x}"
-        problems.error("plan.not-utf-8", len(text), message, accepted="UTF-8", fix="save the file as UTF-8")
+        problems.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
     elif "\0" in text:
-        problems.error(
-            "plan.nul", text.index("\0"), "The plan contains a NUL character", accepted="text", fix="remove it"
-        )
+        problems.report("plan.nul", text.index("\0"))
     return text, source, problems
 
 
@@ -96,67 +86,60 @@ def _long_lines(source: Source, first: int, scanned: list[Block], problems: Prob
         fence = fences[at - 1] if (at := bisect_left(fences, n, key=lambda f: f.line)) else None
         if n < first or len(source.lines[n].encode()) <= MAX_LINE_BYTES or (fence and n < fence.end_line):
             continue
-        message = "The line is longer than 64 KiB"
-        fix = "break the line, or move the text into a file"
-        accepted = "at most 64 KiB, except in step fences"
-        problems.error("plan.line-too-long", source.starts[n], message, accepted=accepted, fix=fix)
+        problems.report("plan.line-too-long", source.starts[n])
 
 
 def _step_fences(scanned: list[Block]) -> Iterator[Fence]:
     """Yield step fences in line order."""
     for block in scanned:
-        if isinstance(block, Fence) and block.info in near_misses.STEP_FENCES:
+        if isinstance(block, Fence) and block.info in sweep.STEPS:
             yield block
 
 
 def _plan(data: bytes, path: str, head: Frontmatter, scanned: list[Block], problems: Problems) -> Plan:
     values: dict[str, Any] = dict(head.values)
     phase = values.get("phase")
-    sections = outline.read(scanned, problems.source, phase, problems)
-    context = task_reader.Context(
-        phase,
-        values.get("requirements", {}),
-        [i.id for i in values.get("invariants", ())],
-        problems,
-    )
-    tasks = [task for draft in sections.tasks for task in markdown_tasks.read(draft, context)]
-    _whole(tasks, sections, context)
-    values["success_criteria"] = _success(head, sections, problems)
+    problems.prefix = f"T{phase}-" if phase else problems.prefix
+    outline = Outline(phase, problems)
+    outline.read(scanned)
+    declared = {
+        "requirement": tuple(sorted(values.get("requirements", ()))),
+        "invariant": tuple(invariant.id for invariant in values.get("invariants", ())),
+    }
+    context = task_reader.Context(phase, declared, problems)
+    tasks = [task for draft in outline.tasks for task in task_reader.read(draft, context)]
+    _whole(tasks, outline, problems)
+    values["success_criteria"] = _success(head, outline, problems)
     for required in frontmatter.REQUIRED[1:]:
         values.setdefault(required, "")
     sha256 = hashlib.sha256(data).hexdigest()
     return Plan(path=path, sha256=sha256, tasks=tuple(tasks), spans=head.spans, **values)
 
 
-def _whole(tasks: list[Task], sections: Outline, context: task_reader.Context) -> None:
+def _whole(tasks: list[Task], outline: Outline, problems: Problems) -> None:
     """Check the tasks as a set: there is at least one, not too many, and no duplicate id."""
-    problems = context.problems
     start = problems.source.starts[0]
-    if not tasks and not sections.tasks:
-        accepted = f"### {context.checker.free}: Title in a section ## Tasks"
-        problems.error("plan.no-tasks", start, "The plan has no tasks", accepted=accepted, fix="write a task")
+    if not tasks and not outline.tasks:
+        problems.report("plan.no-tasks", start)
     if len(tasks) > MAX_TASKS:
-        message, accepted = f"The plan has {len(tasks)} tasks", f"at most {MAX_TASKS} tasks in a phase"
-        problems.error("plan.too-many-tasks", start, message, accepted=accepted)
-    first: dict[str, Task] = {}
+        problems.report(
+            "plan.too-many-tasks", start, count=len(tasks), accepted=f"at most {MAX_TASKS} tasks in a phase"
+        )
+    first: dict[str, int] = {}
     for task in tasks:
         if task.id in first and task.span:
-            line = span.line if (span := first[task.id].span) else 0
-            message = f"Duplicate id {task.id}, first used on line {line}"
-            fix = f"give one of them the id {context.checker.free}"
-            Field("id", problems).error("task.duplicate-id", task.span.start, message, task.id, "unique ids", fix)
-        if task.id:
-            first.setdefault(task.id, task)
+            problems.report("task.duplicate-id", task.span.start, task.id, field="id", first=first[task.id])
+        if task.id and task.span:
+            first.setdefault(task.id, task.span.line)
 
 
-def _success(head: Frontmatter, sections: Outline, problems: Problems) -> tuple[Criterion, ...]:
-    rules = criteria.Rules("success_criteria", problems, task=False)
-    source = problems.source
-    if sections.success is not None and head.criteria is not None:
-        message = "Success criteria are given twice: in the frontmatter and in a section"
-        at = source.starts[sections.success_line]
-        rules.error("plan.criteria-twice", at, message, accepted="one of them", fix="keep one of them")
+def _success(head: Frontmatter, outline: Outline, problems: Problems) -> tuple[Criterion, ...]:
+    place, source = Place("success_criteria", problems), problems.source
+    if outline.success is not None and head.criteria is not None:
+        place.report("plan.criteria-twice", source.starts[outline.sections["success criteria"]])
     drafts = head.criteria
-    if drafts is None and sections.success is not None:
-        drafts = criteria.from_bullets([from_item(item, source) for item in sections.success], rules)
-    return criteria.settle(drafts or [], rules)
+    if drafts is None and outline.success:
+        items = [tree.of_item(item, source.starts) for item in outline.success]
+        node = tree.Node(tree.BULLET, Text("", []), 0, 0, items)
+        drafts = criteria.read(node, place, task=False)
+    return criteria.settle(drafts or [], place, task=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from idumb.domain import whole_numbers
-from idumb.markdown.syntax import scalars
+from idumb.markdown.plans import values
 
 # Argument -> kind; a kind that ends in `?` is optional. What depends on other arguments is checked in `_together`.
 TOOLS: dict[str, dict[str, str]] = {
@@ -70,7 +70,7 @@ def _count(value: Any) -> int | None:
 
 def _seconds(value: Any) -> int | None:
     text = _text(value)
-    return (scalars.seconds(text) if text else None) or _count(value)
+    return (values.seconds(text) if text else None) or _count(value)
 
 
 def _exit(value: Any) -> int | None:
@@ -100,7 +100,7 @@ KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "mode": (_mode, '"644" or "755"'),
     "count": (_count, "a whole number from 1"),
     "argv": (_argv, "a list of texts"),
-    "seconds": (_seconds, scalars.DURATIONS + ", or whole seconds"),
+    "seconds": (_seconds, "1h30m, 45m or 90s, or whole seconds"),
     "exit": (_exit, "a whole number from 0 to 255"),
     "boolean": (_boolean, "true or false"),
 }

@@ -9,13 +9,13 @@ from typing import Any
 
 from idumb import lazy_pattern
 from idumb.domain import whole_numbers
-from idumb.domain.finding import did_you_mean
 from idumb.domain.plans.plan import Step
 from idumb.markdown.plans import step_tools
-from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.nodes import Fence
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import Node, is_list
 
 KEYS = ("tool", "intent", "arguments", "scope", "timeout", "continue_on_error")
 _REQUIRED = ("tool", "intent", "arguments")
@@ -73,7 +73,7 @@ def _unfold(body: str, begin: int) -> tuple[str, Callable[[int], int]]:
     return "\n".join(lines), lambda index: begin + index + max(bisect_right(bounds, index) - 1, 0)
 
 
-def from_nodes(node: yaml_nodes.Node, problems: Problems) -> tuple[Step, ...]:
+def from_nodes(node: Node, problems: Problems) -> tuple[Step, ...]:
     """Read the steps of a YAML task."""
     return _steps(_entries(node, problems), node.start, problems)
 
@@ -91,9 +91,7 @@ def _steps(entries: Iterator[_Entry], at: int, problems: Problems) -> tuple[Step
         if step:
             valid.append(step)
     if not count and not problems.any_error:
-        problems.error(
-            "steps.empty", at, "There are no steps", field="steps", accepted="a list of steps", fix="add one"
-        )
+        problems.report("steps.empty", at, field="steps")
     return tuple(valid)
 
 
@@ -118,13 +116,9 @@ def _json(body: str, place: Callable[[int], int], problems: Problems) -> Iterato
         if not listed and position < len(body):
             raise ValueError("unexpected closing bracket")
     except (ValueError, RecursionError) as error:
-        at = getattr(error, "pos", position)
-        message = f"Invalid JSON: {getattr(error, 'msg', error)}"
+        at = place(min(getattr(error, "pos", position), max(len(body) - 1, 0)))
         shown = body[position : position + 60].partition("\n")[0]
-        accepted = "a list of objects, or one object per line"
-        offset = place(min(at, max(len(body) - 1, 0)))
-        fix = "check quotes, commas and brackets"
-        Field("steps", problems).error("json.unreadable", offset, message, shown, accepted, fix)
+        problems.report("json.unreadable", at, shown, field="steps", why=getattr(error, "msg", error))
 
 
 def _skip(body: str, at: int) -> int:
@@ -174,64 +168,52 @@ def _yaml_part(body: str, begin: int, end: int, place: Callable[[int], int], pro
     part = body[begin:end]
     if not part.strip():
         return
-    node = yaml_nodes.read(part, lambda index: place(begin + index), problems, "steps")
+    node = tree.read(part, lambda index: place(begin + index), problems, "steps")
     if node is not None:
         yield from _entries(node, problems)
 
 
-def _entries(node: yaml_nodes.Node, problems: Problems) -> Iterator[_Entry]:
-    if isinstance(node, yaml_nodes.Sequence):
+def _entries(node: Node, problems: Problems) -> Iterator[_Entry]:
+    if is_list(node):
         for item in node.items:
             yield item.start, item
         return
-    message = "Steps must be a list"
-    fix = "start each step with -"
-    problems.error("steps.not-a-list", node.start, message, field="steps", accepted="- tool: …", fix=fix)
+    problems.report("steps.not-a-list", node.start, field="steps")
 
 
 # Checking
 
-
-def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
-    before = len(problems.findings)
-    field = Field("steps", problems)
-    mapping = _mapping(entry, at, "A step", field)
-    if mapping is None:
-        return None
-    fields, places = mapping
-    _check_keys(fields, places, at, field)
-    tool = _tool(fields.get("tool"), places, field)
-    arguments = _arguments(tool, fields.get("arguments"), places("arguments"), field) if tool else {}
-    if arguments is None:
-        return None
-    others = _others(fields, places, field)
-    if tool and len(problems.findings) == before:
-        return Step(index, tool, arguments=arguments, line=line, **others)
-    return None
-
-
-def _tool(tool: Any, places: Callable[[str], int], field: Field) -> str | None:
-    if isinstance(tool, str) and tool in step_tools.TOOLS:
-        return str(tool)
-    if tool is not None:
-        fix = did_you_mean(str(tool), step_tools.TOOLS, "use a tool from the list")
-        message = f"Unknown tool `{tool}`" if isinstance(tool, str) else "The tool must be a text"
-        accepted = ", ".join(step_tools.TOOLS)
-        field.error("step.unknown-tool", places("tool"), message, str(tool)[:80], accepted, fix)
-    return None
-
-
+_Places = Callable[[str], int]
 _OTHERS = {"intent": "name", "scope": "argv", "timeout": "seconds", "continue_on_error": "boolean"}
 
 
-def _others(fields: dict[str, Any], places: Callable[[str], int], field: Field) -> dict[str, Any]:
-    values = {}
-    for key, kind in _OTHERS.items():
-        if (value := fields.get(key)) is not None:
-            values[key] = _checked(key, kind, value, places(key), field)
-    if values.get("scope") is not None:
-        values["scope"] = tuple(values["scope"])
-    return values
+def _step(index: int, entry: Any, at: int, line: int, problems: Problems) -> Step | None:
+    before, field = len(problems.findings), Field("steps", problems)
+    mapping = _mapping(entry, at, "A step", field)
+    if mapping is None:
+        return None
+    given, places = mapping
+    for key in given:
+        if key not in KEYS:
+            field.report("step.unknown-key", places(key), key, KEYS)
+    for key in _REQUIRED:
+        if given.get(key) is None:
+            field.report("step.missing-key", places(key) if key in given else at, key=key)
+    tool = given.get("tool")
+    known = isinstance(tool, str) and tool in step_tools.TOOLS
+    if tool is not None and not known:
+        field.report("step.unknown-tool", places("tool"), str(tool)[:80], tuple(step_tools.TOOLS))
+    arguments = _arguments(str(tool), given.get("arguments"), places("arguments"), field) if known else None
+    others = {
+        key: _checked(key, kind, given[key], places(key), field)
+        for key, kind in _OTHERS.items()
+        if given.get(key) is not None
+    }
+    if arguments is None or len(problems.findings) > before:
+        return None
+    if "scope" in others:
+        others["scope"] = tuple(others["scope"])
+    return Step(index, str(tool), arguments=arguments, line=line, **others)
 
 
 def _checked(key: str, kind: str, value: Any, at: int, field: Field) -> Any:
@@ -239,49 +221,35 @@ def _checked(key: str, kind: str, value: Any, at: int, field: Field) -> Any:
     checked = check(value)
     if checked is None:
         shown = str(value)[:80] if isinstance(value, str | int | float | None) else ""
-        field.error("step.bad-value", at, f"{key} must be {accepted}", shown, accepted, f"write {accepted}")
+        field.report("step.bad-value", at, shown, key=key, accepted=accepted)
     return checked
 
 
-def _mapping(entry: Any, at: int, subject: str, field: Field) -> tuple[dict[str, Any], Callable[[str], int]] | None:
+def _mapping(entry: Any, at: int, subject: str, field: Field) -> tuple[dict[str, Any], _Places] | None:
     """Return plain values by key, and a function from keys to offsets; None, with a problem, if it is no mapping."""
-    if isinstance(entry, yaml_nodes.Mapping):
-        starts = {key.value: key.start for key, _ in entry.pairs}
-        values = {key.value: _plain(value) for key, value in entry.pairs}
-        return values, lambda key: starts.get(key, at)
+    if isinstance(entry, Node) and entry.kind == tree.MAP:
+        starts = {key.text.s: key.start for key in entry.items}
+        return {key.text.s: _plain(value) for key, value in entry.pairs}, lambda key: starts.get(key, at)
     if not isinstance(entry, dict):
-        field.error("step.not-a-mapping", at, f"{subject} must be a mapping", accepted="tool, intent, arguments")
+        field.report("step.not-a-mapping", at, subject=subject)
         return None
     twice = getattr(entry, "twice", None)
     if twice is not None:
-        field.error("yaml.duplicate-key", at, f"Duplicate key `{twice}`", twice, yaml_nodes.ACCEPTED, "keep one")
+        line = field.problems.source.line_of(at) + 1
+        field.report("yaml.duplicate-key", at, twice, first=line)
         return None
     return entry, lambda _: at
 
 
-def _plain(node: yaml_nodes.Node) -> Any:
-    """Return texts as texts and mappings as nodes, which keep their positions."""
-    from idumb.markdown.syntax import json_nodes
-
-    if isinstance(node, json_nodes.Literal):
-        return node.native
-    if isinstance(node, yaml_nodes.Scalar):
-        return None if node.is_null else step_tools.Plain(node.value) if node.plain else node.value
-    if isinstance(node, yaml_nodes.Sequence):
+def _plain(node: Node) -> Any:
+    """Return texts as texts and maps as nodes, which keep their positions."""
+    if node.kind == tree.MAP:
+        return node
+    if node.kind == tree.LIST:
         return [_plain(item) for item in node.items]
-    return node
-
-
-def _check_keys(fields: dict[str, Any], places: Callable[[str], int], at: int, field: Field) -> None:
-    for key in fields:
-        if key not in KEYS:
-            fix = did_you_mean(key, KEYS, "remove it")
-            field.error("step.unknown-key", places(key), f"Unknown key `{key}` in a step", key, ", ".join(KEYS), fix)
-    for key in _REQUIRED:
-        if fields.get(key) is None:
-            place = places(key) if key in fields else at
-            message = f"This step has no `{key}`"
-            field.error("step.missing-key", place, message, "", ", ".join(_REQUIRED), f"add {key}")
+    if node.json:
+        return _DECODER.decode(node.text.s)
+    return None if node.is_null else step_tools.Plain(node.text.s) if node.plain else node.text.s
 
 
 def _arguments(tool: str, entry: Any, at: int, field: Field) -> dict[str, Any] | None:
@@ -290,23 +258,19 @@ def _arguments(tool: str, entry: Any, at: int, field: Field) -> dict[str, Any] |
     mapping = _mapping(entry, at, "arguments", field)
     if mapping is None:
         return None
-    fields, places = mapping
+    given, places = mapping
     shape = step_tools.TOOLS[tool]
-    accepted = ", ".join(shape)
-    checked = {}
-    for key, value in fields.items():
-        if key in shape:
-            checked[key] = _checked(key, shape[key].rstrip("?"), value, places(key), field)
-            continue
-        fix = did_you_mean(key, shape, "remove it")
-        message = f"Unknown argument `{key}` of {tool}"
-        field.error("step.unknown-argument", places(key), message, key, accepted, fix)
-    for key, kind in shape.items():
-        if key not in fields and not kind.endswith("?"):
-            message = f"{tool} needs the argument `{key}`"
-            field.error("step.missing-argument", at, message, "", accepted, f"add {key}")
-    one_of = step_tools.ONE_OF.get(tool)
-    if one_of and (one_of[0] in fields) == (one_of[1] in fields):
-        message = f"{tool} needs exactly one of {one_of[0]} and {one_of[1]}"
-        field.error("step.missing-argument", at, message, "", " or ".join(one_of), "write one of them")
-    return checked
+    for key in given:
+        if key not in shape:
+            field.report("step.unknown-argument", places(key), key, tuple(shape), tool=tool)
+    missing = [key for key, kind in shape.items() if key not in given and not kind.endswith("?")]
+    pair = step_tools.ONE_OF.get(tool)
+    if pair and (pair[0] in given) == (pair[1] in given):
+        missing.append("` or `".join(pair))
+    for key in missing:
+        field.report("step.missing-argument", at, tool=tool, key=key, accepted=", ".join(shape))
+    return {
+        key: _checked(key, shape[key].rstrip("?"), value, places(key), field)
+        for key, value in given.items()
+        if key in shape
+    }

@@ -1,36 +1,46 @@
-"""Read the fields of a task, whatever its notation, and check the task as a whole."""
+"""Read the tasks that the outline found, in Markdown or YAML: their fields, their steps and their description."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from idumb import lazy_pattern
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Span, Task
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import claims, criteria, labels, near_misses, outline, steps, structured_values
-from idumb.markdown.plans.near_misses import NearMissChecker
-from idumb.markdown.syntax import scalars, yaml_nodes
-from idumb.markdown.syntax.field_values import Bullet, Value
+from idumb.markdown.plans import criteria, steps, sweep, values
+from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
+from idumb.markdown.plans.outline import CHECKLIST, FENCE, HEADING, LIST, Draft
+from idumb.markdown.plans.sweep import Sweep
+from idumb.markdown.plans.values import Place, is_task_id
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
+
+_BOLD_LINE = lazy_pattern.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
+_STEPS = frozenset({"step", "steps"})
+_WRITE_STEPS = (
+    "write steps in a fence ```yaml steps below the fields, each as - {{tool: …, intent: …, arguments: {{…}}}}"
+)
 
 
 @dataclass(slots=True)
 class Context:
-    """Context shared by the tasks of one plan."""
+    """What the tasks of one plan share: the phase, and the declared ids by kind."""
 
     phase: str | None
-    requirements: Iterable[str]
-    invariants: Iterable[str]
+    declared: dict[str, tuple[str, ...]]
     problems: Problems
 
     @property
-    def checker(self) -> NearMissChecker:
-        return near_misses.checker(self.phase, self.problems)
+    def sweep(self) -> Sweep:
+        return sweep.of_phase(self.phase, self.problems)
 
 
 @dataclass(slots=True)
@@ -46,163 +56,28 @@ class Reading:
     bad: bool = False
     values: dict[str, Any] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-    acceptance: Value | None = None
+    criteria: list[criteria.Draft] | None = None
 
 
-def read_field(reading: Reading, value: Value, context: Context) -> None:
-    """Read one field into `reading`; report a field that was read before."""
-    problems = context.problems
-    name = value.name
-    if name in reading.spans:
-        _twice(reading, value, problems)
-        return
-    reading.spans[name] = (value.start, value.end)
-    if not usable(value):
-        return
-    if name.startswith("x-"):
-        reading.values.setdefault("extra", {})[name] = structured_values.free_text(value)
-    elif name == "acceptance":
-        reading.acceptance = value
-    elif name == "requirements":
-        reading.values[name] = scalars.declared_ids(value, context.requirements, "requirement")
-    elif name == "invariants":
-        reading.values[name] = scalars.declared_ids(value, context.invariants, "invariant")
-    elif name == "depends_on":
-        reading.values[name] = _dependencies(reading, value, context)
-    else:
-        result = _READERS[name](value)
-        if result is not None:
-            reading.values[name] = result
-
-
-def _twice(reading: Reading, value: Value, problems: Problems) -> None:
-    first = problems.source.place(reading.spans[value.name][0])[0]
-    shown = labels.SHOWN.get(value.name, value.label)
-    message = f"Duplicate field {value.label} in {reading.id}, first used on line {first}"
-    fix = "merge the two"
-    accepted = "each field once"
-    problems.error(
-        "task.duplicate-label", value.label_at, message, field=shown, found=value.label, accepted=accepted, fix=fix
-    )
-
-
-def _dependencies(reading: Reading, value: Value, context: Context) -> tuple[str, ...]:
-    dependencies: list[str] = []
-    several = value.start < value.end and len(value.bullets) > 1
-    for dependency, at in scalars.names(value):
-        if context.phase is not None and not labels.is_task_id(dependency, context.phase):
-            _bad_dependency(dependency, at, context)
-            continue
-        if several:
-            reading.spans[f"depends_on[{len(dependencies)}]"] = (at, at + len(dependency))
-        dependencies.append(dependency)
-    return tuple(dependencies)
-
-
-def _bad_dependency(id: str, at: int, context: Context) -> None:
-    message = f"`{id}` is not a task id of phase {context.phase}"
-    fix = "name tasks; to depend on another plan, write depends_on in the frontmatter"
-    accepted = f"T{context.phase}-01, …, or none"
-    context.problems.error("task.bad-dependency", at, message, field="Depends on", found=id, accepted=accepted, fix=fix)
-
-
-def step_fences(reading: Reading, fences: list[Fence], problems: Problems) -> None:
-    for fence in fences:
-        if "steps" in reading.spans:
-            first = problems.source.place(reading.spans["steps"][0])[0]
-            message = f"{reading.id} has two step fences, the first on line {first}"
-            fix = "merge the two"
-            accepted = "one step fence per task"
-            problems.error(
-                "steps.two-fences", fence.start, message, field="steps", found=fence.info, accepted=accepted, fix=fix
-            )
-            continue
-        reading.spans["steps"] = (fence.start, problems.source.end_of(fence.end_line - 1))
-        reading.values["steps"] = steps.from_fence(fence, problems)
-
-
-def _choice(*choices: str) -> Callable[[Value], Any]:
-    return lambda value: scalars.choice(value, choices)
-
-
-_READERS: dict[str, Callable[[Value], Any]] = {
-    "kind": _choice(*plan.KINDS),
-    "files": claims.files,
-    "symbols": claims.symbols,
-    "interfaces": structured_values.interfaces,
-    "verify": scalars.commands,
-    "tests": structured_values.tests,
-    "preconditions": structured_values.conditions,
-    "postconditions": structured_values.conditions,
-    "change": _choice("preserving", "extending", "modifying", "breaking"),
-    "limits": structured_values.limits,
-    "rollback": structured_values.rollback,
-    "on_failure": _choice("block", "retry", "ask"),
-    "estimate": scalars.duration,
-    "timeout": scalars.duration,
-    "on_timeout": _choice("fail", "skip", "retry"),
-    "reads": scalars.paths,
-    "writes": scalars.paths,
-    "owns": scalars.paths,
-    "parallel": structured_values.yes,
-    "builder": scalars.name,
-    "validator": scalars.name,
-    "handoff_to": structured_values.handoffs,
-    "priority": _choice("critical", "high", "normal", "low"),
-    "options": structured_values.options,
-    "notes": structured_values.free_text,
-    "references": structured_values.free_text,
-    "tags": structured_values.free_text,
-    "assigned_to": structured_values.free_text,
-}
+def read(draft: Draft, context: Context) -> list[Task]:
+    """Read one task, or several if a YAML fence contains a list."""
+    if draft.notation in {FENCE, LIST}:
+        return [finished(reading, context) for reading in _from_yaml(draft, context)]
+    return [finished(_from_markdown(draft, context), context)]
 
 
 def finished(reading: Reading, context: Context) -> Task:
-    problems = context.problems
-    fields = reading.values
-    if not reading.title and not reading.bad and reading.notation in {outline.HEADING, outline.CHECKLIST}:
-        message = f"{reading.id} has no title"
-        fix = "write a title after the id"
-        accepted = f"{reading.id}: Title"
-        problems.error(
-            "task.no-title", reading.start, message, field="title", found=reading.id, accepted=accepted, fix=fix
-        )
-    fields["acceptance"] = _acceptance(reading, context)
-    source = problems.source
-    spans = Spans(reading.spans, source)
-    span = Span(reading.start, reading.end, reading.line)
-    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **fields)
-
-
-def _acceptance(reading: Reading, context: Context) -> tuple[plan.Criterion, ...]:
-    problems = context.problems
-    value = reading.acceptance
-    human = reading.values.get("kind", plan.BUILD) in plan.HUMAN_KINDS
-    if value is None or value.is_none:
-        if not human and not reading.bad and (value is not None or "acceptance" not in reading.spans):
-            _no_acceptance(reading, problems)
-        return ()
-    commands = reading.values.get("verify", ())
-    rules = criteria.Rules(labels.SHOWN["acceptance"], problems, commands=commands)
-    return criteria.settle(_criteria(value, rules), rules)
-
-
-def _criteria(value: Value, rules: criteria.Rules) -> list[criteria.Draft]:
-    node = value.node
-    if node is not None:
-        nodes = node.items if isinstance(node, yaml_nodes.Sequence) else [node]
-        return criteria.from_nodes(nodes, rules)
-    if value.bullets:
-        return criteria.from_bullets(value.bullets, rules)
-    text = Text(value.inline.s, value.inline.marks)
-    return criteria.from_bullets([Bullet(text, text.at(0))], rules)
-
-
-def _no_acceptance(reading: Reading, problems: Problems) -> None:
-    message = f"{reading.id} has no acceptance criterion"
-    fix = "add - **Acceptance:** and - [ ] what must be true — check: and a command in backticks"
-    accepted = "- **Acceptance:** with checkboxes below it"
-    problems.error("task.no-acceptance", reading.start, message, field="Acceptance", accepted=accepted, fix=fix)
+    """Return the task, and report what it lacks as a whole."""
+    problems, given = context.problems, reading.values
+    if not reading.title and not reading.bad and reading.notation in {HEADING, CHECKLIST}:
+        problems.report("task.no-title", reading.start, reading.id, field="title")
+    place = Place("Acceptance", problems)
+    human = given.get("kind", plan.BUILD) in plan.HUMAN_KINDS
+    if reading.criteria is None and not human and not reading.bad:
+        place.report("task.no-acceptance", reading.start, id=reading.id)
+    given["acceptance"] = criteria.settle(reading.criteria or [], place, given.get("verify", ()))
+    span, spans = Span(reading.start, reading.end, reading.line), Spans(reading.spans, problems.source)
+    return Task(reading.id, reading.title, notation=reading.notation, span=span, spans=spans, **given)
 
 
 class Spans(Mapping[str, Span]):
@@ -228,72 +103,294 @@ class Spans(Mapping[str, Span]):
         return repr(dict(self))
 
 
-# Fields that accept fences, and fields that accept a value on the line together with bullets.
-_WITH_FENCES = frozenset({"verify", "rollback"})
+# One field
 
 
-_BOTH = frozenset({"rollback", "limits"})
+def read_field(reading: Reading, name: str, label: Label, node: Node, at: int, context: Context) -> None:
+    """Read one field into `reading`; `at` is where it starts. Report a field that was read before."""
+    problems = context.problems
+    place = Place(label.shown, problems, at, context.phase, context.declared)
+    row = FIELDS.get(name, OWN)
+    if name in reading.spans:
+        first = problems.source.place(reading.spans[name][0])[0]
+        problems.report("task.duplicate-label", at, label.shown, field=row.labels[0], id=reading.id, first=first)
+        return
+    reading.spans[name] = (node.start, node.end)
+    if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, row, node, place):
+        if name == "acceptance":
+            reading.criteria = []  # do not also report that there are none
+        return
+    if name == "acceptance":
+        reading.criteria = None if node.is_none else criteria.read(node, place)
+        return
+    if node.kind != tree.BULLET:
+        node = tree.as_bullets(node)
+        node.text.literal = name == "verify"
+    if name == "depends_on":
+        found = values.dependencies_at(node, place)
+        reading.values[name] = tuple(id for id, _ in found)
+        if len(node.items) > 1:
+            reading.spans |= {f"{name}[{n}]": (start, start + len(id)) for n, (id, start) in enumerate(found)}
+        return
+    value = row.read(node, place)
+    if row is OWN:
+        reading.values.setdefault("extra", {})[name] = value
+    elif value is not None:
+        reading.values[name] = value
 
 
-def usable(value: Value) -> bool:
-    """Whether the value has a shape that its reader accepts. Reports it otherwise."""
-    if value.node is not None:
-        return _usable_node(value)
-    below = bool(value.bullets or (value.fences and value.name in _WITH_FENCES))
-    if not value.inline.s and not below:
-        if not value.others:
-            _empty_value(value)
-            return False
-    elif value.inline.s and value.bullets and value.name not in _BOTH:
-        message = f"{value.label} has both a value on its line and bullets below it"
-        fix = "move everything into the bullets"
-        value.error("field.two-places", value.label_at, message, value.inline.s, "one of them", fix)
+def _usable(name: str, row: Row, node: Node, place: Place) -> bool:
+    """Whether a value has a shape that its reader accepts. Reports it otherwise."""
+    if not node.text.s and not node.items and not (node.fences and row.fences) and not node.strays:
+        place.report("field.empty", place.at)
         return False
-    return _no_strays(value)
-
-
-def _no_strays(value: Value) -> bool:
-    strays: list[int] = [value.problems.source.starts[b.line] for b in value.others]
-    strays += [f.start for f in value.fences if value.name not in _WITH_FENCES]
-    if value.name != "acceptance":
-        strays += [value.problems.source.starts[b.line] for bullet in value.bullets for b in bullet.others]
-    for at in strays[:1]:
-        message = f"{value.label} cannot hold this content"
-        fix = "write it as bullets, or move it into the description"
-        accepted = "a value on the line, or bullets below it"
-        value.error("field.unexpected-content", at, message, accepted=accepted, fix=fix)
+    if node.text.s and node.items and not row.both:
+        place.report("field.two-places", place.at, node.text.s)
+        return False
+    strays = [*node.strays, *(fence.start for fence in node.fences if not row.fences)]
+    strays += [at for item in node.items for at in item.strays if name != "acceptance"]
+    if strays:
+        place.report("field.unexpected-content", strays[0])
     return not strays
 
 
-def _empty_value(value: Value) -> None:
-    message = f"{value.label} has no value"
-    fix = f"{'indent its value below it, or ' * (value.node is not None)}write none"
-    value.error("field.empty", value.label_at, message, accepted="a value, or none", fix=fix)
-
-
-# Fields whose YAML value may be a mapping.
-_MAPPINGS = frozenset({"files", "interfaces", "limits", "rollback", "options", "acceptance"})
-
-
-def _usable_node(value: Value) -> bool:
-    node = value.node
-    if isinstance(node, yaml_nodes.Scalar):
-        if node.value.strip():
-            return value.name != "files" or value.is_none or _bad_node(value, node)
-        _empty_value(value)
+def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
+    if is_text(node) and not node.text.s.strip():
+        place.report("field.empty", place.at)
         return False
-    if isinstance(node, yaml_nodes.Sequence):
-        odd = next((i for i in node.items if not isinstance(i, yaml_nodes.Scalar) or not i.value.strip()), None)
-        wrong = value.name == "files" and node.items
-        if value.name == "acceptance" or (odd is None and not wrong):
-            return True
-        return _bad_node(value, odd or node)
-    return value.name in _MAPPINGS - {"acceptance"} or _bad_node(value, node)
+    odd = None
+    if is_map(node):
+        odd = None if row.map else node
+    elif name == "files":
+        odd = None if node.is_none else node
+    elif is_list(node) and name != "acceptance":
+        odd = next((item for item in node.items if item.kind != TEXT or not item.text.s.strip()), None)
+    if odd is not None:
+        accepted = "a map of verbs to lists of paths" if name == "files" else "a text or a list of texts"
+        place.report("field.not-text", odd.start, accepted=accepted)
+    return odd is None
 
 
-def _bad_node(value: Value, node: yaml_nodes.Node | None) -> bool:
-    accepted = "a map of verbs to lists of paths" if value.name == "files" else "a text or a list of texts"
-    message = f"{value.label} must be {accepted}"
-    fix = f"write {accepted}"
-    value.error("field.not-text", node.start if node else value.label_at, message, accepted=accepted, fix=fix)
-    return False
+# Markdown
+
+
+def _from_markdown(draft: Draft, context: Context) -> Reading:
+    source = context.problems.source
+    last = draft.end_line if draft.text_end is None else draft.text_end
+    filled = next((n for n in range(last - 1, draft.line, -1) if source.lines[n].strip()), draft.line)
+    reading = Reading(
+        draft.notation, draft.id, draft.title, draft.start, source.end_of(filled), draft.line + 1, draft.bad
+    )
+    reading.spans["title"] = (draft.title_at, draft.title_at + len(draft.title))
+    own = [block for block in draft.body if draft.text_end is None or block.line < draft.text_end]
+    body = Body(reading, context)
+    if draft.item:
+        body.read(draft.item.children[1:])
+        text = lines_left((draft.item.line + 1, draft.item.end_line), body.taken, source, draft.item.column)
+        behind = Body(reading, context, fields_here=False)
+        behind.read(own)
+        rest = lines_left((draft.item.end_line, last), behind.taken, source)
+        reading.values["description"] = "\n\n".join(filter(None, (text, rest)))
+    else:
+        body.read(own)
+        reading.values["description"] = lines_left((draft.body_line, last), body.taken, source)
+    Body(None, context).read(draft.body[len(own) :])  # under a group heading, where data belongs to no task
+    return reading
+
+
+class Body:
+    """Separates the fields and steps of a task from its description, and reads them.
+
+    Without a task, or with `fields_here` False, fields are errors. `taken` are the lines that are not description.
+    """
+
+    def __init__(self, reading: Reading | None, context: Context, *, fields_here: bool = True) -> None:
+        self.reading, self.context, self.problems = reading, context, context.problems
+        self.fields_here = fields_here and reading is not None
+        self.taken: list[tuple[int, int]] = []
+
+    def read(self, blocks: Iterable[Block]) -> None:
+        run: list[Item] = []
+        for block in _flattened(blocks):
+            if isinstance(block, Item) and not block.ordered:
+                run.append(block)
+            elif isinstance(block, Fence) and block.info in sweep.STEPS and block.top and not block.indent:
+                self._steps(block)
+            else:
+                self._run(run)
+                run = []
+                self._other(block)
+        self._run(run)
+
+    def _steps(self, fence: Fence) -> None:
+        self.taken.append((fence.line, fence.end_line))
+        reading, source = self.reading, self.problems.source
+        if reading is None:
+            self.problems.report("steps.no-task", fence.start, fence.info, field="steps")
+        elif "steps" in reading.spans:
+            first = source.place(reading.spans["steps"][0])[0]
+            self.problems.report("steps.two-fences", fence.start, fence.info, field="steps", id=reading.id, first=first)
+        else:
+            reading.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
+            reading.values["steps"] = steps.from_fence(fence, self.problems)
+
+    def _run(self, run: list[Item]) -> None:
+        """Read a run of bullets: all are fields, or all are description."""
+        labelled = [(item, text, label_of(text.s)) for item in run for text in [tree.first_text(item)[0]]]
+        has_field = any(label.field for _, _, label in labelled)
+        for item, text, label in labelled:
+            for child in item.children:
+                self.context.sweep.block(child, boxes=label.name != "acceptance")
+            if label.name and not label.colon:
+                self.problems.report("field.no-colon", item.start, label.shown, field=label.shown)
+            elif not has_field:
+                continue
+            elif not label.name:
+                if self.fields_here and text.s[:1] != "[":  # malformed checkboxes are reported separately
+                    self._unknown(item, text, label)
+            elif self.fields_here and self.reading is not None:
+                self.taken.append((item.line, item.end_line))
+                node = tree.of_item(item, self.problems.source.starts, label.end)
+                node.end = self.problems.source.end_of(item.end_line - 1)
+                behind = min(text.at(len(text.s) - 1) + 1, node.end)
+                node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
+                read_field(self.reading, label.name, label, node, item.start, self.context)
+            else:
+                self.problems.report("field.misplaced", item.start, label.shown, field=label.shown)
+
+    def _unknown(self, item: Item, text: Text, label: Label) -> None:
+        code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.s)
+        near = LABELS if len(shown) <= 60 and shown.casefold() not in _STEPS else ()
+        words = {"fix": _WRITE_STEPS} if shown.casefold() in _STEPS else {}
+        self.problems.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS), **words)
+
+    def _other(self, block: Block) -> None:
+        """Report what looks like a field in the description."""
+        if isinstance(block, Item):
+            for child in block.children:
+                self.context.sweep.block(child, boxes=True)
+            text, _ = tree.first_text(block)
+            label = label_of(text.s)
+            if label.field:
+                self.problems.report("field.numbered", block.start, text.s, field=label.shown)
+        elif isinstance(block, Paragraph):
+            for at, line in block.pieces:
+                m = _BOLD_LINE.match(line)
+                if m and field_name(m[2]):
+                    self.problems.report("field.no-bullet", at, line, field=m[2])
+
+
+def _flattened(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Items):
+            yield from block.children
+        else:
+            yield block
+
+
+def lines_left(region: tuple[int, int], taken: list[tuple[int, int]], source: Source, dedent: int = 0) -> str:
+    """Return the description lines of a region as written, without comments.
+
+    Parts separated by removed lines become separate paragraphs.
+    """
+    parts: list[list[str]] = [[]]
+    cut = sorted(taken)
+    line, last = region
+    while line < last:
+        if cut and line >= cut[0][0]:
+            line = max(line, cut.pop(0)[1])
+            parts.append([])
+            continue
+        if line not in source.hidden:
+            text = source.cuts.get(line, source.lines[line])
+            parts[-1].append(text[min(dedent, len(text) - len(text.lstrip(" \t"))) :])
+        line += 1
+    return "\n\n".join(filter(None, map(_trimmed, parts)))
+
+
+def _trimmed(lines: list[str]) -> str:
+    """Join lines without the blank ones around them."""
+    filled = [n for n, line in enumerate(lines) if line.strip()]
+    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
+
+
+# YAML: a fence `yaml task`, or an item of a bare list
+
+
+def _from_yaml(draft: Draft, context: Context) -> list[Reading]:
+    problems, node = context.problems, _node_of(draft, context.problems)
+    tasks = node.items if is_list(node) and (draft.fence or len(node.items) == 1) else [node] if is_map(node) else []
+    if not tasks and not (is_list(node) and draft.fence) and (node is not None or not problems.any_error):
+        problems.report("task.not-a-mapping", node.start if node else draft.start, field="task")
+    readings = [reading for task in tasks if (reading := _yaml_task(draft, task, context)) is not None]
+    unreadable = Reading(draft.notation, "", "", draft.start, draft.start, draft.line)
+    Body(readings[-1] if readings else unreadable, context, fields_here=False).read(draft.body)
+    behind = problems.source.lines[draft.body[0].line] if draft.yaml and draft.body else ""
+    if behind.lstrip().startswith("- "):
+        at = problems.source.starts[draft.body[0].line]
+        problems.report("task.yaml-item-without-id", at, behind.strip(), field="task")
+    return readings
+
+
+def _node_of(draft: Draft, problems: Problems) -> Node | None:
+    """Return the YAML of a draft without its comments, which end no item."""
+    source = problems.source
+    first, last = draft.line, draft.yaml.end_line if draft.yaml else draft.end_line
+    if draft.fence:
+        first, last = draft.fence.line + 1, draft.fence.end_line - draft.fence.closed
+    lines = ["" if n in source.hidden else source.lines[n] for n in range(first, last)]
+    return tree.read("\n".join(lines), _placed(lines, source.starts[first:]), problems, "task")
+
+
+def _placed(lines: list[str], starts: list[int]) -> Callable[[int], int]:
+    """Return the function from an index of the joined lines to a source offset."""
+    bounds = [0]
+    for line in lines:
+        bounds.append(bounds[-1] + len(line) + 1)
+
+    def place(index: int) -> int:
+        n = min(max(bisect_right(bounds, index) - 1, 0), max(len(lines) - 1, 0))
+        return starts[n] + index - bounds[n]
+
+    return place
+
+
+def _yaml_task(draft: Draft, node: Node, context: Context) -> Reading | None:
+    problems = context.problems
+    if node.kind != MAP:
+        problems.report("task.not-a-mapping", node.start, field="task")
+        return None
+    pairs = {key.text.s: value for key, value in node.pairs}
+    texts = dict.fromkeys(("id", "title"), "")
+    for name in texts:
+        value = pairs.get(name)
+        texts[name] = value.text.s.strip() if is_text(value) else ""
+        if not texts[name]:
+            problems.report(f"task.no-{name}", value.start if value else node.start, field=name)
+    start = draft.start if draft.notation == LIST else node.start
+    line = problems.source.place(node.start)[0]
+    reading = Reading(draft.notation, texts["id"], texts["title"], start, node.end, line)
+    if reading.id and context.phase is not None and not is_task_id(reading.id, context.phase):
+        form = f"T{context.phase}-, two or more digits and optionally a lower-case letter"
+        problems.report("task.bad-id", pairs["id"].start, reading.id, field="id", form=form)
+    for key, value in node.pairs:
+        _yaml_key(reading, key, value, context)
+    return reading
+
+
+def _yaml_key(reading: Reading, key: Node, value: Node, context: Context) -> None:
+    name = key.text.s
+    known = field_name(name) if name == name.lower() and not {" ", "-"} & set(name[2:]) else None
+    known = name if name[:2] == "x-" and len(name) > 2 else known
+    if name in ALONE and name != "id":
+        reading.spans[name] = (value.start, value.end)
+    if name == "description" and is_text(value):
+        reading.values[name] = value.text.s.strip("\n")
+    elif name == "description":
+        Place(name, context.problems).report("field.not-text", value.start, accepted="a text")
+    elif name == "steps":
+        reading.values[name] = steps.from_nodes(value, context.problems)
+    elif known:
+        read_field(reading, known, Label(name, known, colon=True, end=0), value, key.start, context)
+    elif name not in ALONE:
+        context.problems.report("task.unknown-label", key.start, name, (*ALONE, *FIELDS), field="task")

@@ -38,11 +38,10 @@ from idumb.domain.settings import (
 )
 from idumb.markdown.settings import prompt_files
 from idumb.markdown.settings import setting_values as values
-from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
-from idumb.markdown.syntax.yaml_nodes import Node, Scalar
+from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.system.files import named_files
 
 PATH = ".idumb/config.yaml"
@@ -76,9 +75,9 @@ def place(root: str, *keys: str) -> tuple[int, int]:
     except (OSError, ValueError):
         return 1, 1
     source = Source(text, PATH)
-    node, at = yaml_nodes.read(text, lambda at: at, Problems(source), "configuration"), 0
+    node, at = tree.read(text, lambda at: at, Problems(source), "configuration"), 0
     for key in keys:
-        pair = next((p for p in node.pairs if p[0].value == key), None) if isinstance(node, MappingNode) else None
+        pair = next((p for p in node.pairs if p[0].value == key), None) if is_map(node) else None
         if pair is None:
             break
         at, node = pair[0].start, pair[1]
@@ -105,7 +104,7 @@ def read(data: bytes, path: str = PATH) -> tuple[Settings | None, tuple[Finding,
     except ValueError as problem:
         return None, (Finding("config.unreadable", ERROR, path, 1, 1, "", "", "UTF-8 text", f"{path} {problem}."),)
     problems = Problems(Source(text, path))
-    node = yaml_nodes.read(text, lambda at: at, problems, "configuration")
+    node = tree.read(text, lambda at: at, problems, "configuration")
     settings = Settings()
     if node is not None and not problems.any_error:
         settings = _Reading(problems).settings(node)
@@ -186,9 +185,9 @@ class _Reading:
                 self._check_timeout(where, key, name, gate)
         return gates
 
-    def _is_own_gate(self, where: str, key: Scalar, value: Any) -> bool:
+    def _is_own_gate(self, where: str, key: Node, value: Any) -> bool:
         """Return whether an unknown name is that of a gate of the project's own; report what is neither."""
-        keys = {each.value for each, _ in value.pairs} if isinstance(value, MappingNode) else set()
+        keys = {each.value for each, _ in value.pairs} if is_map(value) else set()
         if not keys & _OF_OWN_GATES:
             self._unknown(where, key, _GATE_NAMES)
             return False
@@ -197,14 +196,14 @@ class _Reading:
             return False
         return True
 
-    def _check_command(self, where: str, key: Scalar, name: str, gate: GateSettings) -> None:
+    def _check_command(self, where: str, key: Node, name: str, gate: GateSettings) -> None:
         if (gate.run or gate.entry_point) and name in levels.KNOWN and name not in levels.WITH_COMMANDS:
             accepted = f"only {', '.join(sorted(levels.WITH_COMMANDS))} and gates of your own run what you name"
             self._not_allowed(f"{where}.{'run' if gate.run else 'entry_point'}", key.start, key.value, accepted)
         elif gate.entry_point and (gate.run or name in levels.KNOWN):
             self._not_allowed(f"{where}.entry_point", key.start, gate.entry_point, "this gate runs a command")
 
-    def _check_timeout(self, where: str, key: Scalar, name: str, gate: GateSettings) -> None:
+    def _check_timeout(self, where: str, key: Node, name: str, gate: GateSettings) -> None:
         """Check a timeout against the level of its role or gate. Commands that you name may take any time."""
         kind, usual = levels.KNOWN.get(name, (levels.GATE, levels.ADVISORY))
         level = usual if gate.level is None else gate.level
@@ -224,9 +223,9 @@ class _Reading:
 
     def _sandbox(self, node: Any) -> SandboxSettings | None:
         """Read the section, or the short form `sandbox: auto`."""
-        if isinstance(node, Scalar) and node.value in SANDBOXES:
+        if is_text(node) and node.value in SANDBOXES:
             return SandboxSettings(node.value)
-        if isinstance(node, Scalar) and not values.is_null(node):
+        if is_text(node) and not values.is_null(node):
             self._wrong("sandbox", node.start, node.value, f"one of {', '.join(SANDBOXES)}")
             return None
         fields = self._section(node, "sandbox", _SANDBOX)
@@ -322,7 +321,7 @@ class _Reading:
             fields["seconds"] = fields.pop("time")
         return Ceiling(**fields)
 
-    def _of_roles(self, node: Any, where: str) -> Iterable[tuple[Scalar, Node]]:
+    def _of_roles(self, node: Any, where: str) -> Iterable[tuple[Node, Node]]:
         for key, value in self._pairs(node, where):
             if key.value in agent.ROLES:
                 yield key, value
@@ -343,15 +342,15 @@ class _Reading:
                 self._wrong(name, wrong.at, wrong.found, wrong.accepted, wrong.fix)
         return section
 
-    def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Scalar, Node]]:
-        if node is None or (isinstance(node, Scalar) and values.is_null(node)):
+    def _pairs(self, node: Node | None, where: str) -> Iterable[tuple[Node, Node]]:
+        if node is None or (is_text(node) and values.is_null(node)):
             return ()
-        if not isinstance(node, MappingNode):
+        if not is_map(node):
             self._wrong(where or "configuration", node.start, values.shown(node), "keys with values")
             return ()
         return node.pairs
 
-    def _unknown(self, name: str, key: Scalar, accepted: Iterable[str]) -> None:
+    def _unknown(self, name: str, key: Node, accepted: Iterable[str]) -> None:
         fix = did_you_mean(key.value, accepted, "Remove the key.", values.DID_YOU_MEAN)
         self._error(name, key.start, f"Unknown key `{name}`", key.value, ", ".join(accepted), fix, "config.unknown-key")
 

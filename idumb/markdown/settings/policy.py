@@ -13,10 +13,10 @@ from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.settings import Policy
 from idumb.markdown.plans import step_tools
 from idumb.markdown.settings.setting_values import DID_YOU_MEAN, decoded, rejected, shown
-from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Field, Problems
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 from idumb.system.files import named_files
 
 PATH = ".idumb/policy/tools.yaml"
@@ -64,7 +64,7 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
         problems.error("policy.bad-value", 0, message, accepted="UTF-8 text", fix="Save the file as UTF-8.")
         return None, problems.sorted()
     problems = Problems(Source(text, path))
-    node = yaml_nodes.read(text, lambda at: at, problems, "policy")
+    node = tree.read(text, lambda at: at, problems, "policy")
     tools = {} if problems.any_error else _tools_by_key(node, problems)
     if problems.any_error:
         return None, problems.sorted()
@@ -74,9 +74,9 @@ def read(data: bytes, path: str = PATH) -> tuple[Policy | None, tuple[Finding, .
 
 def _tools_by_key(node: Node | None, problems: Problems) -> dict[str, list[str]]:
     """Return the tools by key."""
-    if node is None or (isinstance(node, Scalar) and node.is_null):
+    if node is None or (is_text(node) and node.is_null):
         return {}
-    if not isinstance(node, Mapping):
+    if not is_map(node):
         _wrong(problems, node, "policy", "allow and deny, each with a list of tools")
         return {}
     tools: dict[str, list[str]] = {}
@@ -92,12 +92,12 @@ def _tools_by_key(node: Node | None, problems: Problems) -> dict[str, list[str]]
 
 
 def _tools(key: str, node: Node, problems: Problems) -> list[str]:
-    if not isinstance(node, Sequence):
+    if not is_list(node):
         _wrong(problems, node, key, "a list of tools")
         return []
     tools = []
     for item in node.items:
-        if isinstance(item, Scalar) and item.value in step_tools.TOOLS:
+        if is_text(item) and item.value in step_tools.TOOLS:
             tools.append(item.value)
         else:
             _wrong(problems, item, key, ", ".join(step_tools.TOOLS))
@@ -106,7 +106,7 @@ def _tools(key: str, node: Node, problems: Problems) -> list[str]:
 
 def _wrong(problems: Problems, node: Node, field: str, accepted: str) -> None:
     found = shown(node)
-    tools = step_tools.TOOLS if isinstance(node, Scalar) else ()
+    tools = step_tools.TOOLS if is_text(node) else ()
     fix = did_you_mean(found, tools, f"Write {accepted}.", DID_YOU_MEAN)
     message = f"{field}: {found!r} is not {accepted}"
     Field(field, problems).error("policy.bad-value", node.start, message, found, accepted, fix)

@@ -10,8 +10,7 @@ from idumb.domain import paths, whole_numbers
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.domain.settings import MESSAGE_FIELDS
-from idumb.markdown.syntax.yaml_nodes import Mapping as MappingNode
-from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 if TYPE_CHECKING:
     import re
@@ -59,16 +58,16 @@ class WrongValue(Exception):
 Reader = Callable[[Node], Any]
 
 
-def is_null(node: Scalar) -> bool:
+def is_null(node: Node) -> bool:
     return node.plain and node.value in {"", "~", "null", "Null", "NULL"}
 
 
 def shown(node: Node) -> str:
-    return node.value if isinstance(node, Scalar) else "a list" if isinstance(node, Sequence) else "a mapping"
+    return node.value if is_text(node) else "a list" if is_list(node) else "a mapping"
 
 
 def words(node: Node) -> str:
-    if not isinstance(node, Scalar) or not node.value.strip() or "\0" in node.value:
+    if not is_text(node) or not node.value.strip() or "\0" in node.value:
         raise WrongValue(node.start, shown(node), "a text")
     return str(node.value)
 
@@ -78,13 +77,13 @@ def placed(node: Node) -> tuple[str, int]:
 
 
 def boolean(node: Node) -> bool:
-    if not (isinstance(node, Scalar) and node.plain and node.value in _BOOLEANS):
+    if not (is_text(node) and node.plain and node.value in _BOOLEANS):
         raise WrongValue(node.start, shown(node), "true or false")
     return _BOOLEANS[node.value]
 
 
 def count(node: Node) -> int:
-    if not (isinstance(node, Scalar) and node.plain and node.value.isascii() and node.value.isdecimal()):
+    if not (is_text(node) and node.plain and node.value.isascii() and node.value.isdecimal()):
         raise WrongValue(node.start, shown(node), "a whole number of at least 1")
     number = whole_numbers.parse(node.value)
     if number is None or not 1 <= number <= 10**15:
@@ -94,10 +93,8 @@ def count(node: Node) -> int:
 
 def money(node: Node) -> float:
     """Read an amount in US dollars."""
-    plain = (
-        isinstance(node, Scalar) and node.plain and (_NUMBER.fullmatch(node.value) or _DECIMAL.fullmatch(node.value))
-    )
-    amount = float(node.value) if plain and isinstance(node, Scalar) else 0.0
+    plain = is_text(node) and node.plain and (_NUMBER.fullmatch(node.value) or _DECIMAL.fullmatch(node.value))
+    amount = float(node.value) if plain and is_text(node) else 0.0
     if not 0 < amount <= 10**9:
         raise WrongValue(node.start, shown(node), "an amount of dollars above 0, such as 2.50")
     return amount
@@ -112,19 +109,19 @@ def template_name(node: Node) -> str:
 
 
 def level(node: Node) -> int:
-    if not (isinstance(node, Scalar) and node.plain and node.value in {"0", "1", "2"}):
+    if not (is_text(node) and node.plain and node.value in {"0", "1", "2"}):
         raise WrongValue(node.start, shown(node), "a level: 0, 1 or 2")
     return int(node.value)
 
 
 def percentage(node: Node) -> int:
-    if not (isinstance(node, Scalar) and node.plain and node.value in map(str, range(1, 101))):
+    if not (is_text(node) and node.plain and node.value in map(str, range(1, 101))):
         raise WrongValue(node.start, shown(node), "a whole number from 1 to 100")
     return int(node.value)
 
 
 def duration(node: Node) -> int:
-    match = _DURATION.fullmatch(node.value) if isinstance(node, Scalar) else None
+    match = _DURATION.fullmatch(node.value) if is_text(node) else None
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     total = hours * 3600 + minutes * 60 + seconds
     if not total:
@@ -133,7 +130,7 @@ def duration(node: Node) -> int:
 
 
 def size(node: Node) -> int:
-    match = _SIZE.fullmatch(node.value) if isinstance(node, Scalar) else None
+    match = _SIZE.fullmatch(node.value) if is_text(node) else None
     total = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if not 0 < total <= 2**62:
         raise WrongValue(node.start, shown(node), "a size such as 512M, 4G or a number of bytes")
@@ -142,7 +139,7 @@ def size(node: Node) -> int:
 
 def one_of(choices: tuple[str, ...]) -> Reader:
     def reader(node: Node) -> str:
-        if isinstance(node, Scalar) and node.value in choices:
+        if is_text(node) and node.value in choices:
             return str(node.value)
         fix = did_you_mean(shown(node), choices, "", DID_YOU_MEAN)
         raise WrongValue(node.start, shown(node), f"one of {', '.join(choices)}", fix)
@@ -152,9 +149,9 @@ def one_of(choices: tuple[str, ...]) -> Reader:
 
 def list_of(item: Callable[[Node], str]) -> Reader:
     def reader(node: Node) -> tuple[str, ...]:
-        if isinstance(node, Scalar) and is_null(node):
+        if is_text(node) and is_null(node):
             return ()
-        if not isinstance(node, Sequence):
+        if not is_list(node):
             raise WrongValue(node.start, shown(node), "a list")
         return tuple(item(entry) for entry in node.items)
 
@@ -165,16 +162,16 @@ def one_or_more(item: Callable[[Node], str]) -> Reader:
     """Read one item, or a list with at least one."""
 
     def reader(node: Node) -> tuple[str, ...]:
-        if isinstance(node, Sequence) and not node.items:
+        if is_list(node) and not node.items:
             raise WrongValue(node.start, "an empty list", "a text, or a list of texts")
-        return list_of(item)(node) if isinstance(node, Sequence) else (item(node),)
+        return list_of(item)(node) if is_list(node) else (item(node),)
 
     return reader
 
 
 def argument(node: Node) -> str:
     """Read one element of an argument list, which may be empty."""
-    if not isinstance(node, Scalar) or "\0" in node.value:
+    if not is_text(node) or "\0" in node.value:
         raise WrongValue(node.start, shown(node), "a text")
     return str(node.value)
 
@@ -238,14 +235,14 @@ def _field_fix(brace: re.Match[str]) -> str:
 
 def anything(node: Node) -> Any:
     """Read any value by YAML's core schema, for third-party adapters."""
-    if isinstance(node, MappingNode):
+    if is_map(node):
         return {key.value: anything(value) for key, value in node.pairs}
-    if isinstance(node, Sequence):
+    if is_list(node):
         return [anything(item) for item in node.items]
     return _scalar(node)
 
 
-def _scalar(node: Scalar) -> Any:
+def _scalar(node: Node) -> Any:
     if not node.plain:
         return node.value
     if is_null(node):
@@ -260,7 +257,7 @@ def _scalar(node: Scalar) -> Any:
 
 
 def options(node: Node) -> dict[str, Any]:
-    if not isinstance(node, MappingNode):
+    if not is_map(node):
         raise WrongValue(node.start, shown(node), "keys with values")
     values: dict[str, Any] = anything(node)
     return values

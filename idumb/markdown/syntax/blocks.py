@@ -5,13 +5,13 @@ The blocks say where they start and end; `plans/` interprets them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block
 
+from idumb import lazy_pattern
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.nodes import (
     Block,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 20
 _MOST_LEVELS = 100  # of the library, whose lists have two levels each; plans have fewer, so idumb reports its own limit
-_YAML_ITEM = re.compile(r" {0,3}- id:(?:[ \t]|$)")
-_ENDS_YAML = re.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
-_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
-_COMMENT = re.compile(r"<!--.*?-->")
+_YAML_ITEM = lazy_pattern.compile(r" {0,3}- id:(?:[ \t]|$)")
+_ENDS_YAML = lazy_pattern.compile(r"#{1,6}(?:[ \t]|$)|`{3,}[^`]*$|~{3,}")
+_MARKER = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])([ \t]*)")
+_COMMENT = lazy_pattern.compile(r"<!--.*?-->")
 _RAW = frozenset({"fence", "code_block", "html_block"})
 
 
@@ -133,12 +133,9 @@ class _State(StateBlock):
             if n < len(self.bMarks):
                 self.bMarks[n], self.tShift[n], self.sCount[n] = self.eMarks[n], 0, 0
         if end < 0:
-            message, fix = "This comment is never closed", "write --> at the end of a line"
-            self.problems.error("comment.never-closed", begin, message, found="<!--", accepted="-->", fix=fix)
+            self.problems.report("comment.never-closed", begin, "<!--")
         elif rest := _COMMENT.sub("", raw[last][end + 3 :]).strip(" \t"):
-            message = "Text after a comment that starts a line is not rendered as Markdown"
-            fix, accepted = "move the text to a new line", "nothing after the comment"
-            self.problems.error("comment.text-after", begin, message, found=rest, accepted=accepted, fix=fix)
+            self.problems.report("comment.text-after", begin, rest)
         return last + 1
 
 
@@ -256,9 +253,7 @@ class _Tree:
 
     def _deep(self, at: int, depth: int) -> None:
         if depth == MAX_NESTING:
-            message = f"Lists and quotes are nested more than {MAX_NESTING} levels deep"
-            accepted = f"at most {MAX_NESTING} levels"
-            self.problems.error("plan.too-deep", at, message, accepted=accepted, fix="nest less")
+            self.problems.report("plan.too-deep", at)
 
     def _inline(self) -> Token:
         token = next(self.tokens)
@@ -285,10 +280,7 @@ class _Tree:
         column = source.lines[line].find(token.markup)  # it may follow the marker of an item
         start, info = source.starts[line] + column, token.info.strip(" \t")
         if not closed:
-            message = "This fence is never closed"
-            fix = f"close it with {token.markup} on a separate line, indented by at most three spaces"
-            found, accepted = token.markup + info, token.markup
-            self.problems.error("fence.never-closed", start, message, found=found, accepted=accepted, fix=fix)
+            self.problems.report("fence.never-closed", start, token.markup + info, accepted=token.markup)
             end = len(source.lines) if top else end
         return Fence(line, end, start, column, token.markup, info, top, closed, token.meta["pieces"])
 
@@ -303,9 +295,7 @@ def _cut_comments(paragraph: Paragraph, source: Source, problems: Problems) -> N
         return
     ranges, unclosed = inline.cut_comments(paragraph.pieces)
     if unclosed is not None:
-        message = "This comment starts inside a line and does not end on it"
-        fix, accepted = "start the comment on a new line", "a comment on one line, or at the start of a line"
-        problems.error("comment.inside-line", unclosed, message, found="<!--", accepted=accepted, fix=fix)
+        problems.report("comment.inside-line", unclosed, "<!--")
     for number, ((offset, text), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
         n = source.line_of(offset)
         column = offset - source.starts[n]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from idumb import lazy_pattern
 from idumb.domain import wording
-from idumb.domain.finding import ERROR, WARNING, Finding
+from idumb.domain.finding import ERROR, WARNING, Finding, nearest
 from idumb.lazy_dataclass import dataclass
+from idumb.markdown import catalog
 from idumb.markdown.syntax.source import Source
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
@@ -22,10 +25,11 @@ _WORDS = 600  # characters of a message, which may quote the plan
 class Problems:
     """Turns offsets into findings with line and column."""
 
-    __slots__ = ("findings", "source")
+    __slots__ = ("findings", "prefix", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.prefix = "T1-"  # of the ids of the plan's tasks
         self.findings: list[Finding] = []
 
     def error(
@@ -35,6 +39,25 @@ class Problems:
 
     def warning(self, code: str, at: int, message: str, *, field: str = "", found: str = "", fix: str = "") -> None:
         self._add(WARNING, code, at, message, (field, found, "", fix))
+
+    def report(
+        self, code: str, at: int, found: str = "", near: Sequence[str] = (), *, field: str = "", **words: Any
+    ) -> None:
+        """Add a finding with the texts of the catalog; `near` are the accepted names, of which one may be meant.
+
+        `accepted` and `fix` replace those of the catalog, `where` precedes the fix.
+        """
+        row = catalog.ROWS[code]
+        accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
+        given = _Words(words | {"found": found, "field": field, "accepted": accepted}, self)
+        known = nearest(found, near) if near and found and len(self.findings) < _MOST else None
+        fix = (
+            f"did you mean `{known}`?" if known and known != found else str(words.get("fix", row.fix)).format_map(given)
+        )
+        fix = f"{words.get('where', '')}{fix}"
+        severity = WARNING if row.warning else ERROR
+        accepted = "" if row.warning else accepted.replace("{free}", str(given["free"]) if "{free}" in accepted else "")
+        self._add(severity, code, at, row.message.format_map(given), (field, found, accepted, fix))
 
     def _add(self, severity: str, code: str, at: int, message: str, rest: tuple[str, str, str, str]) -> None:
         line, column = self.source.place(at)
@@ -89,12 +112,15 @@ class Problems:
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
 
 
-class ReadError(Exception):
-    """A problem that ends the reading of a document; `at` is an index of its text."""
+class _Words(dict[str, object]):
+    """The words of a finding; a free task id is only looked for when it is needed."""
 
-    def __init__(self, code: str, message: str, at: int, found: str, fix: str) -> None:
-        super().__init__(message)
-        self.problem = (code, message, at, found, fix)
+    def __init__(self, words: dict[str, object], problems: Problems) -> None:
+        super().__init__(words)
+        self.problems = problems
+
+    def __missing__(self, word: str) -> object:
+        return self.problems.source.free_id(self.problems.prefix) if word == "free" else ""
 
 
 @dataclass(slots=True)
@@ -106,6 +132,9 @@ class Field:
 
     def error(self, code: str, at: int, message: str, found: str = "", accepted: str = "", fix: str = "") -> None:
         self.problems.error(code, at, message, field=self.label, found=found, accepted=accepted, fix=fix)
+
+    def report(self, code: str, at: int, found: str = "", near: Sequence[str] = (), **words: Any) -> None:
+        self.problems.report(code, at, found, near, field=self.label, **words)
 
     def warning(self, code: str, at: int, message: str, found: str = "", fix: str = "") -> None:
         self.problems.warning(code, at, message, field=self.label, found=found, fix=fix)

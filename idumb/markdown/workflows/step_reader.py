@@ -15,11 +15,11 @@ from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Tas
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import steps, structured_values, task_reader
+from idumb.markdown.plans import steps, task_reader
+from idumb.markdown.plans.fields import Label
 from idumb.markdown.plans.task_reader import Reading
-from idumb.markdown.syntax import yaml_nodes
 from idumb.markdown.syntax.problems import Field, Problems
-from idumb.markdown.syntax.yaml_nodes import Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 from idumb.markdown.workflows import value_reader
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
@@ -82,7 +82,7 @@ def tasks(
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
     ids = {draft.id: workflow.task_id(phase, number) for number, draft in reversed([*enumerate(drafts, 1)])}
     _unique(drafts, problems)
-    context = task_reader.Context(phase, (), (), problems)
+    context = task_reader.Context(phase, {}, problems)
     paths_of = _Paths({value.name for value in inputs}, values)
     read = [step for draft in drafts if (step := _read(draft, ids, problems, context, paths_of)) is not None]
     return _Linker(read, ids, inputs, problems, context).tasks()
@@ -134,8 +134,8 @@ def _read(
 ) -> _Step | None:
     place = Field(draft.id or "step", problems)
     node = draft.node
-    kind = next((v for k, v in node.pairs if k.value == "kind"), None) if isinstance(node, yaml_nodes.Mapping) else None
-    if node is None or not isinstance(kind, Scalar) or kind.value not in KEYS:
+    kind = next((v for k, v in node.pairs if k.value == "kind"), None) if is_map(node) else None
+    if node is None or not is_text(kind) or kind.value not in KEYS:
         if node is not None:
             at, found = (node.start, "") if kind is None else (kind.start, value_reader.shown(kind))
             message = f"The step `{draft.id}` has " + (f"the unknown kind `{found}`" if found else "no `kind`")
@@ -166,13 +166,12 @@ _OF_WORKFLOWS = frozenset(
 
 def _plan_fields(step: _Step, context: task_reader.Context) -> None:
     """Read the keys that tasks of plans have too."""
-    keys = (
-        {key.value: key for key, _ in step.draft.node.pairs} if isinstance(step.draft.node, yaml_nodes.Mapping) else {}
-    )
+    keys = {key.value: key for key, _ in step.draft.node.pairs} if is_map(step.draft.node) else {}
     for name, node in step.nodes.items():
         if name not in _OF_WORKFLOWS and name[:2] != "x-":
-            value = structured_values.yaml_value(_RENAMED.get(name, name), keys[name], node, context.problems)
-            task_reader.read_field(step.reading, value, context)
+            field = _RENAMED.get(name, name)
+            label = Label(name, field, colon=True, end=0)
+            task_reader.read_field(step.reading, field, label, node, keys[name].start, context)
 
 
 def _script(step: _Step, place: Field) -> None:
@@ -188,9 +187,9 @@ def _script(step: _Step, place: Field) -> None:
     assert run is not None  # noqa: S101 - one of them is set
     written = ledger.written_paths(step.reading.values.get("files"))
     arguments: dict[str, Any] = {"command": value_reader.shown(run).strip()}
-    if isinstance(run, Sequence):
+    if is_list(run):
         arguments = {"argv": [value_reader.text(item, place) for item in run.items]}
-    if not next(iter(arguments.values())) or isinstance(run, yaml_nodes.Mapping):
+    if not next(iter(arguments.values())) or is_map(run):
         accepted = "a command, or a list of arguments"
         place.error("workflow.bad-value", run.start, "`run` must be a command", value_reader.shown(run), accepted)
         return
@@ -202,7 +201,7 @@ def _script(step: _Step, place: Field) -> None:
 def _boolean(node: Node | None, place: Field) -> bool:
     if node is None:
         return False
-    if isinstance(node, Scalar) and node.value in {"true", "false"}:
+    if is_text(node) and node.value in {"true", "false"}:
         return node.value == "true"
     shown = value_reader.shown(node)
     place.error("workflow.bad-value", node.start, "`continue_on_error` must be true or false", shown, "true, false")
@@ -286,12 +285,12 @@ class _Linker:
 
     def _named(self, node: Node, place: Field) -> tuple[str, ...]:
         """Return the tasks of a list of step ids; `none` is an empty list."""
-        if isinstance(node, Scalar) and node.value == "none":
+        if is_text(node) and node.value == "none":
             return ()
-        items = node.items if isinstance(node, Sequence) else [node]
+        items = node.items if is_list(node) else [node]
         named = []
         for item in items:
-            id = value_reader.shown(item) if isinstance(item, Scalar) else ""
+            id = value_reader.shown(item) if is_text(item) else ""
             if id in self._ids and id:
                 named.append(self._ids[id])
             else:
@@ -302,7 +301,7 @@ class _Linker:
 
     def _takes(self, node: Node, place: Field) -> dict[str, Take]:
         takes: dict[str, Take] = {}
-        if not isinstance(node, yaml_nodes.Mapping):
+        if not is_map(node):
             accepted = "a map of variables to outputs, such as {TAG: build.tag}"
             place.error("workflow.bad-value", node.start, "`takes` must be a map", value_reader.shown(node), accepted)
             return takes
@@ -318,7 +317,7 @@ class _Linker:
 
     def _take(self, node: Node, place: Field) -> Take | None:
         source, default = node, None
-        if isinstance(node, yaml_nodes.Mapping):
+        if is_map(node):
             fields = value_reader.mapping(node, ("from", "default"), place, "`takes`") or {}
             source = fields.get("from", node)
             default = value_reader.shown(fields["default"]) if "default" in fields else None
@@ -334,7 +333,7 @@ class _Linker:
 
     def _condition(self, step: _Step, place: Field) -> Expression | None:
         node = step.nodes.get("if")
-        if not isinstance(node, Scalar):
+        if not is_text(node):
             at = step.draft.start if node is None else node.start
             message = f"The condition step `{step.draft.id}` has no `if`"
             place.error("workflow.no-condition", at, message, value_reader.shown(node), "if: a condition")
@@ -372,15 +371,13 @@ class _Linker:
 
     def _named_in(self, step: _Step, name: str) -> tuple[str, ...]:
         node = step.nodes.get(name)
-        items = node.items if isinstance(node, Sequence) else [node]
+        items = node.items if is_list(node) else [node]
         return tuple(self._ids.get(value_reader.shown(item), "") for item in items if item is not None)
 
 
 def _retries(node: Node, place: Field) -> int | None:
     number = (
-        whole_numbers.parse(node.value)
-        if isinstance(node, Scalar) and node.value.isascii() and node.value.isdecimal()
-        else None
+        whole_numbers.parse(node.value) if is_text(node) and node.value.isascii() and node.value.isdecimal() else None
     )
     if number is None or number > MOST_RETRIES:
         shown, accepted = value_reader.shown(node), f"a whole number up to {MOST_RETRIES}"

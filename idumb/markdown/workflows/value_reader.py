@@ -9,7 +9,7 @@ from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.workflow import Value
 from idumb.markdown.syntax.problems import Field
-from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 from idumb.markdown.workflows import foreign_keys
 
 _INPUT = ("type", "description", "choices", "default")
@@ -25,7 +25,7 @@ def outputs(node: Node, field: Field) -> tuple[Value, ...]:
 
 
 def _values(node: Node, field: Field, keys: tuple[str, ...], types: tuple[str, ...], noun: str) -> tuple[Value, ...]:
-    if not isinstance(node, Mapping):
+    if not is_map(node):
         accepted = f"a map of names to {{{', '.join(keys)}}}"
         field.error("workflow.bad-value", node.start, f"`{field.label}` must be {accepted}", shown(node), accepted)
         return ()
@@ -43,15 +43,15 @@ def _values(node: Node, field: Field, keys: tuple[str, ...], types: tuple[str, .
 _Rules = tuple[tuple[str, ...], tuple[str, ...], str]
 
 
-def _value(name: Scalar, node: Node, field: Field, rules: _Rules) -> Value | None:
+def _value(name: Node, node: Node, field: Field, rules: _Rules) -> Value | None:
     keys, types, noun = rules
-    if isinstance(node, Scalar) and node.value in types and node.value != workflow.CHOICE:
+    if is_text(node) and node.value in types and node.value != workflow.CHOICE:
         return Value(name.value, node.value, line=_line(name, field))
     fields = mapping(node, keys, field, f"the {noun} `{name.value}`")
     if fields is None:
         return None
     kind = fields.get("type")
-    if not isinstance(kind, Scalar) or kind.value not in types:
+    if not is_text(kind) or kind.value not in types:
         found, at = ("", node.start) if kind is None else (shown(kind), kind.start)
         message = f"The {noun} `{name.value}` has " + (f"the unknown type `{found}`" if found else "no `type`")
         fix = did_you_mean(found, types, f"write {' or '.join(types)}")
@@ -64,9 +64,9 @@ def _value(name: Scalar, node: Node, field: Field, rules: _Rules) -> Value | Non
     return _with_default(value, fields.get("default"), field)
 
 
-def _choices(name: Scalar, kind: str, node: Node | None, field: Field) -> tuple[str, ...]:
-    items = node.items if isinstance(node, Sequence) else []
-    choices = tuple(item.value for item in items if isinstance(item, Scalar) and item.value)
+def _choices(name: Node, kind: str, node: Node | None, field: Field) -> tuple[str, ...]:
+    items = node.items if is_list(node) else []
+    choices = tuple(item.value for item in items if is_text(item) and item.value)
     if (kind == workflow.CHOICE) != bool(choices) or len(choices) < len(items) or len(set(choices)) < len(choices):
         at = name.start if node is None else node.start
         accepted = "`choices: [a, b]` for the type `choice`, and only for it, each once"
@@ -86,7 +86,7 @@ def _place(value: Value, fields: dict[str, Node], field: Field) -> None:
 def _with_default(value: Value, node: Node | None, field: Field) -> Value | None:
     if node is None:
         return value
-    default = workflow.from_text(value, node.value) if isinstance(node, Scalar) else None
+    default = workflow.from_text(value, node.value) if is_text(node) else None
     if default is None:
         message = f"The default of `{value.name}` is not {value.accepted}"
         field.error("workflow.bad-default", node.start, message, shown(node), value.accepted)
@@ -97,7 +97,7 @@ def _with_default(value: Value, node: Node | None, field: Field) -> Value | None
 def mapping(node: Node, keys: tuple[str, ...], field: Field, owner: str) -> dict[str, Node] | None:
     """Return the values of a mapping by key; report other nodes, unknown keys and keys without a value."""
     accepted = ", ".join(keys)
-    if not isinstance(node, Mapping):
+    if not is_map(node):
         message = f"{owner[:1].upper()}{owner[1:]} must be a mapping"
         field.error("workflow.bad-value", node.start, message, shown(node), accepted, "write key: value lines")
         return None
@@ -106,7 +106,7 @@ def mapping(node: Node, keys: tuple[str, ...], field: Field, owner: str) -> dict
         if key.value not in keys and key.value[:2] != "x-":
             message, fix = f"Unknown key `{key.value}` in {owner}", foreign_keys.fix(key.value, keys)
             field.error("workflow.unknown-key", key.start, message, key.value, accepted, fix)
-        elif isinstance(below, Scalar) and below.is_null:
+        elif is_text(below) and below.is_null:
             message = f"`{key.value}` in {owner} has no value"
             field.error("workflow.empty-value", key.start, message, "", accepted, "write a value, or remove it")
         else:
@@ -116,23 +116,23 @@ def mapping(node: Node, keys: tuple[str, ...], field: Field, owner: str) -> dict
 
 def text(node: Node, field: Field) -> str:
     """Return a text; "" with a problem for anything else."""
-    if isinstance(node, Scalar) and node.value.strip():
+    if is_text(node) and node.value.strip():
         return node.value.strip()
     field.error("workflow.bad-value", node.start, f"{field.label}: a text is needed here", shown(node), "a text")
     return ""
 
 
 def shown(node: Node | None) -> str:
-    if isinstance(node, Scalar):
+    if is_text(node):
         return node.value
-    return "" if node is None else "a list" if isinstance(node, Sequence) else "a mapping"
+    return "" if node is None else "a list" if is_list(node) else "a mapping"
 
 
 def plain(node: Node) -> Any:
     """Return a node of JSON in YAML as the value that JSON means."""
-    if isinstance(node, Sequence):
+    if is_list(node):
         return [plain(item) for item in node.items]
-    if isinstance(node, Mapping):
+    if is_map(node):
         return {key.value: plain(below) for key, below in node.pairs}
     if not node.plain:
         return node.value
@@ -145,5 +145,5 @@ def _number(word: str) -> Any:
     return workflow.from_text(declared[expression.NUMBER], word) if number is None else number
 
 
-def _line(name: Scalar, field: Field) -> int:
+def _line(name: Node, field: Field) -> int:
     return field.problems.source.place(name.start)[0]

@@ -19,10 +19,11 @@ from idumb.domain.plans.numbered_phases import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
 from idumb.lazy_dataclass import dataclass
-from idumb.markdown.plans import fields, frontmatter, near_misses, plan_parser, steps
-from idumb.markdown.syntax import blocks, yaml_nodes
+from idumb.markdown.plans import frontmatter, plan_parser, steps, sweep, task_reader
+from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.nodes import Block, Fence, Heading
 from idumb.markdown.syntax.problems import Field, Problems
+from idumb.markdown.syntax.tree import Node
 from idumb.markdown.workflows import foreign_keys, step_reader, value_reader
 from idumb.markdown.workflows.step_reader import Draft
 
@@ -92,7 +93,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     return ParsedPlan(None if problems.any_error else plan, problems.sorted(), text)
 
 
-def _head(node: yaml_nodes.Mapping | None, problems: Problems) -> _Head:
+def _head(node: Node | None, problems: Problems) -> _Head:
     head, keys = _Head(), (*_OWN, *_SHARED)
     pairs = node.pairs if node is not None else []
     for key, below in pairs:
@@ -115,7 +116,7 @@ def _head(node: yaml_nodes.Mapping | None, problems: Problems) -> _Head:
     return head
 
 
-def _own(head: _Head, name: str, node: yaml_nodes.Node, place: Field) -> None:
+def _own(head: _Head, name: str, node: Node, place: Field) -> None:
     if name == "inputs":
         head.inputs = value_reader.inputs(node, place)
         return
@@ -172,9 +173,9 @@ def _checked(head: _Head, given: Mapping[str, Any], fence: Fence, place: Field) 
     return values
 
 
-def _fence_node(fence: Fence, problems: Problems) -> yaml_nodes.Node | None:
+def _fence_node(fence: Fence, problems: Problems) -> Node | None:
     body, at = steps.body_of(fence, problems.source)
-    node = yaml_nodes.read(body, at, problems, "step")
+    node = tree.read(body, at, problems, "step")
     if node is None and not body.strip():
         problems.error("workflow.empty-step", fence.start, "The fence is empty", accepted="kind: and other keys")
     return node
@@ -217,7 +218,7 @@ class _Outline:
         heading, draft = self._heading, self._draft
         if draft is not None and heading is not None:
             region = (heading.end_line, line)
-            draft.description = fields.lines_left(region, self._taken, self.problems.source)
+            draft.description = task_reader.lines_left(region, self._taken, self.problems.source)
         elif heading is not None and _STEP_HEADING.fullmatch(heading.text):
             message = f"The step `{heading.text.partition(':')[0]}` has no fence `{STEP}`"
             fix = "add the fence, or change the heading if it is only text"
@@ -255,7 +256,7 @@ class _Outline:
 
     def _other(self, block: Block) -> None:
         """Report a fence that is meant as a step but is not one."""
-        for inner in near_misses.walk(block):
+        for inner in sweep.walk(block):
             if not isinstance(inner, Fence) or inner.info.endswith(" example"):
                 continue
             info = inner.info.strip()

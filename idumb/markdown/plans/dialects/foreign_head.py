@@ -14,10 +14,10 @@ from idumb.lazy_dataclass import dataclass
 from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import checks
 from idumb.markdown.plans.dialects.drafts import Part
-from idumb.markdown.syntax import yaml_nodes
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.problems import Problems
 from idumb.markdown.syntax.source import Source
-from idumb.markdown.syntax.yaml_nodes import Mapping, Node, Scalar, Sequence
+from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 _WORD = lazy_pattern.compile(r"[^\s,`\"'\[\]{}:]+")
 _TRUTHS = frozenset({"truths", "observable_truths"})
@@ -59,10 +59,10 @@ def read(source: Source, problems: Problems) -> Head:
     begin = source.starts[1]
     text = source.text[begin : source.starts[end]]
     if len(text.encode()) > frontmatter.MAX_BYTES:
-        frontmatter.too_large(source, problems)
+        problems.report("plan.frontmatter-too-large", source.starts[0])
         return head
-    node = yaml_nodes.read(text, lambda index: begin + index, problems, "frontmatter")
-    if isinstance(node, Mapping):
+    node = tree.read(text, lambda index: begin + index, problems, "frontmatter")
+    if is_map(node):
         reader = _Reader(head, problems)
         for key, value in node.pairs:
             reader.key(key, value)
@@ -74,12 +74,12 @@ class _Reader:
         self.head = head
         self.problems = problems
 
-    def key(self, key: Scalar, node: Node) -> None:
+    def key(self, key: Node, node: Node) -> None:
         name = key.value.replace("-", "_")
         head = self.head
         line = self.problems.source.line_of(node.start) + 1
         head.spans[name] = Span(node.start, node.end, line)
-        if isinstance(node, Scalar) and name in ("phase", "plan", "title", "objective", "goal"):
+        if is_text(node) and name in ("phase", "plan", "title", "objective", "goal"):
             head.texts[name] = node.value.strip()
         elif name == "wave":
             self._wave(node)
@@ -89,16 +89,16 @@ class _Reader:
             head.files = [(text, each.start) for each in _each(node) if (text := _text(each))]
         elif name == "requirements":
             self._requirements(node)
-        elif name == "must_haves" and isinstance(node, Mapping):
+        elif name == "must_haves" and is_map(node):
             for part, values in node.pairs:
                 self._must_haves(part, values)
         elif name == "user_setup":
             self._setup(node)
         elif name not in _IGNORED:
-            head.extra[key.value] = frontmatter.plain(node)
+            head.extra[key.value] = tree.plain(node)
             self._unread(key, f"idumb does not read the key `{key.value}`")
 
-    def _unread(self, key: Scalar, message: str) -> None:
+    def _unread(self, key: Node, message: str) -> None:
         self.problems.warning(
             "dialect.unknown-key",
             key.start,
@@ -109,10 +109,10 @@ class _Reader:
         )
 
     def _wave(self, node: Node) -> None:
-        text = node.value.strip() if isinstance(node, Scalar) else ""
+        text = node.value.strip() if is_text(node) else ""
         if re.fullmatch(r"\d{1,6}", text, re.ASCII):
             self.head.wave = int(text)
-        elif not (isinstance(node, Scalar) and node.is_null):
+        elif not (is_text(node) and node.is_null):
             self.problems.warning(
                 "dialect.bad-value", node.start, "`wave` is no whole number, so it orders nothing", field="wave",
                 found=text, fix="write wave: 1",
@@ -125,7 +125,7 @@ class _Reader:
             if id:
                 self.head.requirements.setdefault(id[0], text.strip())
 
-    def _must_haves(self, key: Scalar, node: Node) -> None:
+    def _must_haves(self, key: Node, node: Node) -> None:
         name = key.value.replace("-", "_")
         for each in _each(node):
             if name in _TRUTHS:
@@ -148,7 +148,7 @@ class _Reader:
 
     def _artifact(self, node: Node) -> None:
         """Read an artifact: its path, size and content are checked as GSD checks them."""
-        fields = {k.value: v for k, v in node.pairs} if isinstance(node, Mapping) else {}
+        fields = {k.value: v for k, v in node.pairs} if is_map(node) else {}
         path = _text(fields.get("path", node)).strip("`")
         provides = _text(fields["provides"]) if "provides" in fields else ""
         words = f"{path}: {provides}" if provides else path
@@ -165,7 +165,7 @@ class _Reader:
         self._criterion(words, CHECK, node, " && ".join(tests))
 
     def _link(self, node: Node) -> None:
-        if not isinstance(node, Mapping):
+        if not is_map(node):
             self._person(_text(node), node)
             return
         fields = {k.value: _text(v) for k, v in node.pairs}
@@ -174,10 +174,10 @@ class _Reader:
 
     def _setup(self, node: Node) -> None:
         for each in _each(node):
-            fields = {k.value: v for k, v in each.pairs} if isinstance(each, Mapping) else {}
+            fields = {k.value: v for k, v in each.pairs} if is_map(each) else {}
             names = []
             for variable in _each(fields.get("env_vars")):
-                inner = {k.value: v for k, v in variable.pairs} if isinstance(variable, Mapping) else {}
+                inner = {k.value: v for k, v in variable.pairs} if is_map(variable) else {}
                 names.append(_text(inner.get("name", variable)))
             steps = "; ".join(_text(step) for step in _each(fields.get("dashboard_config")))
             service = _text(fields.get("service", each)) or "a service"
@@ -188,17 +188,17 @@ class _Reader:
 
 def _each(node: Node | None) -> list[Node]:
     """Return the items of a list, or a single value as a list; nothing for an empty value."""
-    if isinstance(node, Sequence):
+    if is_list(node):
         return node.items
-    if node is None or (isinstance(node, Scalar) and (node.is_null or node.value.strip().lower() in ("none", "[]"))):
+    if node is None or (is_text(node) and (node.is_null or node.value.strip().lower() in ("none", "[]"))):
         return []
     return [node]
 
 
 def _text(node: Node) -> str:
     """Return a value on one line. An unquoted text with a colon is a mapping in YAML; it becomes text again."""
-    if isinstance(node, Scalar):
+    if is_text(node):
         return checks.flat(node.value)
-    if isinstance(node, Sequence):
+    if is_list(node):
         return ", ".join(map(_text, node.items))
     return "; ".join(f"{key.value}: {_text(value)}" for key, value in node.pairs)

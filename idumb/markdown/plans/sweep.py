@@ -1,0 +1,221 @@
+"""Report text that looks like a task, a checkbox or a data fence but is not one.
+
+Ignoring it would run a plan without one of its tasks and call it complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from idumb import lazy_pattern
+from idumb.lazy_dataclass import dataclass
+from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
+from idumb.markdown.plans.fields import ALONE, FIELDS
+from idumb.markdown.plans.step_tools import TOOLS
+from idumb.markdown.plans.values import fence_text
+from idumb.markdown.syntax.nodes import Block, Fence, Heading, Item, Items, Paragraph, Quote, Raw
+from idumb.markdown.syntax.problems import Problems
+
+TASK, STEPS = "yaml task", ("yaml steps", "json steps")
+_NEAR_FENCE = lazy_pattern.compile(r"(yaml|json)(task|step)s?")
+LIKE_ID = lazy_pattern.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
+YAML_ID = lazy_pattern.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
+_LIKE_TASK = lazy_pattern.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LINE_ID = lazy_pattern.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
+_TITLED = lazy_pattern.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")
+_LINE_HEADING = lazy_pattern.compile(r"#{1,6}[ \t]*(.*)")
+_LINE_DEEP = lazy_pattern.compile(r"#{7,}[ \t]*(.*)")
+_LINE_BOX = lazy_pattern.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
+_TIGHT_BOX = lazy_pattern.compile(r"[-+*]\[[ xX]?\]")
+_LINE_FENCE = lazy_pattern.compile(r"(?:`{3,}|~{3,}(?!~))([^`]*)$")
+_TAG = lazy_pattern.compile(r"<task[\s>]", re.IGNORECASE)
+_LINE_KEY = lazy_pattern.compile(r"([a-z_]+):(?:[ \t]|$)")
+
+# First words of fences that may be meant as data, and whether any `id` in them makes them a task.
+_LANGUAGES = {"yaml": True, "yml": True, **dict.fromkeys(("", "json", "task", "tasks", "step", "steps"), False)}
+_KEY = lazy_pattern.compile(r"((?:-[ \t]+)*)[\"']?([A-Za-z_]\w*)[\"']?[ \t]*:(?:[ \t]+[\"']?([^\s\"']*)|$)")
+_FLOW_ID = lazy_pattern.compile(r"[{,][ \t]*[\"']?id[\"']?[ \t]*:[ \t]*[\"']?([^\s\"',}]*)", re.IGNORECASE)
+_FLOW_TOOL = lazy_pattern.compile(r"[{,][ \t]*[\"']?tool[\"']?[ \t]*:[ \t]*[\"']?(\w+)")
+_CORE = frozenset({"depends_on", "files", "acceptance", "verify"})
+OF_TASKS = _CORE | {"kind", "requirements", "tests", "preconditions", "postconditions", "rollback"}
+_STEP = lazy_pattern.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
+_KEYS = frozenset({*ALONE, *FIELDS})
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Looks at what nothing has read. `prefix` starts every task id of the plan; without a phase, it is `T`."""
+
+    problems: Problems
+    prefix: str
+
+    def report(self, code: str, at: int, found: str, near: tuple[str, ...] = (), **words: Any) -> None:
+        self.problems.report(code, at, found, near, field=words.pop("field", "task"), **words)
+
+    # What a text looks like
+
+    def _begins(self, text: str) -> bool:
+        return len(self.prefix) > 1 and text.startswith(self.prefix)
+
+    def like_task(self, text: str) -> bool:
+        """Whether a heading starts like a task heading."""
+        return bool(_LIKE_TASK.match(text)) or self._begins(text)
+
+    def like_id(self, text: str) -> bool:
+        """Whether a text starts with something like a task id."""
+        return bool(LIKE_ID.match(text)) or self._begins(text)
+
+    def like_titled(self, text: str) -> bool:
+        """Whether a line is a task id, a colon or a dash, and a title."""
+        titled = _TITLED.match(text)
+        return titled is not None and self.like_task(text[titled.start(1) :])
+
+    def like_start(self, text: str) -> bool:
+        """Whether a line would start a task if one marker were added or removed."""
+        id, deep, box = _LINE_ID.match(text), _LINE_DEEP.match(text), BOX.match(text)
+        return bool(
+            (id and self.like_id(id[1]))
+            or (deep and self.like_task(deep[1]))
+            or (box and self.like_id(text[box.end() :]))
+        )
+
+    # Blocks
+
+    def block(self, block: Block, *, boxes: bool, top: bool = False) -> None:
+        """Report what looks like data in a block of text.
+
+        With `boxes`, every checkbox is a mistake. `top` means that the block is not in a list item.
+        """
+        for inner in walk(block):
+            if isinstance(inner, Paragraph | Raw):
+                self._lines(inner, boxes=boxes, first=top and inner is block)
+            elif isinstance(inner, Heading):
+                if self.like_task(inner.text):
+                    self.report("task.nested", inner.start, inner.text)
+            elif isinstance(inner, Fence):
+                if not self.near_fence(inner.info, inner.start) and boxes:
+                    self._unread_fence(inner)
+            elif isinstance(inner, Item) and (text := first_line(inner)):
+                self._box(inner.start, text, boxes=boxes)
+                if YAML_ID.match(text):
+                    self.report("task.nested", inner.start, text)
+
+    def _lines(self, block: Paragraph | Raw, *, boxes: bool, first: bool) -> None:
+        raw, lines = isinstance(block, Raw), [(at, text.strip()) for at, text in block.pieces]
+        for number, (at, text) in enumerate(lines):
+            self._line(at, text, boxes=boxes, raw=raw)
+            if boxes and (number or first) and self.like_start(text):
+                self.report("task.unread", at, text)
+            elif boxes and _TAG.match(text):
+                self.report("task.foreign-tag", at, text)
+        if boxes and not raw and not any(_LINE_ID.match(text) for _, text in lines):
+            keys = {m[1] for _, text in lines if (m := _LINE_KEY.match(text))} & _KEYS
+            if len(keys) >= 2 and not keys.isdisjoint({"title", "depends_on", "acceptance"}):
+                self.report("task.unread", block.pieces[0][0], block.pieces[0][1])
+
+    def _line(self, at: int, text: str, *, boxes: bool, raw: bool) -> None:
+        if text[:1] == "#":
+            heading = _LINE_HEADING.match(text)
+            if heading and self.like_task(heading[1]):
+                self.report("task.not-a-heading", at, text)
+        elif _TIGHT_BOX.match(text):
+            if boxes or self.like_id(text.partition("]")[2].lstrip()):
+                self.report("box.malformed", at, text[:60])
+        elif raw and (fence := _LINE_FENCE.match(text)):
+            self.near_fence(fence[1].strip(), at)
+        elif raw and (box := _LINE_BOX.match(text)):
+            self._box(at, box[1], boxes=boxes)
+
+    def _box(self, at: int, text: str, *, boxes: bool) -> None:
+        box = BOX.match(text) or BROKEN_BOX.match(text)
+        if box and (boxes or self.like_id(text[box.end() :])):
+            self.report("box.unexpected", at, text)
+
+    # Fences
+
+    def near_fence(self, info: str, at: int) -> bool:
+        """Report a fence whose info string resembles that of a data fence. Return whether it does."""
+        m = _NEAR_FENCE.fullmatch(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
+        if m is None:
+            return False
+        meant = TASK if m[2] == "task" else f"{m[1]} steps"
+        exact = info in (TASK, *STEPS)
+        self.report("fence.misplaced" if exact else "fence.near-miss", at, info, field="fence", meant=meant)
+        return True
+
+    def _unread_fence(self, fence: Fence) -> None:
+        meant = self.in_fence(fence.info, fence_text(fence, self.problems.source).split("\n"))
+        if meant:
+            found = fence.mark + fence.info
+            self.report("fence.unread", fence.start, found, field="fence", meant=meant, mark=fence.mark)
+
+    def in_fence(self, info: str, lines: list[str]) -> str:
+        """Return the data fence that a fence's content resembles, or nothing. An `example` is always text."""
+        words = re.findall(r"\w+", info.casefold())
+        language = words[0] if words else ""
+        if language not in _LANGUAGES or any("example" in word for word in words):
+            return ""
+        ids, tools, arguments, column = list[str](), set[str](), False, -1
+        for line in lines:
+            text = line.lstrip(" \t")
+            if text[:1] in {"{", "[", "-"} and (meant := self._in_flow(text)):
+                return meant
+            key = _KEY.match(text)
+            at = len(line) - len(text) + len(key[1]) if key else -1
+            if key is None or column not in {-1, at}:
+                continue
+            column, name, value = at, key[2], key[3] or ""
+            ids += [value] if name.casefold() == "id" else []
+            tools |= {value} if name == "tool" else set()
+            arguments |= name == "arguments"
+        if any(map(self._like_value, ids)) or (ids and _LANGUAGES[language]):
+            return TASK
+        return STEPS[0] if arguments and not tools.isdisjoint(TOOLS) else ""
+
+    def _in_flow(self, text: str) -> str:
+        if (tool := _FLOW_TOOL.search(text)) and tool[1] in TOOLS and "arguments" in text:
+            return STEPS[0]
+        id = _FLOW_ID.search(text)
+        return TASK if id and self._like_value(id[1]) else ""
+
+    def _like_value(self, text: str) -> bool:
+        return bool(re.match(r"t\d", text, re.IGNORECASE)) or self._begins(text)
+
+
+def of_phase(phase: str | None, problems: Problems) -> Sweep:
+    return Sweep(problems, f"T{phase}-" if phase else "T")
+
+
+def walk(block: Block) -> Iterator[Block]:
+    """Yield the block and everything in it, in order."""
+    stack = [block]
+    while stack:
+        current = stack.pop()
+        yield current
+        if isinstance(current, Items | Item | Quote):
+            stack.extend(reversed(current.children))
+
+
+def first_line(item: Item) -> str:
+    first = item.children[0] if item.children else None
+    return first.pieces[0][1] if isinstance(first, Paragraph) else ""
+
+
+def like_section_of_task(heading: str, names: Collection[str], *, like_tasks: bool) -> bool:
+    """Whether a section resembles a task, by its heading and the fields right below it.
+
+    `like_tasks` means that the heading has a level that tasks use.
+    """
+    if like_tasks and "acceptance" in names:
+        return True
+    if _STEP.match(heading):
+        return not OF_TASKS.isdisjoint(names)
+    core = _CORE.intersection(names)
+    return len(core) >= 3 or ("acceptance" in core and len(core) >= 2)
+
+
+def like_task_fields(names: Collection[str]) -> bool:
+    """Whether fields below a deeper heading resemble a task of their own."""
+    return "kind" in names or len(OF_TASKS.intersection(names)) >= 2

@@ -1,0 +1,529 @@
+"""The readers of values: each turns a `Node` into the value of a field, and reports what it cannot read.
+
+Markdown and YAML have one reader: a pair of a YAML map is read as the bullet `key: value`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field
+from functools import lru_cache
+from typing import Any
+
+from idumb import lazy_pattern
+from idumb.domain import whole_numbers
+from idumb.domain.plans.plan import (
+    FILE_VERBS,
+    Condition,
+    FileClaim,
+    Handoff,
+    Interface,
+    Limits,
+    Option,
+    RollbackClass,
+    SymbolClaim,
+    TestIntent,
+)
+from idumb.lazy_dataclass import dataclass
+from idumb.markdown.syntax import inline
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.nodes import Fence
+from idumb.markdown.syntax.problems import Field
+from idumb.markdown.syntax.source import Source
+from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
+
+SYMBOL_VERBS = ("add", "remove")
+_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
+_SEQUENCE = lazy_pattern.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
+_NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
+_DASH = lazy_pattern.compile(r"\s*(?:—|–|--|-(?=\s))\s*")
+_PHASES = {"fails before, passes after": ("fails", "passes"), "passes before and after": ("passes", "passes")}
+_PROPERTIES = ("inputs", "outputs", "errors", "side effects", "persistence", "async")
+_PROPERTY = lazy_pattern.compile(rf"(?:name|{'|'.join(_PROPERTIES)})\s*:", re.IGNORECASE)
+_OPTION = lazy_pattern.compile(r"([\w.-]+):\s+(.+)", re.DOTALL)
+_HANDOFF = lazy_pattern.compile(r"([\w.:/@+-]+)(?:\s*[(\[]([^()\[\]]+)[)\]])?")
+# Words of a condition; `\0` stands before each that is in backticks or quotes.
+_CONDITIONS = (
+    lazy_pattern.compile(r"file (exists|absent) \0?(\S+)"),
+    lazy_pattern.compile(r"file (contains) \0?(\S+) \0(\S+)"),
+    lazy_pattern.compile(r"(symbol) \0?(\S+) in \0?(\S+)"),
+    lazy_pattern.compile(r"(env|context) \0?(\S+)"),
+    lazy_pattern.compile(r"(command) \0(\S+)"),
+)
+
+
+@dataclass(slots=True)
+class Place(Field):
+    """The field that is read, where it starts, and what its value may refer to: the phase, the declared ids by kind."""
+
+    at: int = 0
+    phase: str | None = None
+    declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Reader = Callable[[Node, Place], Any]
+
+
+# One value
+
+
+def single(node: Node, place: Place) -> Text | None:
+    """Return the only text of a value, without backticks and quotes around it."""
+    texts = list(node.texts())
+    if len(texts) == 1 and not any(item.items or item.fences or item.strays for item in node.items):
+        return Text(inline.unquote(texts[0].s), texts[0].marks)
+    place.report("field.one-value", place.at, ", ".join(text.s for text in texts))
+    return None
+
+
+def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -> Reader:
+    def read(node: Node, place: Place) -> Any:
+        text = single(node, place)
+        value = None if text is None else convert(text.s)
+        if text is not None and value is None:
+            place.report(code, text.at(0), text.s, near)
+        return value
+
+    return read
+
+
+@lru_cache(maxsize=256)
+def seconds(text: str) -> int | None:
+    """Return a duration such as `1h30m` in seconds; None for anything else and for zero.
+
+    In a plan, a number needs its unit. Where only programs are timed, callers add `s` to a bare one.
+    """
+    m = _DURATION.fullmatch(text)
+    return (int(m[1] or 0) * 3600 + int(m[2] or 0) * 60 + int(m[3] or 0) or None) if m else None
+
+
+def choice(*choices: str) -> Reader:
+    return _one("field.bad-choice", lambda text: text if text in choices else None, choices)
+
+
+duration = _one("field.bad-duration", seconds)
+_name = _one("field.bad-name", lambda text: text if _NAME.fullmatch(text) else None)
+_yes = choice("yes", "no")
+
+
+def name(node: Node, place: Place) -> str | None:
+    """Read the name of a role binding; None for `none`, which leaves the choice to the plan."""
+    return None if node.is_none else _name(node, place)
+
+
+def yes(node: Node, place: Place) -> bool:
+    """Read `yes` or `no`; YAML also allows `true` and `false`."""
+    if node.plain and node.text.s in {"true", "false"}:
+        return node.text.s == "true"
+    return bool(_yes(node, place) == "yes")
+
+
+def free_text(node: Node, _: Place) -> str:
+    """Return free text with wrapped lines joined and nested bullets kept."""
+    if node.is_none:
+        return ""
+    return "\n".join(_outline(node.items)) if node.items else node.text.s
+
+
+def _outline(items: list[Node], depth: int = 0) -> Iterator[str]:
+    for item in items:
+        yield "  " * depth + "- " + item.text.s
+        yield from _outline(item.items, depth + 1)
+
+
+# Lists
+
+
+def split(text: Text, place: Field) -> Iterator[Text]:
+    """Yield the items of a comma list or flow list; a literal text is one item."""
+    if text.literal:
+        yield text
+        return
+    if text.s.startswith("[") and text.s.endswith("]"):
+        text = text.part(1, len(text.s) - 1)
+        if not text.s:
+            return
+    for start, end in inline.split_commas(text.s):
+        if start < end:
+            yield text.part(start, end)
+        else:
+            place.report("field.empty-item", text.at(min(start, max(len(text.s) - 1, 0))), text.s)
+
+
+def below(node: Node, place: Place) -> None:
+    """Report content below the items of a simple list."""
+    for item in node.items:
+        for at in [inner.start for inner in item.items] + [fence.start for fence in item.fences]:
+            place.report("field.unexpected-content", at)
+
+
+def listed(node: Node, place: Place) -> Iterator[Text]:
+    """Yield the comma-separated items of a value as written."""
+    if node.is_none:
+        return
+    for text in node.texts():
+        yield from split(text, place)
+    below(node, place)
+
+
+def whole(node: Node, place: Place) -> Iterator[Text]:
+    """Yield the text on the line and of each item."""
+    if not node.is_none:
+        yield from node.texts()
+        below(node, place)
+
+
+def paths(node: Node, place: Place) -> tuple[str, ...]:
+    """Read paths, globs or symbols."""
+    items = []
+    for text in listed(node, place):
+        path = inline.unquote(text.s)
+        if re.search(r"\s", path) and path == text.s and not text.literal:
+            place.report("field.bare-blank", text.at(0), text.s)
+        else:
+            items.append(path)
+    return tuple(items)
+
+
+def declared(kind: str) -> Reader:
+    """Return a reader of ids that the frontmatter declares."""
+
+    def read(node: Node, place: Place) -> tuple[str, ...]:
+        known = place.declared.get(kind, ())
+        ids = [(inline.unquote(text.s), text.at(0)) for text in listed(node, place)]
+        for id, at in ids:
+            if id not in known:
+                place.report(f"task.unknown-{kind}", at, id, known)
+        return tuple(id for id, _ in ids)
+
+    return read
+
+
+def dependencies(node: Node, place: Place) -> tuple[str, ...]:
+    return tuple(id for id, _ in dependencies_at(node, place))
+
+
+def dependencies_at(node: Node, place: Place) -> list[tuple[str, int]]:
+    """Return the ids of tasks in the phase, each with its offset."""
+    ids = [(inline.unquote(text.s), text.at(0)) for text in listed(node, place)]
+    wrong = {id for id, _ in ids if place.phase is not None and not is_task_id(id, place.phase)}
+    for id, at in ids:
+        if id in wrong:
+            place.report("task.bad-dependency", at, id, phase=place.phase, accepted=f"T{place.phase}-01, …, or none")
+    return [(id, at) for id, at in ids if id not in wrong]
+
+
+def is_task_id(text: str, phase: str) -> bool:
+    """Whether `text` is a task id of the phase, with the phase spelled as in the frontmatter."""
+    prefix = f"T{phase}-"
+    return text.startswith(prefix) and _SEQUENCE.fullmatch(text, len(prefix)) is not None
+
+
+# Commands
+
+
+def commands(node: Node, place: Place) -> tuple[str, ...]:
+    """Read commands: in backticks, one per bullet or separated by commas, or in `sh` fences."""
+    if node.is_none:
+        return ()
+    found = [*_commands(node.text, node.fences, place)]
+    for item in node.items:
+        for inner in item.items:
+            place.report("field.unexpected-content", inner.start)
+        found += _commands(item.text, item.fences, place)
+    return tuple(found)
+
+
+def _commands(text: Text, fences: list[Fence], place: Place) -> Iterator[str]:
+    if text.literal and text.s:
+        yield inline.code(text.s) or text.s
+    elif text.s:
+        yield from filter(None, (command(item, place) for item in split(text, place)))
+    yield from filter(None, (fenced(fence, place) for fence in fences))
+
+
+def command(text: Text, place: Field) -> str | None:
+    """Return the command of a code span; report a command without backticks."""
+    code = inline.code(text.s)
+    if code is not None and code.strip():
+        return code
+    place.report("command.empty" if code is not None or not text.s else "command.bare", text.at(0), text.s)
+    return None
+
+
+def fenced(fence: Fence, place: Field) -> str | None:
+    """Return the command of several lines in a `sh` fence."""
+    text = fence_text(fence, place.problems.source)
+    if fence.info == "sh" and text.strip():
+        return text
+    place.report("command.fence", fence.start, fence.mark + fence.info)
+    return None
+
+
+def fence_text(fence: Fence, source: Source) -> str:
+    """Return the lines inside a fence."""
+    if fence.top:
+        return "\n".join(source.lines[fence.line + 1 : fence.end_line - fence.closed])
+    return "\n".join(text for _, text in fence.pieces)
+
+
+# Claims
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a value; `bare` means that it is not in backticks or quotes."""
+
+    text: str
+    at: int
+    bare: bool
+
+
+def words(text: Text) -> list[Word]:
+    """Return code spans, quoted parts and bare words, in order."""
+    quotes, spans = inline.Quotes(text.s), {span[0]: span for span in inline.code_spans(text.s)}
+    found: list[Word] = []
+    at = 0
+    while at < len(text.s):
+        begin = at
+        if text.s[at].isspace():
+            at += 1
+        elif at in spans:
+            at = spans[at][1]
+            found.append(Word(inline.span_content(text.s, spans[begin]), text.at(begin), bare=False))
+        elif text.s[at] in "\"'" and (end := quotes.end(text.s[at], at)) != -1:
+            at = end
+            found.append(Word(text.s[begin + 1 : end - 1], text.at(begin), bare=False))
+        else:
+            at = next((i for i in range(begin, len(text.s)) if text.s[i].isspace() or i in spans), len(text.s))
+            found.append(Word(text.s[begin:at], text.at(begin), bare=True))
+    return found
+
+
+class _Claims:
+    """Reads verbs with what they apply to. A verb applies until the next one or the end of its value."""
+
+    def __init__(self, place: Place, verbs: tuple[str, ...]) -> None:
+        self.place, self.verbs = place, verbs
+        self.claims: list[tuple[str, str, str | None]] = []
+
+    def read(self, node: Node) -> list[tuple[str, str, str | None]]:
+        if node.is_none:
+            return []
+        if node.text.s:
+            self._text(node.text, None)
+        for item in node.items:
+            verb = item.text.s.removesuffix(":")
+            if node.kind == MAP:
+                self._pair(item)
+            elif not item.items and not item.fences:
+                self._text(item.text, None)
+            elif verb not in self.verbs or item.fences:
+                self.place.report("field.unexpected-content", item.start, verb)
+            else:
+                for inner in item.items:
+                    for stray in inner.items:
+                        self.place.report("field.unexpected-content", stray.start)
+                    self._text(inner.text, verb)
+        return self.claims
+
+    def _pair(self, item: Node) -> None:
+        verb, _, value = item.text.s.partition(":")
+        if verb not in self.verbs:
+            self.place.report("field.no-verb", item.start, verb, self.verbs)
+        elif item.kind == TEXT and value.strip():
+            self._text(Text(value.strip(), [(0, item.start + len(verb) + 2)]), verb)
+        elif item.kind == LIST and all(inner.kind == TEXT and inner.text.s for inner in item.items):
+            for inner in item.items:
+                self._text(inner.text, verb)
+        else:
+            self.place.report("field.not-text", item.start, verb, accepted="a map of verbs to lists of paths")
+
+    def _text(self, text: Text, verb: str | None) -> None:
+        if text.literal and verb and verb != "move":
+            self.claims.append((verb, inline.unquote(text.s), None))
+            return
+        for item in split(text, self.place):
+            verb = self._item(item, verb)
+
+    def _item(self, item: Text, verb: str | None) -> str | None:
+        """Read one item of the comma list. Return the verb that applies to the next item."""
+        parts = words(item)
+        at = bare = 0
+        while at < len(parts):
+            word = parts[at]
+            if word.bare and word.text.removesuffix(":") in self.verbs:
+                verb, bare = word.text.removesuffix(":"), 0
+                at += 1
+                if at == len(parts):
+                    self.place.report("field.empty-item", word.at, item.s)
+                continue
+            bare += word.bare
+            if verb is None:
+                self.place.report("field.no-verb", word.at, word.text, self.verbs)
+                return verb
+            if word.bare and (";" in word.text or bare > 1):
+                self.place.report("field.semicolon" if ";" in word.text else "field.bare-blank", word.at, item.s)
+                return verb
+            if verb != "move":
+                self.claims.append((verb, word.text, None))
+                at += 1
+                continue
+            to = parts[at + 1 : at + 3]
+            if len(to) < 2 or to[0].text != "to" or not to[0].bare:
+                self.place.report("files.move", word.at, item.s)
+                return verb
+            self.claims.append((verb, word.text, to[1].text))
+            at, bare = at + 3, 0
+        return verb
+
+
+def files(node: Node, place: Place) -> tuple[FileClaim, ...]:
+    """Read `create`, `modify`, `delete` or `read` with paths, and `move A to B`."""
+    return tuple(FileClaim(*claim) for claim in _Claims(place, FILE_VERBS).read(node))
+
+
+def symbols(node: Node, place: Place) -> tuple[SymbolClaim, ...]:
+    """Read `add` or `remove` with names."""
+    return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(place, SYMBOL_VERBS).read(node))
+
+
+# Values with a form of their own
+
+
+def _each(
+    code: str, convert: Callable[[Text], Any], texts: Callable[[Node, Place], Iterable[Text]], key: str = ""
+) -> Reader:
+    """Return a reader of texts of one form; their attribute `key` must be unique."""
+
+    def read(node: Node, place: Place) -> tuple[Any, ...]:
+        values: dict[Any, Any] = {}
+        for number, text in enumerate(texts(node, place)):
+            value = convert(text)
+            name = getattr(value, key) if key and value is not None else number
+            if value is None or name in values:
+                place.report(code, text.at(0), text.s)
+            else:
+                values[name] = value
+        return tuple(values.values())
+
+    return read
+
+
+def _test(text: Text) -> TestIntent | None:
+    spans = inline.code_spans(text.s)
+    dash = _DASH.match(text.s, spans[0][1]) if spans and spans[0][0] == 0 else None
+    if dash is None:
+        return None
+    when, _, intent = text.s[dash.end() :].partition(":")
+    command = inline.span_content(text.s, spans[0])
+    if when.strip() not in _PHASES or not intent.strip() or not command.strip():
+        return None
+    return TestIntent(command, *_PHASES[when.strip()], intent=intent.strip())
+
+
+def _condition(text: Text) -> Condition | None:
+    parts = words(text)
+    shape = " ".join(part.text if part.bare else f"\0{number}" for number, part in enumerate(parts))
+    m = next((m for form in _CONDITIONS if (m := form.fullmatch(shape))), None)
+    if m is None or not parts[-1].text.strip():
+        return None
+    if m[1] == "symbol":
+        return Condition("symbol", parts[1].text, path=parts[3].text)
+    if m[1] == "contains":
+        return Condition("file-contains", parts[2].text, text=parts[3].text)
+    return Condition(f"file-{m[1]}" if m[1] in {"exists", "absent"} else m[1], parts[-1].text)
+
+
+def _option(text: Text) -> Option | None:
+    m = _OPTION.fullmatch(text.s)
+    return Option(m[1], m[2]) if m else None
+
+
+def _handoff(text: Text) -> Handoff | None:
+    m = _HANDOFF.fullmatch(text.s)
+    return Handoff(m[1], m[2].strip() if m[2] else None) if m else None
+
+
+tests = _each("test.malformed", _test, whole)
+conditions = _each("condition.malformed", _condition, listed)
+options = _each("option.malformed", _option, whole, key="id")
+handoffs = _each("handoff.malformed", _handoff, whole)
+
+
+def interfaces(node: Node, place: Place) -> tuple[Interface, ...]:
+    """Read one public name per bullet, with its properties in nested bullets."""
+    if node.is_none:
+        return ()
+    beside = (
+        item.text for item in node.items if _PROPERTY.match(item.text.s) or (node.kind == MAP and item.kind == TEXT)
+    )
+    odd = node.text if node.text.s else next(beside, None)
+    if odd is not None:
+        place.report("interface.malformed", odd.at(0), odd.s)
+        return ()
+    return tuple(_interface(item, place) for item in node.items)
+
+
+def _interface(item: Node, place: Place) -> Interface:
+    name, properties = inline.unquote(item.text.s), dict[str, str]()
+    if name == item.text.s and re.search(r"[\s:,]", name) and item.kind == BULLET:
+        place.report("interface.malformed", item.start, name)
+    for inner in item.items:
+        key, colon, text = inner.text.s.partition(":")
+        key = " ".join(key.replace("_", " ").casefold().split())
+        if (
+            key in properties
+            or key not in _PROPERTIES
+            or inner.items
+            or (not text.strip() and (colon or key != "async"))
+        ):
+            place.report("interface.bad-property", inner.start, inner.text.s, _PROPERTIES)
+        properties[key] = text.strip() or "yes"
+    return Interface(name, properties)
+
+
+def limits(node: Node, place: Place) -> Limits | None:
+    """Read `files N`, `lines N` and `paths GLOB…`; `paths` also applies to the items after it."""
+    counts: dict[str, int] = {}
+    globs: list[str] = []
+    for text in [] if node.is_none else node.texts():
+        kind = ""
+        for part in [text] if text.literal else split(text, place):
+            parts = words(part)
+            head = parts[0].text.removesuffix(":") if parts and parts[0].bare else ""
+            number = whole_numbers.parse(parts[1].text) if len(parts) == 2 and parts[1].text.isdecimal() else None
+            if head in {"files", "lines"} and number is not None and head not in counts:
+                kind, counts[head] = head, number
+            elif head == "paths" or (kind == "paths" and head not in {"files", "lines"}):
+                globs += [word.text for word in parts[head == "paths" :]]
+                kind = "paths"
+            else:
+                kind = ""
+                place.report("limits.malformed", part.at(0), part.s)
+    for item in node.items:
+        for inner in item.items:
+            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s:
+                place.report("limits.malformed", inner.start, inner.text.s or item.text.s)
+            else:
+                globs += [inner.text.s] if inner.text.literal else [word.text for word in words(inner.text)]
+    return None if node.is_none else Limits(counts.get("files"), counts.get("lines"), tuple(globs))
+
+
+def rollback(node: Node, place: Place) -> RollbackClass:
+    """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
+    pair = node.kind == MAP and len(node.items) == 1
+    item = node.items[0] if pair else node
+    kind, colon, rest = (part.strip() for part in item.text.s.partition(":"))
+    below = bool(item.items or item.fences)
+    if kind == "compensatable" and (bool(rest) != below if pair else below and not rest):
+        text = Text(rest, item.text.marks, literal=True)
+        return RollbackClass(
+            kind, commands(Node(item.kind, text, item.start, item.end, item.items, item.fences), place)
+        )
+    if kind == "irreversible" and colon and rest and not item.items:
+        return RollbackClass(kind, (), rest)
+    if item.text.s != "reversible" or item.items or pair:
+        place.report("rollback.malformed", item.text.at(0) if item.text.s else node.start, item.text.s)
+    return RollbackClass()

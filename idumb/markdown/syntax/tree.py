@@ -1,0 +1,276 @@
+"""Values as they are written: Markdown bullets, YAML and JSON as one tree with places, for one reader of each field.
+
+Of YAML 1.2, plans allow a subset: duplicate keys, anchors, aliases, merge keys, tags and second documents are errors.
+Plain scalars keep their source text: `06.2` does not become a number, nor `no` a boolean. JSON is YAML.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from typing import Any, TypeGuard
+
+from idumb import lazy_pattern
+from idumb.lazy_dataclass import dataclass
+from idumb.markdown.syntax.inline import Text, joined
+from idumb.markdown.syntax.nodes import Block, Fence, Item, Items, Paragraph
+from idumb.markdown.syntax.problems import Problems
+
+MAX_DEPTH = 20
+BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
+_SLOW = lazy_pattern.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
+_PAIR = lazy_pattern.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+@dataclass(slots=True)
+class Node:
+    """A value: `text` on its line, `items` and `fences` below it; `strays` are the offsets of other content.
+
+    In a map, each item is a key, whose only item is its value. `plain` is a YAML scalar without quotes,
+    `json` a number, true, false or null of JSON.
+    """
+
+    kind: str
+    text: Text
+    start: int
+    end: int
+    items: list[Node] = field(default_factory=list)
+    fences: list[Fence] = field(default_factory=list)
+    strays: list[int] = field(default_factory=list)
+    plain: bool = False
+    json: bool = False
+
+    @property
+    def value(self) -> str:
+        return self.text.s
+
+    @property
+    def is_null(self) -> bool:
+        return self.kind == TEXT and self.plain and not self.text.s
+
+    @property
+    def pairs(self) -> list[tuple[Node, Node]]:
+        """Return the keys of a map with their values."""
+        return [(key, key.items[0]) for key in self.items]
+
+    def texts(self) -> Iterator[Text]:
+        """Yield the text on the line, then the text of each item."""
+        if self.text.s:
+            yield self.text
+        for item in self.items:
+            yield item.text
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the value is `none`, `[]` or `-`."""
+        if self.items:
+            return not self.text.s and len(self.items) == 1 and _says_none(self.items[0])
+        return self.kind == LIST or self.text.s.casefold() in {"none", "[]", "-"}
+
+
+def _says_none(item: Node) -> bool:
+    return item.text.s.casefold() in {"none", "[]"} and not item.items
+
+
+def is_text(node: Node | None) -> TypeGuard[Node]:
+    return node is not None and node.kind == TEXT
+
+
+def is_list(node: Node | None) -> TypeGuard[Node]:
+    return node is not None and node.kind == LIST
+
+
+def is_map(node: Node | None) -> TypeGuard[Node]:
+    return node is not None and node.kind == MAP
+
+
+def plain(node: Node) -> Any:
+    """Return a YAML value as lists, dicts and texts."""
+    if node.kind == MAP:
+        return {key.text.s: plain(value) for key, value in node.pairs}
+    return [plain(item) for item in node.items] if node.kind == LIST else node.text.s
+
+
+# Markdown
+
+
+def first_text(item: Item) -> tuple[Text, list[Block]]:
+    """Return the first paragraph of an item as one line, and the blocks after it."""
+    if item.children and isinstance(item.children[0], Paragraph):
+        return joined(item.children[0].pieces), item.children[1:]
+    return Text("", [(0, item.start)]), item.children
+
+
+def of_item(item: Item, starts: list[int], skipped: int = 0) -> Node:
+    """Return a list item as a value, without the first characters of its text; `starts` are those of the lines."""
+    text, rest = first_text(item)
+    node = Node(BULLET, text.part(skipped) if skipped else text, item.start, item.start)
+    for block in rest:
+        if isinstance(block, Items) and block.marker in "-+*":
+            node.items += [of_item(inner, starts) for inner in block.children]
+        elif isinstance(block, Fence):
+            node.fences.append(block)
+        else:
+            node.strays.append(starts[block.line])
+    return node
+
+
+def as_bullets(node: Node) -> Node:
+    """Return a YAML value in the form of bullets: `k: v` for a pair of texts, `k` with items for a longer value."""
+    if node.kind == MAP:
+        items = [_pair(key, as_bullets(value)) for key, value in node.pairs]
+    else:
+        items = [as_bullets(item) for item in node.items]
+    text = Text(node.text.s.strip(), node.text.marks, literal=node.text.literal)
+    return Node(node.kind, text, node.start, node.end, items, plain=node.plain)
+
+
+def _pair(key: Node, value: Node) -> Node:
+    if value.kind == TEXT:
+        text = Text(f"{key.text.s}: {value.text.s}", [(0, key.start)], literal=True)
+        return Node(TEXT, text, key.start, value.end, plain=value.plain)
+    return Node(value.kind, key.text, key.start, value.end, value.items)
+
+
+# YAML
+
+
+class _Refused(Exception):
+    """A form of YAML that ends the reading; it is reported."""
+
+
+def read(text: str, place: Callable[[int], int], problems: Problems, owner: str) -> Node | None:
+    """Return the document of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return _Reader(text, place, problems, owner).document()
+    except _Refused:
+        pass
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        at = getattr(mark, "index", None) or getattr(error, "position", None)
+        at = min(at, len(text)) if isinstance(at, int) else 0
+        found = text.split("\n")[text.count("\n", 0, at)].strip(" \r").replace("\t", "\\t")
+        why = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
+        problems.report("yaml.unreadable", place(at), found, field=owner, why=why)
+    return None
+
+
+def read_json(text: str, place: Callable[[int], int], problems: Problems, owner: str) -> Node | None:
+    """Do the same for JSON: what Python reads as JSON, YAML reads with places."""
+    try:
+        if text.strip():
+            json.loads(text, parse_constant=_constant)
+    except RecursionError:
+        problems.report("plan.too-deep", place(0), field=owner)
+        return None
+    except ValueError as error:
+        at = min(getattr(error, "pos", 0), max(len(text) - 1, 0))
+        found = text[at : at + 60].partition("\n")[0].rstrip("\r")
+        problems.report("json.unreadable", place(at), found, field=owner, why=getattr(error, "msg", error))
+        return None
+    node = read(text, place, problems, owner)
+    nodes = [node] if node is not None else []
+    while nodes:
+        inner = nodes.pop()
+        inner.json = inner.kind == TEXT and inner.plain
+        nodes += inner.items
+    return node
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _events(text: str) -> Iterator[Any]:
+    # libyaml treats the line breaks of YAML 1.1 as line ends, and rejects escaped surrogates, which JSON writers
+    # produce for names that are not UTF-8. Use the slow reader only for these texts.
+    parser = None if _SLOW.search(text) else _libyaml()
+    if parser is not None:
+        return iter(parser(text).get_event, None)
+    from ruamel.yaml import YAML
+
+    return iter(YAML(typ="safe", pure=True).parse(text))
+
+
+@functools.cache
+def _libyaml() -> Callable[[str], Any] | None:
+    """Return the parser of libyaml, which `YAML` wraps in a new class for each text; None where it is not installed."""
+    try:
+        from ruamel.yaml.cyaml import CParser  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    parser: Callable[[str], Any] = CParser
+    return parser
+
+
+class _Reader:
+    __slots__ = ("events", "owner", "place", "problems")
+
+    def __init__(self, text: str, place: Callable[[int], int], problems: Problems, owner: str) -> None:
+        self.place, self.problems, self.owner = place, problems, owner
+        self.events = _events(text)
+
+    def document(self) -> Node | None:
+        node, documents = None, 0
+        for event in self.events:
+            kind = event.__class__.__name__
+            if kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    raise self.refused("yaml.second-document", event, "---")
+            elif kind not in {"StreamStartEvent", "StreamEndEvent", "DocumentEndEvent", "CommentEvent"}:
+                node = self.node(event, 0)
+        return None if node is None or node.is_null else node
+
+    def refused(self, code: str, event: Any, found: str = "") -> _Refused:
+        self.problems.report(code, self.place(event.start_mark.index), found, field=self.owner)
+        return _Refused()
+
+    def node(self, event: Any, depth: int) -> Node:
+        kind = event.__class__.__name__
+        if kind == "AliasEvent":
+            raise self.refused("yaml.alias", event, f"*{event.anchor}")
+        if event.anchor:
+            raise self.refused("yaml.anchor", event, f"&{event.anchor}")
+        if event.ctag is not None and event.tag and event.tag != "!":
+            raise self.refused("yaml.tag", event, str(event.tag))
+        start = self.place(event.start_mark.index)
+        if kind == "ScalarEvent":
+            value = event.value
+            if not value.isascii():  # escaped surrogate pairs, as JSON has them, become characters
+                value = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
+            text = Text(value, [(0, start + bool(event.style))])
+            return Node(TEXT, text, start, self.place(event.end_mark.index), plain=not event.style)
+        if depth >= MAX_DEPTH:
+            raise self.refused("plan.too-deep", event)
+        return self.collection(
+            Node(LIST if kind == "SequenceStartEvent" else MAP, Text("", [(0, start)]), start, start), depth
+        )
+
+    def collection(self, node: Node, depth: int) -> Node:
+        first: dict[str, int] = {}
+        for event in self.events:
+            if event.__class__.__name__ in {"SequenceEndEvent", "MappingEndEvent"}:
+                node.end = self.place(event.end_mark.index)
+                return node
+            item = self.node(event, depth + 1)
+            if node.kind == LIST:
+                item.text.literal = True
+                node.items.append(item)
+                continue
+            if item.kind != TEXT:
+                raise self.refused("yaml.key", event)
+            if item.plain and item.text.s == "<<":
+                raise self.refused("yaml.merge", event, "<<")
+            item.items = [self.node(next(self.events), depth + 1)]
+            if item.text.s in first:
+                line = self.problems.source.place(first[item.text.s])[0]
+                self.problems.report("yaml.duplicate-key", item.start, item.text.s, field=self.owner, first=line)
+            else:
+                first[item.text.s] = item.start
+                node.items.append(item)
+        raise AssertionError("the reader ends every collection")

@@ -1,0 +1,60 @@
+"""R-PLAN-2, R-PLAN-5: a value in YAML is read whole, as in bullets, or it is an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from idumb.domain.finding import errors
+from idumb.domain.plans.plan import Interface, Limits
+from idumb.markdown.plans import plan_parser
+from tests.format.golden import as_plan
+
+TASK = "```yaml task\nid: T1-01\ntitle: A\nacceptance: [{{text: a, human: true}}]\n{0}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("limits: {paths: [a, {b: c}]}", "limits.malformed"),
+        ("limits: {paths: [a, [b]]}", "limits.malformed"),
+        ("interfaces: {load: returns a dict}", "interface.malformed"),
+        ("interfaces: {load: {outputs: {a: b}}}", "interface.bad-property"),
+        ("files: {create: [a, {b: c}]}", "field.not-text"),
+        ("rollback: {compensatable: [a, {b: c}]}", "field.unexpected-content"),
+        ("options: {a: [b]}", "option.malformed"),
+    ],
+)
+def test_a_part_that_a_field_cannot_hold_is_an_error(value: str, code: str) -> None:
+    (first, *_) = errors(plan_parser.parse(as_plan(TASK.format(value)), "p").findings)
+    assert (first.code, first.line) == (code, 15)
+
+
+def test_a_part_that_the_limits_of_a_plan_cannot_hold_is_an_error() -> None:
+    text = as_plan(TASK.format("notes: x")).replace(b"goal: G", b"goal: G\nlimits: {paths: [a, {b: c}]}")
+    assert [f.code for f in errors(plan_parser.parse(text, "p").findings)] == ["limits.malformed"]
+
+
+def test_a_description_that_is_no_text_does_not_suggest_itself() -> None:
+    (finding,) = errors(plan_parser.parse(as_plan(TASK.format("description: [a, b]")), "p").findings)
+    assert (finding.code, finding.fix) == ("field.not-text", "write a text")
+
+
+def test_yaml_and_bullets_give_the_same_values() -> None:
+    yaml = "limits: {files: 3, paths: ['a b', c]}\ninterfaces: {load: {inputs: a path, side_effects: none}}"
+    bullets = """### T1-01: A
+
+- Acceptance:
+  - [ ] a — human
+- Limits:
+  - files 3
+  - paths `a b` c
+- Interfaces:
+  - load
+    - inputs: a path
+    - side effects: none
+"""
+    read = [plan_parser.parse(as_plan(text), "p").plan for text in (TASK.format(yaml), bullets)]
+    tasks = [plan.tasks[0] for plan in read if plan]
+    assert [task.limits for task in tasks] == [Limits(3, None, ("a b", "c"))] * 2
+    load = Interface("load", {"inputs": "a path", "side effects": "none"})
+    assert [task.interfaces for task in tasks] == [(load,)] * 2
