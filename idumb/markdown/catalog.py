@@ -27,6 +27,11 @@ _ONE = "one of them"
 _PROOF = "— check: `command`, — keeps: `command`, — verify, — human or — opinion"
 _CRITERION = "a text, or {id?, text, check | keeps | verify | human | opinion | changed}"
 
+_SECOND = Row(
+    "Duplicate section `{found}`, first used on line {first}", "move everything into one section", "one section"
+)
+_UNDECLARED = Row("`{found}` is not declared in the frontmatter", "declare it there", "none declared")
+
 ROWS: dict[str, Row] = {
     # The file and its blocks
     "plan.too-large": Row("The plan is larger than 32 MiB", "split it", "at most 32 MiB"),
@@ -97,14 +102,8 @@ ROWS: dict[str, Row] = {
     # Sections and tasks
     "plan.no-tasks": Row("The plan has no tasks", "write a task", "### {free}: Title in a section ## Tasks"),
     "plan.too-many-tasks": Row("The plan has {count} tasks", "split it"),
-    "plan.second-tasks-section": Row(
-        "Duplicate section `## Tasks`, first used on line {first}", "move everything into one section", "one section"
-    ),
-    "plan.second-criteria": Row(
-        "Duplicate section `## Success criteria`, first used on line {first}",
-        "move everything into one section",
-        "one section",
-    ),
+    "plan.second-tasks-section": _SECOND,
+    "plan.second-criteria": _SECOND,
     "plan.criteria-twice": Row(
         "Success criteria are given twice: in the frontmatter and in a section", "keep one of them", _ONE
     ),
@@ -244,16 +243,8 @@ ROWS: dict[str, Row] = {
         "write sh after the opening backticks, and the command inside the fence",
         "```sh",
     ),
-    "task.unknown-requirement": Row(
-        "The requirement `{found}` is not declared in the frontmatter",
-        "declare it under requirements in the frontmatter",
-        "none declared",
-    ),
-    "task.unknown-invariant": Row(
-        "The invariant `{found}` is not declared in the frontmatter",
-        "declare it under invariants in the frontmatter",
-        "none declared",
-    ),
+    "task.unknown-requirement": _UNDECLARED,
+    "task.unknown-invariant": _UNDECLARED,
     "task.bad-dependency": Row(
         "`{found}` is not a task id of phase {phase}",
         "name tasks; to depend on another plan, write depends_on in the frontmatter",

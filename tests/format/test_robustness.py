@@ -26,47 +26,21 @@ requirements: {REQ-1: One, REQ-2: Two}
 ## Tasks
 
 """
-LINES = st.sampled_from(
-    [
-        *["### T1-01: A", "### T1-02: B", "#### Group", "## Notes", "Some text.", "", "", "", "- **Estimate:** 30m"],
-        *[
-            "- **Requirements:** REQ-1, REQ-2",
-            "- **Depends on:** none",
-            "- **Depends on:** T1-02, T1-03",
-            "- **Files:**",
-        ],
-        *["  - create `a.py`", "  - modify `b.py`, `c.py`", "- **Files:** read `d.py`", "- **Acceptance:**"],
-        *["  - [ ] it is so — check: `make`", "  - [ ] a — b — human", "  - [ ] plain", "  - [ ] `x -- y` — verify"],
-        *[
-            "  - [x] done",
-            "  - [ ] AC-2: two — human",
-            "- **Verify:** `make`",
-            "- **Verify:** `a`, `b`",
-            "- **Tests:**",
-        ],
-        *[
-            "  - `pytest` — fails before, passes after: it works",
-            "- **Priority:** high",
-            "- [ ] T1-04 Box",
-            "  wrapped",
-        ],
-        *["- id: T1-05", "  title: Listed", "```yaml steps", "- {tool: run, intent: i, arguments: {command: x}}"],
-        *["```", "<!-- c -->", "<!--", "-->", "> quote", "- bullet", "1. one", "\t- tab", "    code", "---", "<div>"],
-        *[
-            "#### T1-06: Deeper",
-            "- depends_on: T1-02",
-            "- Acceptance:",
-            "- Files: create `x`",
-            "- estimate: 1h",
-            "- Note well: x",
-            "- **Builder:** codex",
-            "- **Change:** breaking",
-            "- Timeout: 2h",
-            "- **Estimate:** ",
-            "  - [ ]  two",
-        ],
-    ]
-)
+# fmt: off
+LINES = st.sampled_from([
+    "### T1-01: A", "### T1-02: B", "#### Group", "## Notes", "Some text.", "", "", "", "- **Estimate:** 30m",
+    "- **Requirements:** REQ-1, REQ-2", "- **Depends on:** none", "- **Depends on:** T1-02, T1-03", "- **Files:**",
+    "  - create `a.py`", "  - modify `b.py`, `c.py`", "- **Files:** read `d.py`", "- **Acceptance:**",
+    "  - [ ] it is so — check: `make`", "  - [ ] a — b — human", "  - [ ] plain", "  - [ ] `x -- y` — verify",
+    "  - [x] done", "  - [ ] AC-2: two — human", "- **Verify:** `make`", "- **Verify:** `a`, `b`", "- **Tests:**",
+    "  - `pytest` — fails before, passes after: it works", "- **Priority:** high", "- [ ] T1-04 Box", "  wrapped",
+    "- id: T1-05", "  title: Listed", "```yaml steps", "- {tool: run, intent: i, arguments: {command: x}}", "```",
+    "<!-- c -->", "<!--", "-->", "> quote", "- bullet", "1. one", "\t- tab", "    code", "---", "<div>",
+    "#### T1-06: Deeper", "- depends_on: T1-02", "- Acceptance:", "- Files: create `x`", "- estimate: 1h",
+    "- Note well: x", "- **Builder:** codex", "- **Change:** breaking", "- Timeout: 2h", "- **Estimate:** ",
+    "  - [ ]  two",
+])
+# fmt: on
 
 
 @seed(commit_seed())  # each commit tries other plans

@@ -163,11 +163,32 @@ def test_a_step_plan_without_steps_may_belong_to_another_tool() -> None:
     assert other.code == "plan.missing-key"
 
 
-@pytest.mark.parametrize("wrong", ["goal: G\nwave: 1\nautonomous: true", "goal: G\n\tlabels: []", "goal: G\ngaol: G"])
-def test_an_idumb_plan_with_mistakes_is_not_taken_for_another_tool_s_file(wrong: str) -> None:
-    text = HEAD.replace("goal: G", wrong) + CHECKLIST
-    assert errors(found_in(text, head=""))
-    assert "plan.foreign-format" not in {f.code for f in found_in(text, head="")}
+OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Acceptance Criteria:**\n  - [ ] C\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "task"),
+    [
+        ("type: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict", "- **Rollback:** irreversible: it sends mail\n"),
+        ("type: plan\nphase: 2\nplan: 1\ntitel: T\ngoal: G", ""),
+        ("type: plan\nphase: 2\nplan: 1\ntitle: T\ngoal: G\nwave: 1\nautonomous: true", ""),
+        ("phase: 2\nplan: 1\nmode: strict", ""),
+        ("phase: 2\nplan: 1\nsuccess_criteria: [A]", ""),
+        ("phase: 2\nplan: 1", "- Rollback: reversible\n"),
+        ("phase: 2\nphase_name: A", "- **Change:** breaking\n"),
+        ("phase: 2\nplan: 1", "\n```yaml steps\n- {tool: run, intent: i, arguments: {command: a}}\n```\n"),
+    ],
+)
+def test_a_plan_of_idumb_with_a_mistake_is_never_read_as_another_tool_s(head: str, task: str) -> None:
+    """R-PLAN-2: or a strict plan would run as a guided one, without its approval."""
+    read = plan_parser.parse(f"---\n{head}\n---\n\n## Tasks\n\n{OLD}{task}".encode(), "01-PLAN.md")
+    assert (read.plan, read.dialect) == (None, "plan")
+    assert {"plan.missing-key", "plan.unknown-key"} & {f.code for f in errors(read.findings)}
+
+
+def test_a_misspelt_key_is_unknown_and_near_the_right_one() -> None:
+    findings = found_in(HEADINGS, HEAD.replace("title: T", "titel: T"))
+    assert ("plan.unknown-key", "did you mean `title`?") in {(f.code, f.fix) for f in findings}
 
 
 def test_an_indented_task_section_is_reported_once_per_task_in_linear_time() -> None:

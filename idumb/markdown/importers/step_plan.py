@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 
 from idumb.app.ports.planning import ParsedPlan
-from idumb.domain.finding import did_you_mean
 from idumb.domain.plans import step_plan
 from idumb.domain.plans.plan import STEPS, STRICT, Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.markdown.plans import foreign_formats, frontmatter, plan_parser, steps
@@ -54,9 +53,8 @@ def _plan(data: bytes, path: str, phase: str, root: Node | None, problems: Probl
     valid_steps = steps.from_nodes(node, problems)
     items = node.items if is_list(node) else []
     if len(items) > plan_parser.MAX_TASKS:
-        message = f"The plan has {len(items)} steps"
-        accepted = f"at most {plan_parser.MAX_TASKS} steps"
-        problems.error("plan.too-many-tasks", node.start, message, field="steps", accepted=accepted, fix="split it")
+        most = f"at most {plan_parser.MAX_TASKS} steps, which are tasks"
+        problems.report("plan.too-many-tasks", node.start, field="steps", count=len(items), accepted=most)
     return Plan(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -90,12 +88,11 @@ def _root(root: Node | None, problems: Problems) -> dict[str, Node] | None:
         if key.value in KEYS:
             values[key.value] = value
             continue
-        message, fix = f"Unknown key `{key.value}` in a step plan", did_you_mean(key.value, KEYS, "remove it")
-        field = Field(key.value[:80], problems)
-        field.error("plan.unknown-key", key.start, message, key.value, ", ".join(KEYS), fix)
+        words = {"owner": "a step plan", "fix": "remove it"}
+        problems.report("plan.unknown-key", key.start, key.value, KEYS, field=key.value[:80], **words)
     if "steps" not in values:
-        message = "The step plan has no `steps`"
-        Field("steps", problems).error("plan.missing-key", root.start, message, "", _STEPS, "add steps")
+        words = {"key": "steps", "owner": "the step plan", "accepted": _STEPS}
+        problems.report("plan.missing-key", root.start, field="steps", **words)
     return values
 
 

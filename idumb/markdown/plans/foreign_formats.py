@@ -1,4 +1,7 @@
-"""Recognize the plans of other tools: those that idumb reads as they are, and those that it only names."""
+"""Recognize the plans of other tools: those that idumb reads as they are, and those that it only names.
+
+A plan of idumb with a mistake is never read as another tool's: what is said in its own words decides.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ _LINES: tuple[tuple[str, str, re.Pattern[str], re.Pattern[str] | None], ...] = (
 def tool(lines: Sequence[str]) -> tuple[str, int] | None:
     """Return the tool and the line (from 0) that identifies it; None for a possible idumb plan."""
     keys = _keys(lines)
-    if {"title", "goal"} <= keys.keys():
+    if _is_ours(lines, keys):
         return None
     for name, matches in _BY_KEYS:
         if matches(frozenset(keys)):
@@ -66,10 +69,35 @@ _SLICE = lazy_pattern.compile(r"# [ST]\d+: ")
 _TASK_TAG = lazy_pattern.compile(r"[ \t]*<task(?:\s[^<>]*)?>")
 
 
+# Keys, fields and fences that no other tool has.
+_OWN_KEYS = frozenset(
+    {"success_criteria", "scope", "non_goals", "invariants", "assumptions", "setup", "builder", "validator", "limits"}
+)
+_OWN_FIELD = lazy_pattern.compile(
+    r"\n[ \t]*[-*+][ \t]+(?:\*\*|__)?(?:kind|change|semantic class|rollback|invariants|preconditions|postconditions"
+    r"|symbols|on[ _-]failure|on[ _-]timeout|handoff[ _-]to|owns)(?::|(?:\*\*|__):)"
+    r"|\n```(?:yaml task|(?:yaml|json) steps)[ \t]*\n",
+    re.IGNORECASE,
+)
+
+
+def _is_ours(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> bool:
+    """Whether a file says anything that only a plan of idumb says, even if it lacks what such a plan needs."""
+    if {"title", "goal"} <= keys.keys():
+        return True
+    if keys.get("type", (0, ""))[1] == "plan" and not keys.keys() & _OLD_IDUMB:
+        return True
+    if len(keys.keys() & _GSD) >= 2:
+        return False
+    own = keys.keys() & _OWN_KEYS or keys.get("mode", (0, ""))[1] in ("guided", "strict")
+    text = _joined(lines)
+    return bool(own or ("<task" not in text and _OWN_FIELD.search(text)))
+
+
 def dialect(lines: Sequence[str]) -> str | None:
     """Return the dialect in which idumb reads a plan of another tool; None for its own format and all other files."""
     keys = _keys(lines)
-    if {"title", "goal"} <= keys.keys() or keys.keys() & _OTHER_TOOLS:
+    if keys.keys() & _OTHER_TOOLS or _is_ours(lines, keys):
         return None
     if keys.keys() & _OLD_IDUMB:
         return FIRST_IDUMB
@@ -88,10 +116,8 @@ def _by_body(lines: Sequence[str], keys: Mapping[str, tuple[int, str]]) -> str |
     tag = next(filter(None, map(_TASK_TAG.match, tagged)), None)
     if tag is not None:
         return FIRST_IDUMB if not keys and " id=" in tag[0] else GSD
-    if type in ("", "plan") and _OLD_TASK.search(text):
+    if not type and _OLD_TASK.search(text):
         return FIRST_IDUMB if _OLD_LABEL.search(text) else None
-    if type == "plan":
-        return None
     if not keys and any(map(_SLICE.match, lines[:5])):
         return GSD_2
     is_gsd = {"phase", "plan"} <= keys.keys() if keys else _NUMBERED_TASK.search(text) is not None

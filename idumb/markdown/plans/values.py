@@ -33,7 +33,6 @@ from idumb.markdown.syntax.problems import Field
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import BULLET, LIST, MAP, TEXT, Node
 
-SYMBOL_VERBS = ("add", "remove")
 _DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _SEQUENCE = lazy_pattern.compile(rf"\d{{2,{whole_numbers.MOST_DIGITS}}}[a-z]?", re.ASCII)
 _NAME = lazy_pattern.compile(r"[\w.:/@+-]+")
@@ -386,7 +385,7 @@ def files(node: Node, place: Place) -> tuple[FileClaim, ...]:
 
 def symbols(node: Node, place: Place) -> tuple[SymbolClaim, ...]:
     """Read `add` or `remove` with names."""
-    return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(place, SYMBOL_VERBS).read(node))
+    return tuple(SymbolClaim(verb, name) for verb, name, _ in _Claims(place, ("add", "remove")).read(node))
 
 
 # Values with a form of their own

@@ -60,10 +60,8 @@ def read(
     """Return the tasks in document order, and the texts of the sections for the goal and the success criteria."""
     rows, unclosed = labels.lines(text[begin:], begin)
     if unclosed is not None:
-        problems.error(
-            "fence.never-closed", rows[unclosed].at, "The fence is never closed", found=rows[unclosed].text.strip(),
-            accepted="the same mark on a line of its own", fix="close it",
-        )  # fmt: skip
+        mark = rows[unclosed].text.strip()
+        problems.report("fence.never-closed", rows[unclosed].at, mark, accepted=mark[:3])
     reading = _Reading(problems, dialect, kinds)
     for row in rows:
         may_start = row.text[:1] == "#" or (reading.in_tasks and not 0 < reading.level < 7)

@@ -51,10 +51,7 @@ def _long_lines(source: Source, problems: Problems) -> None:
         return
     for number, line in enumerate(source.lines):
         if len(line) > _LONGEST_LINE // 4 and len(line.encode("utf-8", "replace")) > _LONGEST_LINE:
-            problems.error(
-                "plan.line-too-long", source.starts[number], "The line is longer than 64 KiB",
-                accepted="at most 64 KiB", fix="break the line, or move the text into a file",
-            )  # fmt: skip
+            problems.report("plan.line-too-long", source.starts[number])
 
 
 def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, problems: Problems) -> Plan:
@@ -63,11 +60,12 @@ def _plan(data: bytes, path: str, dialect: str, head: Head, source: Source, prob
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
     tasks, texts = _tasks(begin, dialect, source, problems)
     if not tasks:
-        problems.error(
-            "plan.no-tasks", begin if begin < len(source.text) else 0, "The plan has no tasks that idumb can read",
+        problems.report(
+            "plan.no-tasks",
+            begin if begin < len(source.text) else 0,
             accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
             fix="write its tasks in one of these forms, or convert it: idumb import PATH",
-        )  # fmt: skip
+        )
     objective = head.texts.get("objective") or next((titles.block(t) for t, _ in texts.get("objective", ())), "")
     title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
     shared = [
