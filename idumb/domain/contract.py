@@ -207,17 +207,20 @@ def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
                 yield plan.finding(code, "depends_on", task.id, accepted, message, fix, task=task)
 
 
+_MOST = 100  # unknown dependencies that are reported
+_NEAR = 10  # and those for which the nearest id is looked for, among all of the phase
+
+
 def _unknown(plans: Sequence[Plan], task_ids: Collection[str]) -> Iterable[Finding]:
-    for plan in plans:
-        for task in plan.tasks:
-            for dependency in task.depends_on:
-                if dependency in task_ids:
-                    continue
-                near = nearest(dependency, [id for id in task_ids if id != task.id])
-                fix = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
-                message = f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}."
-                code, accepted = "task.unknown-dependency", near or "a task id of this phase"
-                yield plan.finding(code, "depends_on", dependency, accepted, message, fix, task=task)
+    tasks = ((plan, task) for plan in plans for task in plan.tasks)
+    unknown = [(plan, task, id) for plan, task in tasks for id in task.depends_on if id not in task_ids]
+    for number, (plan, task, dependency) in enumerate(unknown[:_MOST], 1):
+        near = nearest(dependency, [id for id in task_ids if id != task.id]) if number <= _NEAR else None
+        fix = f"Did you mean {near}?" if near else "Write the id of a task of this phase, or `none`."
+        more = f" ({len(unknown) - _MOST:,} more dependencies are unknown.)" if number == _MOST < len(unknown) else ""
+        message = f"{task.id} depends on {dependency}, which is not a task of phase {plan.phase}.{more}"
+        code, accepted = "task.unknown-dependency", near or "a task id of this phase"
+        yield plan.finding(code, "depends_on", dependency, accepted, message, fix, task=task)
 
 
 def _plan_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:

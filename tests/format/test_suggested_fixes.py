@@ -172,7 +172,6 @@ OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Accep
         ("type: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict", "- **Rollback:** irreversible: it sends mail\n"),
         ("type: plan\nphase: 2\nplan: 1\ntitel: T\ngoal: G", ""),
         ("type: plan\nphase: 2\nplan: 1\ntitle: T\ngoal: G\nwave: 1\nautonomous: true", ""),
-        ("phase: 2\nplan: 1\nmode: strict", ""),
         ("phase: 2\nplan: 1\nsuccess_criteria: [A]", ""),
         ("phase: 2\nplan: 1", "- Rollback: reversible\n"),
         ("phase: 2\nphase_name: A", "- **Change:** breaking\n"),
@@ -180,7 +179,7 @@ OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Accep
     ],
 )
 def test_a_plan_of_idumb_with_a_mistake_is_never_read_as_another_tool_s(head: str, task: str) -> None:
-    """R-PLAN-2: or a strict plan would run as a guided one, without its approval."""
+    """R-PLAN-2: a strict plan would run as guided."""
     read = plan_parser.parse(f"---\n{head}\n---\n\n## Tasks\n\n{OLD}{task}".encode(), "01-PLAN.md")
     assert (read.plan, read.dialect) == (None, "plan")
     assert {"plan.missing-key", "plan.unknown-key"} & {f.code for f in errors(read.findings)}

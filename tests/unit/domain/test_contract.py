@@ -11,6 +11,7 @@ from idumb.domain.finding import ERROR, Finding
 from idumb.domain.intake import registry
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Scope, Span, Step, Task
 from idumb.domain.settings import Binding, GitSettings, Settings
+from tests.support.growth import assert_linear
 
 AGENT = Settings(builder="agent", bindings={"agent": Binding("agent", "command", ("true",))})
 
@@ -115,12 +116,13 @@ def test_the_suggested_id_for_an_unknown_dependency_is_never_the_task_itself() -
     assert (findings[0].code, findings[0].accepted) == ("task.unknown-dependency", "T1-31")
 
 
-def test_an_unknown_dependency_gets_the_nearest_id_suggested() -> None:
-    _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-1"))], AGENT)
-    assert findings[0].accepted == "T1-01"
-    assert findings[0].line == 2
-    _, findings = contract.assemble("1", "f", [plan("01", task("T1-01"), task("T1-02", "T1-03"))], AGENT)
-    assert findings[0].accepted == "T1-01"  # a task cannot wait for itself
+def test_of_many_unknown_dependencies_the_first_hundred_are_reported_in_linear_time() -> None:
+    def given(count: int) -> Plan:
+        return plan("01", *(task(f"T1-{number:05}", f"T1-{number:05}x") for number in range(count)))
+
+    found = [f.message for f in contract.assemble("1", "f", [given(140)], AGENT)[1] if f.found.endswith("x")]
+    assert (len(found), found[-1][-36:]) == (100, " (40 more dependencies are unknown.)")
+    assert_linear(codes, given)
 
 
 def test_the_hash_changes_with_every_plan_byte_and_every_setting() -> None:
