@@ -70,7 +70,7 @@ def _count(value: Any) -> int | None:
 
 def _seconds(value: Any) -> int | None:
     text = _text(value)
-    return (values.seconds(text) if text else None) or _count(value)
+    return values.seconds(text, bare=isinstance(value, Plain)) if text else _count(value)
 
 
 def _exit(value: Any) -> int | None:

@@ -88,12 +88,12 @@ def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -
 
 
 @lru_cache(maxsize=256)
-def seconds(text: str) -> int | None:
+def seconds(text: str, *, bare: bool = False) -> int | None:
     """Return a duration such as `1h30m` in seconds; None for anything else and for zero.
 
-    In a plan, a number needs its unit. Where only programs are timed, callers add `s` to a bare one.
+    With `bare`, a number alone is seconds too. In the fields of a task it needs a unit: 30 may mean minutes there.
     """
-    m = _DURATION.fullmatch(text)
+    m = _DURATION.fullmatch(f"{text}s" if bare and text.isdecimal() else text)
     return (int(m[1] or 0) * 3600 + int(m[2] or 0) * 60 + int(m[3] or 0) or None) if m else None
 
 

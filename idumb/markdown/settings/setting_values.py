@@ -10,12 +10,12 @@ from idumb.domain import paths, whole_numbers
 from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, did_you_mean, errors
 from idumb.domain.settings import MESSAGE_FIELDS
+from idumb.markdown.plans.values import seconds
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 if TYPE_CHECKING:
     import re
 
-_DURATION = lazy_pattern.compile(r"(?=\d)(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,7})s?)?")
 _SIZE = lazy_pattern.compile(r"(\d{1,15})([KMGTkmgt]?)i?[Bb]?")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _VARIABLE = lazy_pattern.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -121,10 +121,8 @@ def percentage(node: Node) -> int:
 
 
 def duration(node: Node) -> int:
-    match = _DURATION.fullmatch(node.value) if is_text(node) else None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
-    total = hours * 3600 + minutes * 60 + seconds
-    if not total:
+    total = seconds(node.value, bare=True) if is_text(node) else None
+    if total is None:
         raise WrongValue(node.start, shown(node), "a time such as 90s, 45m, 1h30m or a number of seconds")
     return total
 
