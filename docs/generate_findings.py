@@ -61,7 +61,8 @@ SHA-256 of these lines, in the order printed. From the root of the repository:
     sha256sum .planning/phases/1/*PLAN.md | sha256sum
 
 (If a phase has ten or more plans whose numbers have no leading zeros, list them in numeric order.) The contract hash
-covers the plans, the configuration and the policy. You give consent to this hash. `idumb check-plan N --hash HASH`
+covers the plans, the configuration and the policy. `idumb approve --hash` takes it; `--approve` takes the hash of
+everything that runs, which is [more](approval.md) if there are agents. `idumb check-plan N --hash HASH`
 exits with 4 unless HASH is the hash of the phase, of its contract or of its only plan.
 
 ## Self-check

@@ -64,7 +64,7 @@ def of_agents(services: Services, contract: Contract, agents: Agents | None = No
         except AdapterError:  # the run itself reports this
             continue
         if argv:
-            parts[grants.agent_part(name)] = grants.part({"program": argv[0], "arguments": list(argv[1:])})
+            parts[grants.AGENT + name] = grants.part({"program": argv[0], "arguments": list(argv[1:])})
     return parts
 
 
@@ -148,7 +148,7 @@ def of_approval(
 
 def of_irreversible(contract: Contract, tasks: Iterable[str]) -> dict[str, Part]:
     """Return the parts of irreversible tasks. They end with the contract."""
-    return {grants.irreversible_part(t): grants.part({"contract": contract.hash, "task": t}) for t in tasks}
+    return {grants.IRREVERSIBLE + t: grants.part({"contract": contract.hash, "task": t}) for t in tasks}
 
 
 def irreversible_tasks(contract: Contract) -> tuple[Task, ...]:

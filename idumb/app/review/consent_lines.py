@@ -31,7 +31,7 @@ def lines(services: Services, contract: Contract, parts: Parts, most: int = SHOW
     """Yield what will run and what will be written, one line each. Programs are shown as they are in `parts`."""
     yield from plan_lines(services, contract, most)
     for name, models in needs.models_by_agent(services.settings, contract).items():
-        part = parts.get(grants.agent_part(name))
+        part = parts.get(grants.AGENT + name)
         argv = (part.value["program"], *part.value["arguments"]) if part is not None else None
         yield f"agent {name}: {binding_words.describe(services, name, argv, models=models)}"
     yield from prepare_lines(services)

@@ -24,7 +24,8 @@ APPROVE = "approve"
 """How a grant was given that is valid only as long as none of its parts changes. Strict mode needs one."""
 
 CONTRACT, PLANS, FILES, BASE, CHECKS = "contract", "plans", "files", "base", "checks"
-_AGENT, _IRREVERSIBLE = "agent ", "irreversible "
+AGENT, IRREVERSIBLE = "agent ", "irreversible "
+"""The beginning of a part's name: a binding's program, an irreversible task. The latter is a part of no run's need."""
 
 _DURATION = lazy_pattern.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -43,16 +44,6 @@ Parts = Mapping[str, Part]
 
 def part(value: Any) -> Part:
     return Part(canonical_json.digest(value), value)
-
-
-def agent_part(name: str) -> str:
-    """The name of the part for the program that a binding starts."""
-    return f"{_AGENT}{name}"
-
-
-def irreversible_part(task: str) -> str:
-    """The name of the part for one irreversible task. No need of a run has it: it is agreed to by this name."""
-    return f"{_IRREVERSIBLE}{task}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +78,8 @@ class Change:
         return f"{self.words}: was {old}, is {self.now.digest[:12] if self.now else 'absent'}"
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "part": self.name,
-            "keys": list(self.keys),
-            "was": self.was.digest if self.was else None,
-            "is": self.now.digest if self.now else None,
-        }
+        was, now = (each.digest if each is not None else None for each in (self.was, self.now))
+        return {"part": self.name, "keys": list(self.keys), "was": was, "is": now}
 
 
 def _keys(was: Any, now: Any, depth: int = 2) -> tuple[str, ...]:
@@ -152,7 +139,7 @@ class Grant:
     @property
     def accepted(self) -> tuple[str, ...]:
         """The irreversible tasks that it accepts."""
-        return tuple(name.removeprefix(_IRREVERSIBLE) for name in self.parts if name.startswith(_IRREVERSIBLE))
+        return tuple(name.removeprefix(IRREVERSIBLE) for name in self.parts if name.startswith(IRREVERSIBLE))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a signature covers, as JSON has it."""
@@ -193,9 +180,8 @@ def parts_of(value: object) -> dict[str, Part] | None:
     for name, entry in value.items():
         if not isinstance(entry, Mapping) or set(entry) != {"digest", "value"}:
             return None
-        if canonical_json.digest(entry["value"]) != entry["digest"]:
-            return None
-        if name == FILES and not isinstance(entry["value"], Mapping):
+        is_wrong = name == FILES and not isinstance(entry["value"], Mapping)
+        if is_wrong or canonical_json.digest(entry["value"]) != entry["digest"]:
             return None
         parts[str(name)] = Part(entry["digest"], entry["value"])
     return parts

@@ -39,13 +39,9 @@ def named_files(
     lists = [tuple(argv) for argv in arguments]
     texts = dict.fromkeys([*commands, *(" ".join(argv) for argv in lists)])
     files = {path for text in texts for path in _named_paths(text, root)}
-    files |= {path for argv in lists for argument in argv for path in _named_by(_whole(argument), root)}
+    whole = ((argument, argument.partition("=")[2]) for argv in lists for argument in argv)  # and after `--option=`
+    files |= {path for words in whole for path in _named_by(words, root)}
     return tuple(sorted(path for path in files if not is_written(path)))
-
-
-def _whole(argument: str) -> tuple[str, ...]:
-    """Return what an argument may name: itself, and what follows `--option=`."""
-    return (argument, argument.partition("=")[2])
 
 
 def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:

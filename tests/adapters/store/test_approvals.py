@@ -53,12 +53,6 @@ def test_an_approval_is_read_back_for_its_phase_only(store: FileConsentStore, co
     assert store.places() == ("1",)
 
 
-def test_before_the_first_approval_there_is_none_and_no_file(store: FileConsentStore, home: Path) -> None:
-    assert store.grants("1") == ()
-    assert store.mark() == ""
-    assert not (home / "state").exists()
-
-
 def test_the_newest_approval_comes_first_and_a_revocation_replaces_its_approval(store: FileConsentStore) -> None:
     old = _approval()
     new = _approval(nonce="1" * 32, at="2026-02-02T03:04:05.000000Z")
@@ -107,19 +101,6 @@ def test_an_unreadable_revocation_still_revokes(store: FileConsentStore) -> None
     (kept,) = store.grants("1")
     assert kept.revoked == {}
     assert kept.signature is None
-
-
-def test_an_approval_that_others_could_have_written_is_refused(store: FileConsentStore) -> None:
-    store.record(_approval())
-    _file().chmod(0o666)
-    with pytest.raises(Refusal, match="can be written by other users"):
-        store.grants("1")
-
-
-def test_a_copy_of_the_repository_has_no_approval(store: FileConsentStore, common_dir: Path) -> None:
-    store.record(_approval())
-    copy = shutil.copytree(common_dir, common_dir.with_name("copy"))
-    assert FileConsentStore(str(copy)).grants("1") == ()
 
 
 def test_an_exported_file_has_an_approval_and_its_signature(store: FileConsentStore, tmp_path: Path) -> None:

@@ -40,13 +40,8 @@ def give(consent: FileConsentStore) -> Path:
 def test_there_is_no_consent_before_it_is_recorded_and_reading_creates_nothing(
     consent: FileConsentStore, home: Path
 ) -> None:
-    assert consent.grants("1") == ()
+    assert (consent.grants("1"), consent.mark()) == ((), "")
     assert sorted(place.name for place in home.iterdir()) == ["gitconfig"]
-
-
-def test_consent_given_in_one_process_counts_in_the_next(consent: FileConsentStore, common_dir: Path) -> None:
-    give(consent)
-    assert FileConsentStore(str(common_dir)).grants("1") == (agreed(),)
 
 
 def test_what_a_rehearsal_agrees_to_is_not_stored(consent: FileConsentStore, common_dir: Path) -> None:
